@@ -9,11 +9,15 @@ from django.http import HttpResponse
 from ninja import Router, Status
 
 from agents.presets import Preset, PresetError, read_preset, write_preset
+from agents.yaml_text import PlaceError, YamlError, read_yaml
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.agent_presets import schemas
 from chatapp.agent_presets.actions import AgentValues, create_agent, delete_agent, update_agent
+from chatapp.agent_presets.deployments.actions import apply_deployment
+from chatapp.agent_presets.deployments.schemas import read_deployment
+from chatapp.agent_presets.deployments.shapes import DeploymentIn, DeploymentResult, deployment_shape
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.schemas import (
     DEFAULT_AGENT,
@@ -166,6 +170,38 @@ def _export(caller: Caller, agent_id: str) -> HttpResponse:
 def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
     """Return the agent; None for the default one. Raises NotFound."""
     return None if name_or_id in (None, "", DEFAULT_ID) else accessible_agent(user, str(name_or_id))
+
+
+@router.post(
+    "/admin/deployment",
+    auth=allow("admin"),
+    response=answers(ok=DeploymentResult),
+)
+async def apply(request: ApiRequest, body: DeploymentIn) -> Any:
+    """Models, MCP servers, agents, hooks and groups as one YAML text says, all of it or nothing; for operators. What it
+    does not mention stays. With `dry_run` the same difference is told and nothing is stored. Applying it again changes
+    nothing. `${NAME}` stands for one of `secrets`: the variables of the server are not read."""
+    return await sync_to_async(_apply)(request.auth, body)
+
+
+def _apply(caller: Caller, body: DeploymentIn) -> dict[str, Any]:
+    try:
+        file = read_deployment(read_yaml(body.yaml), body.secrets)
+        differences = apply_deployment(
+            file=file,
+            choices=CHOICES,
+            is_dry_run=body.dry_run,
+            through="API",
+            actor_id=caller.user.pk,
+        )
+    except PlaceError as error:
+        details = [{"field": error.place, "message": error.problem}]
+        raise InvalidInput(f"{error}.", details=details) from None
+    except YamlError as error:
+        raise InvalidInput(
+            f"The text: {error}.", details=[{"field": "yaml", "message": str(error)}]
+        ) from None
+    return deployment_shape(differences, is_dry_run=body.dry_run)
 
 
 tools_router = Router(tags=["tools"])

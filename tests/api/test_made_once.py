@@ -26,6 +26,7 @@ KEY = {"idempotency-key": "k1"}
 OF_MESSAGES = {"/conversations/{conversation_id}/messages", "/conversations/{conversation_id}/inject"}
 """There the key is the message's own: `test_idempotency.py`."""
 MAKE_NOTHING = {
+    "/admin/deployment",  # what is there already is not made again
     "/conversations/bulk",
     "/conversations/{conversation_id}/context",
     "/conversations/{conversation_id}/compactions/{compaction_id}/undo",

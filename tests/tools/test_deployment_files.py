@@ -9,6 +9,7 @@ import yaml
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
+from chatapp.accounts.models import User
 from chatapp.agent_presets.deployments.schemas import Deployment
 from chatapp.agent_presets.mcp_servers import endpoint_of
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
@@ -286,3 +287,57 @@ def test_the_endpoint_of_a_model_of_the_environment_stays_its_own(apply, setting
     for field in ({"model_id": "other"}, {"api_key": "${LARGE_KEY}"}):
         with pytest.raises(CommandError, match="belongs to the environment"):
             apply({"models": [{"name": "env-model"} | field]})
+
+
+@pytest.fixture
+def operator(db, api_client):
+    user = User.objects.create_user(email="operator@example.com", password=None)
+    user.is_staff = user.is_superuser = True
+    user.save()
+    return api_client(user, ["admin"])
+
+
+def sent(client, text=DEPLOYMENT, **more):
+    body = {"yaml": text, "secrets": {"LARGE_KEY": KEY, "WIKI_TOKEN": TOKEN}, **more}
+    return client.post("/api/v1/admin/deployment", body, content_type="application/json")
+
+
+def test_an_operator_applies_a_deployment_over_the_api(operator):
+    before = ModelConfig.objects.count()
+    dry = sent(operator, dry_run=True)
+    assert dry.status_code == 200, dry.content
+    assert (dry.json()["dry_run"], dry.json()["created"]) == (True, 6)
+    assert ModelConfig.objects.count() == before
+    assert not AuditEvent.objects.filter(kind="changed_in_admin").exists()
+    stored = sent(operator)
+    assert stored.json() == {**dry.json(), "dry_run": False}
+    assert KEY not in stored.content.decode()
+    assert TOKEN not in stored.content.decode()
+    assert Agent.objects.get(name="Librarian").model == ModelConfig.objects.get(name="Large")
+    noted = AuditEvent.objects.filter(kind="changed_in_admin").first()
+    assert noted.detail["through"] == "API"
+    assert noted.actor_id == User.objects.get(email="operator@example.com").pk
+    again = sent(operator).json()
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 6)
+
+
+def test_a_deployment_over_the_api_reads_no_variable_of_the_server(operator):
+    answer = sent(operator, secrets={"WIKI_TOKEN": TOKEN})
+    assert answer.status_code == 422
+    assert "LARGE_KEY is not set" in answer.json()["error"]["message"]
+    assert not Agent.objects.filter(name="Librarian").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [("models: [{name: A, colour: red}]", "models.0.colour"), ("a: b: c", "yaml"), ("things: []", "things")],
+)
+def test_what_is_no_deployment_is_422_with_its_place(operator, text, field):
+    answer = sent(operator, text)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"][0]["field"] == field
+
+
+def test_only_operators_apply_deployments(api_client, charlie):
+    assert sent(api_client(charlie)).status_code == 403
+    assert Agent.objects.filter(name="Librarian").count() == 0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -50,7 +51,7 @@ from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
-BY = "manage.py apply"
+BY_COMMAND = "manage.py apply"
 ENDPOINT = ("model_id", "base_url")
 NO_COLUMNS = ("api_key", "api_key_env", "fast_model", "default")
 OF_THE_ENVIRONMENT = "belongs to the environment (LLM_MODEL), which would undo a change"
@@ -58,14 +59,19 @@ OF_THE_DEMO = "the Demo model has none"
 
 
 def apply_deployment(
-    *, file: DeploymentFile, choices: Choices, is_dry_run: bool = False
+    *,
+    file: DeploymentFile,
+    choices: Choices,
+    is_dry_run: bool = False,
+    through: str = BY_COMMAND,
+    actor_id: UUID | None = None,
 ) -> list[SectionDifference]:
     """Store what the file declares and return what that changed; a dry run stores nothing and returns the same.
 
     Raises DeploymentProblem, which names the place in the file.
     """
     with transaction.atomic():
-        differences = _Applied(file, choices).sections()
+        differences = _Applied(file, choices, through, actor_id).sections()
         if is_dry_run:
             transaction.set_rollback(True)
     return differences
@@ -92,6 +98,8 @@ def _at(place: str) -> Iterator[None]:
 class _Applied:
     file: DeploymentFile
     choices: Choices
+    through: str
+    actor_id: UUID | None
 
     def sections(self) -> list[SectionDifference]:
         """Apply the sections, those first that others name."""
@@ -158,7 +166,7 @@ class _Applied:
                 raise DeploymentProblem(f"{place}.enabled", "the default model has to be enabled")
             if changes:
                 save_model_config(config=row, api_key=key)
-        return _recorded(row, is_new, changes)
+        return self._recorded(row, is_new, changes)
 
     def _key(
         self,
@@ -205,7 +213,7 @@ class _Applied:
             changes.append(describe_change("headers", "", "", is_new=is_new, is_hidden=True))
         if changes:
             save_mcp_server(server=row, headers=declared.headers if has_headers else None)
-        return _recorded(row, is_new, changes)
+        return self._recorded(row, is_new, changes)
 
     # --- agents ------------------------------------------------------------------------------------
 
@@ -231,7 +239,7 @@ class _Applied:
                 )
             elif changes:
                 row = update_agent(agent=row, change=lambda _: AgentValues(columns, servers))
-        return _recorded(row, is_new, changes)
+        return self._recorded(row, is_new, changes)
 
     def _agent_values(self, declared: DeclaredAgent, row: Agent | None) -> AgentValues:
         """Return the checked values of what is written, without the name. Raises ServiceError."""
@@ -275,11 +283,19 @@ class _Applied:
         if changes:
             row.declaration = checked
             save_deployment_hook(hook=row)
-        return _recorded(row, is_new, changes)
+        return self._recorded(row, is_new, changes)
 
     def _group(self, declared: DeclaredGroup, place: str) -> Difference:
         row, is_new = Group.objects.get_or_create(name=declared.name)
-        return _recorded(row, is_new, change_group(row, declared, place, is_new=is_new))
+        return self._recorded(row, is_new, change_group(row, declared, place, is_new=is_new))
+
+    def _recorded(self, row: Model, is_new: bool, changes: Sequence[Change]) -> Difference:
+        """Return the difference, which the audit log keeps where there is one."""
+        if is_new or changes:
+            done = "added" if is_new else "changed"
+            fields = [] if is_new else [each.field for each in changes]
+            record_change(row, done, fields=fields, actor_id=self.actor_id, through=self.through)
+        return Difference(str(row), is_new, tuple(changes))
 
 
 def _columns(declared: DeclaredModel | DeclaredServer, *without: str) -> dict[str, Any]:
@@ -304,14 +320,6 @@ def _headers_of(server: McpServer) -> dict[str, str]:
     except encryption.SecretUnreadable:
         return {}
     return dict(json.loads(stored)) if stored else {}
-
-
-def _recorded(row: Model, is_new: bool, changes: Sequence[Change]) -> Difference:
-    """Return the difference, which the audit log keeps where there is one."""
-    if is_new or changes:
-        done = "added" if is_new else "changed"
-        record_change(row, done, fields=[] if is_new else [each.field for each in changes], through=BY)
-    return Difference(str(row), is_new, tuple(changes))
 
 
 def _section(name: str, things: Sequence[Difference], rows: Any) -> SectionDifference:

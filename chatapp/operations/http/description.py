@@ -31,6 +31,7 @@ IRREGULAR = {
     ("get", "/admin/invitations"): "listInvitations",
     ("post", "/admin/invitations"): "createInvitation",
     ("delete", "/admin/invitations/{invitation_id}"): "deleteInvitation",
+    ("post", "/admin/deployment"): "applyDeployment",
     ("post", "/conversations/{conversation_id}/messages"): "sendMessage",
     ("patch", "/conversations/{conversation_id}/messages/{message_id}"): "editMessage",
     ("post", "/conversations/{conversation_id}/inject"): "injectMessage",

@@ -1,0 +1,78 @@
+"""A deployment as a program sends it, and what applying it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agents.yaml_text import MAX_YAML_CHARS
+from chatapp.agent_presets.deployments.differences import Difference, SectionDifference
+from chatapp.operations.http.schemas import Body, Shape
+
+Secret = Annotated[str, Field(min_length=1, max_length=10_000)]
+SecretName = Annotated[str, Field(pattern=r"^\w+$", max_length=100)]
+
+
+class DeploymentIn(Body):
+    yaml: str = Field(min_length=1, max_length=MAX_YAML_CHARS)
+    secrets: dict[SecretName, Secret] = Field(
+        default={},
+        max_length=100,
+        description="What `${NAME}` and `api_key_env` stand for. Never told again.",
+    )
+    dry_run: bool = False
+
+
+class FieldChange(Shape):
+    field: str
+    before: str | None = Field(description="In words, shortened; null in something new, and of secrets.")
+    after: str
+
+
+class ThingChange(Shape):
+    name: str
+    state: Literal["created", "changed", "unchanged"]
+    changes: list[FieldChange]
+
+
+class SectionChange(Shape):
+    section: str
+    things: list[ThingChange]
+    left: list[str] = Field(description="What the text does not mention; it stays as it is.")
+
+
+class DeploymentResult(Shape):
+    dry_run: bool
+    created: int
+    changed: int
+    unchanged: int
+    sections: list[SectionChange]
+
+
+def deployment_shape(differences: Sequence[SectionDifference], *, is_dry_run: bool) -> dict[str, Any]:
+    states = [_state(thing) for section in differences for thing in section.things]
+    return {
+        "dry_run": is_dry_run,
+        **{state: states.count(state) for state in ("created", "changed", "unchanged")},
+        "sections": [
+            {
+                "section": section.section,
+                "things": [_thing(thing) for thing in section.things],
+                "left": list(section.left),
+            }
+            for section in differences
+        ],
+    }
+
+
+def _thing(thing: Difference) -> dict[str, Any]:
+    changes = [
+        {"field": change.field, "before": change.before, "after": change.after} for change in thing.changes
+    ]
+    return {"name": thing.name, "state": _state(thing), "changes": changes}
+
+
+def _state(thing: Difference) -> str:
+    return "created" if thing.is_new else "changed" if thing.changes else "unchanged"

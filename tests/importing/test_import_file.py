@@ -22,7 +22,10 @@ from chatapp.features.importing.values import Unreadable
 from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.operations import clock
+from chatapp.operations.work_budget import Budget, Pace
 from tests.importing.exports import chatgpt, claude, gpt_node, librechat, open_webui
+
+ONE_BY_ONE = Pace(seconds=float("inf"), budget=Budget(rows=1))
 
 
 @pytest.fixture
@@ -142,7 +145,9 @@ def test_another_user_may_import_the_same(alice: User, bob: User, file: Path) ->
 def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypatch: Any) -> None:
     path = write(file, *(chatgpt(conversation_id=f"c{number}", title=f"T{number}") for number in range(5)))
     report = Report()
-    assert not import_file(user=alice, path=path, report=report, tell=lambda told, _: told.conversations < 2)
+    assert not import_file(
+        user=alice, path=path, report=report, tell=lambda told, _: told.conversations < 2, pace=ONE_BY_ONE
+    )
     assert Conversation.objects.count() == 2
 
     class Killed(BaseException):
@@ -154,7 +159,7 @@ def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypa
     with monkeypatch.context() as patched:  # the process dies between rows and the end of the third
         patched.setattr("chatapp.conversations.actions.imports._complete_import", die)
         with pytest.raises(Killed):
-            take_in(alice, path)
+            import_file(user=alice, path=path, report=Report(), pace=ONE_BY_ONE)
     assert (Conversation.objects.count(), Removal.objects.count()) == (2, 1), "half of it is seen by nobody"
     went_on = take_in(alice, path)
     assert (went_on.conversations, went_on.known) == (3, 2)

@@ -73,7 +73,10 @@ def test_an_upload_is_imported_behind_its_answer(alice_client: Client) -> None:
 
 
 @pytest.mark.mechanism("ours.import")
-def test_turns_go_on_where_the_last_one_ended_and_their_report_is_one(alice_client: Client) -> None:
+def test_turns_go_on_where_the_last_one_ended_and_their_report_is_one(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)
     upload(alice_client, claude())
     work(str(Import.objects.get().pk))
     chats = [chatgpt(conversation_id=f"c{number}") for number in range(3)]

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Field
 
 from chatapp.accounts.idempotency_keys import record_made
@@ -77,7 +78,8 @@ def import_conversation(
     complete: Completion | None = None,
     index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
-    """Store the messages in pieces and return their conversation, which nobody sees before it is complete.
+    """Store the messages in pieces and return their conversation, which nobody sees before it is complete. What fits in
+    one piece is stored in one transaction.
 
     `complete` writes what belongs to it in the transaction that shows it. The sweep deletes what is left of an import
     that failed (see `Removal`). More than `index_at_once` messages are left to the worker to index. No summary is
@@ -86,6 +88,12 @@ def import_conversation(
     if connection.in_atomic_block:
         pace = replace(pace, sleep=lambda _: None)
     title = title or _first_user_line(messages)
+    is_left = len(messages) > index_at_once
+    if fits_at_once(messages, pace.budget):
+        conversation = _import_at_once(user, messages, title, model, branches, now, complete, is_left)
+        if not is_left:
+            index_conversation(conversation.pk, pace)
+        return conversation
     conversation, removal, stored = _begin_import(user, title, model, branches, now)
     rows = _imported_rows(messages, stored, now)
     waiting: list[_ImportedRow] = []
@@ -100,7 +108,6 @@ def import_conversation(
     try:
         pace.work(insert_some)
         finish = partial(complete, branches=stored) if complete else None
-        is_left = len(messages) > index_at_once
         _complete_import(conversation, user, removal, len(messages), finish, is_left)
     except Exception:
         release_removal(removal_id=removal.pk, now=now)
@@ -110,10 +117,44 @@ def import_conversation(
     return conversation
 
 
+def fits_at_once(messages: Sequence[ImportedMessage], budget: Budget) -> bool:
+    """Return whether one transaction may insert all of them."""
+    return len(messages) <= budget.rows and sum(len(each.text) for each in messages) <= budget.chars
+
+
+@transaction.atomic
+def _import_at_once(
+    user: User,
+    messages: Sequence[ImportedMessage],
+    title: str,
+    model: ModelConfig | None,
+    branches: ImportedBranches,
+    now: datetime,
+    complete: Completion | None,
+    is_indexed_later: bool,
+) -> Conversation:
+    conversation, stored = _begin(user, title, model, branches, now)
+    into, shared = _insert_statement(conversation=conversation, user=user)
+    rows = list(_imported_rows(messages, stored, now))
+    with connection.cursor() as cursor:
+        for first in range(0, len(rows), INSERTED_AT_ONCE):
+            _insert(cursor, into, shared, rows[first : first + INSERTED_AT_ONCE])
+    finish = partial(complete, branches=stored) if complete else None
+    _show(conversation, user, len(messages), finish, is_indexed_later)
+    return conversation
+
+
 @transaction.atomic
 def _begin_import(
     user: User, title: str, model: ModelConfig | None, branches: ImportedBranches, now: datetime
 ) -> tuple[Conversation, Removal, list[Branch]]:
+    conversation, stored = _begin(user, title, model, branches, now)
+    return conversation, begin_import(conversation), stored
+
+
+def _begin(
+    user: User, title: str, model: ModelConfig | None, branches: ImportedBranches, now: datetime
+) -> tuple[Conversation, list[Branch]]:
     conversation = begin_conversation(user=user, now=now, title=title, model=model)
     first = conversation.branch
     assert first is not None
@@ -124,7 +165,7 @@ def _begin_import(
         first.save(update_fields=["lineage"])
     Branch.objects.bulk_create(stored[1:])
     conversation.branch = stored[branches.shown]
-    return conversation, begin_import(conversation), stored
+    return conversation, stored
 
 
 @transaction.atomic
@@ -138,6 +179,17 @@ def _complete_import(
 ) -> None:
     """Show the conversation to its user. Raises Conflict where its rows were deleted meanwhile."""
     end_import(removal)
+    _show(conversation, user, count, complete, is_indexed_later)
+
+
+def _show(
+    conversation: Conversation,
+    user: User,
+    count: int,
+    complete: Callable[[Conversation], None] | None,
+    is_indexed_later: bool,
+) -> None:
+    """In the transaction that stores the last of the messages."""
     conversation.user, conversation.next_position, conversation.read_count = user, count, count
     conversation.save(update_fields=["user", "next_position", "read_count", "branch"])
     record_made(conversation.pk)
@@ -176,22 +228,34 @@ class _ImportedRow:
 def _imported_rows(
     messages: Sequence[ImportedMessage], branches: Sequence[Branch], now: datetime
 ) -> Iterator[_ImportedRow]:
-    fields = [_message_column(name) for name in _IMPORTED_COLUMNS]
+    operations = connection.ops
+    defaults = {
+        name: _message_column(name).get_db_prep_save(value, connection) for name, value in _CHANGED.items()
+    }
+    is_hex = connection.vendor == "sqlite"  # which has no type for UUIDs
+
+    def as_stored(key: UUID | None) -> Any:
+        return key.hex if key is not None and is_hex else key
+
     ids: list[UUID] = []
     for position, message in enumerate(messages):
         at = position - 1 if message.parent == PREVIOUS else message.parent
         parent_id = None if at is None or at < 0 else ids[at]
         ids.append(new_id())
-        columns = {**_CHANGED, **message.columns}
-        parts = columns.pop("parts", None)
+        parts = message.columns.get("parts")
         if parts is None:
             parts = [{"type": "text", "text": message.text}]
         tokens = estimate_parts(message_values.parts_from_json(parts))
-        said_at, branch_id = message.created_at or now, branches[message.branch].pk
-        own = (ids[-1], parent_id, position, message.role, parts, tokens, said_at, branch_id)
-        prepared = zip(fields, (*own, *columns.values()), strict=True)
-        stored = tuple(field.get_db_prep_save(value, connection) for field, value in prepared)
-        yield _ImportedRow(stored, len(message.text))
+        own_id, above, branch_id = map(as_stored, (ids[-1], parent_id, branches[message.branch].pk))
+        own = (own_id, above, position, message.role, operations.adapt_json_value(parts, None), tokens)
+        others = (
+            defaults[name]
+            if name not in message.columns
+            else _message_column(name).get_db_prep_save(message.columns[name], connection)
+            for name in _CHANGED
+        )
+        said_at = operations.adapt_datetimefield_value(message.created_at or now)
+        yield _ImportedRow((*own, said_at, branch_id, *others), len(message.text))
 
 
 def _take(rows: Iterator[_ImportedRow], budget: Budget) -> Iterator[_ImportedRow]:
@@ -210,21 +274,25 @@ def _insert_piece(
     Raises Conflict where the import was given up.
     """
     into, shared = _insert_statement(conversation=conversation, user=user)
-    placeholders = ", ".join(["%s"] * (len(shared) + len(_IMPORTED_COLUMNS)))
     with transaction.atomic(), connection.cursor() as cursor:
         renew_import(removal)
         spending = budget.start()
         while waiting:
             batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
             del waiting[: len(batch)]
-            cursor.execute(
-                f"{into} VALUES {', '.join([f'({placeholders})'] * len(batch))}",
-                [value for row in batch for value in (*shared, *row.values)],
-            )
+            _insert(cursor, into, shared, batch)
             spending.spend(len(batch), sum(row.chars for row in batch))
             if spending.is_spent:
                 break
     return spending.rows
+
+
+def _insert(cursor: CursorWrapper, into: str, shared: tuple[Any, ...], batch: Sequence[_ImportedRow]) -> None:
+    placeholders = ", ".join(["%s"] * (len(shared) + len(_IMPORTED_COLUMNS)))
+    cursor.execute(
+        f"{into} VALUES {', '.join([f'({placeholders})'] * len(batch))}",
+        [value for row in batch for value in (*shared, *row.values)],
+    )
 
 
 def _insert_statement(**shared: Any) -> tuple[str, tuple[Any, ...]]:

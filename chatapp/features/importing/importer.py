@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from chatapp.accounts.models import User
+from chatapp.conversations.actions.imports import fits_at_once
 from chatapp.features.importing.account import Account, open_account
 from chatapp.features.importing.actions import store_source
 from chatapp.features.importing.files import files_of, with_files
@@ -24,11 +27,13 @@ from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
 from chatapp.features.importing.tree import Grown, grow
 from chatapp.features.importing.values import Reading, SourceConversation, Unreadable, quoted
+from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
-from chatapp.operations.work_budget import TO_THE_END, Pace
+from chatapp.operations.work_budget import REST_PER_WORK, TO_THE_END, Pace
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
+CHATS_AT_ONCE = 6
 MAX_PROBLEMS = 200
 MAX_REASON_CHARS = 300
 
@@ -81,20 +86,43 @@ def import_file(
             else:
                 importing.take(entry.index, entry.value)
             if tell is not None and not tell(report, progress):
+                importing.store_waiting()
                 return False
+        importing.store_waiting()
         if account is not None:
             importing.take_memory(account)
     return True
 
 
 @dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A conversation that only has to be stored."""
+
+    index: int
+    source: SourceConversation
+    key: str
+    reading: Reading
+    grown: Grown
+    files: Mapping[str, Attachment]
+    settings: Mapping[str, Any]
+    references: References
+
+
+@dataclass(slots=True)
 class _Importing:
-    """The import of one file. `account` is what it holds besides conversations, where it is a whole account of ours."""
+    """The import of one file. `account` is what it holds besides conversations, where it is a whole account of ours.
+
+    Small conversations wait for each other and are stored in one transaction: a commit takes as long as the rows.
+    """
 
     user: User
     report: Report
     pace: Pace
     account: Account | None
+    waiting: list[_Prepared] = field(default_factory=list)
+    waiting_rows: int = 0
+    free_since: float = 0.0
+    """When this import last gave the write lock back."""
 
     def take(self, index: int, value: dict[str, Any]) -> None:
         read = next((each for each in FORMATS if each.matches(value)), None)
@@ -109,21 +137,21 @@ class _Importing:
             if read is not palimpsest:
                 _quote_instructions(source)
             title = source.title
-            self._take_source(source, read is palimpsest, _key(read.NAME, source), reading)
-            self.report.left_out.update(source.left_out)
+            self._take_source(index, source, read is palimpsest, _key(read.NAME, source), reading)
         except Unreadable as error:
             self.report.add_problem(index, str(error), title)
         except ServiceError as error:
             self.report.add_problem(index, error.message, title)
 
-    def _take_source(self, source: SourceConversation, is_ours: bool, key: str, reading: Reading) -> None:
+    def _take_source(
+        self, index: int, source: SourceConversation, is_ours: bool, key: str, reading: Reading
+    ) -> None:
         own = own_conversation(self.user, source.id) if is_ours else None
         known = own or was_imported(self.user, key)
         if known is None:
-            self._store(source, key, reading)
+            self._prepare(index, source, key, reading)
             return
         self.report.known += 1
-        source.left_out.clear()
         if self.account is not None and not self.account.wanted.isdisjoint(
             each.id for each in source.messages
         ):
@@ -133,7 +161,7 @@ class _Importing:
             else:
                 self._note(known, source, grow(source))
 
-    def _store(self, source: SourceConversation, key: str, reading: Reading) -> None:
+    def _prepare(self, index: int, source: SourceConversation, key: str, reading: Reading) -> None:
         grown = grow(source)
         files = files_of(self.user, grown, self.account)
         references: References = {}
@@ -142,24 +170,65 @@ class _Importing:
             for message in grown.messages
         ]
         grown = replace(grown, messages=messages)
-        conversation = store_source(
-            user=self.user,
-            source=source,
-            source_key=key,
-            grown=grown,
-            summaries=summaries_of(source, grown, reading),
+        prepared = _Prepared(
+            index,
+            source,
+            key,
+            reading,
+            grown,
             files={str(row.pk): row for row in files.values()},
             settings=settings_of(self.user, source, self.account) if source.settings else {},
-            now=reading.now,
-            pace=self.pace,
+            references=references,
         )
+        if references or not fits_at_once(messages, self.pace.budget):
+            self._store(prepared)
+            return
+        self.waiting.append(prepared)
+        self.waiting_rows += len(messages)
+        if len(self.waiting) >= CHATS_AT_ONCE or self.waiting_rows >= self.pace.budget.rows // 2:
+            self.store_waiting()
+
+    def store_waiting(self) -> None:
+        """Store what waits, then leave the lock to others: for as long as a piece of larger work does, of which
+        reading the next conversations takes a part."""
+        if not self.waiting:
+            return
+        began = self.pace.clock()
+        with transaction.atomic():
+            for prepared in self.waiting:
+                self._store(prepared)
+        self.waiting, self.waiting_rows = [], 0
+        ended = self.pace.clock()
+        rest_s = (ended - began) * REST_PER_WORK - (began - self.free_since)
+        self.free_since = ended
+        if rest_s > 0:
+            self.pace.sleep(rest_s)
+
+    def _store(self, prepared: _Prepared) -> None:
+        source, grown = prepared.source, prepared.grown
+        try:
+            conversation = store_source(
+                user=self.user,
+                source=source,
+                source_key=prepared.key,
+                grown=grown,
+                summaries=summaries_of(source, grown, prepared.reading),
+                files=prepared.files,
+                settings=prepared.settings,
+                now=prepared.reading.now,
+                pace=self.pace,
+            )
+        except ServiceError as error:
+            self.report.add_problem(prepared.index, error.message, source.title)
+            return
         if conversation is None:
             self.report.known += 1
             return
         self.report.conversations += 1
         self.report.messages += len(grown.messages)
+        self.report.left_out.update(source.left_out)
         if self.account is not None:
-            store_results(conversation.pk, source, self.account, references)
+            store_results(conversation.pk, source, self.account, prepared.references)
             self._note(conversation.pk, source, grown)
 
     def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest
 
 from chatapp.accounts.group_access.models import GroupAccess
@@ -147,10 +148,11 @@ class RetentionInline(admin.StackedInline):  # type: ignore[type-arg]  # not gen
 class AccessInline(admin.StackedInline):  # type: ignore[type-arg]
     model = GroupAccess
     extra = 1
-    filter_horizontal = ("models", "agents")
+    formfield_overrides: ClassVar = {ManyToManyField: {"widget": forms.CheckboxSelectMultiple}}
 
 
 @admin.register(Group)
 class GroupsAdmin(GroupAdmin):
+    filter_horizontal = ()  # its widget names its parts in a way that screen readers do not read
     inlines = (AccessInline, RetentionInline)
     list_display = ("name", "retention")

@@ -1,48 +1,143 @@
-"""From the printed set-up link to a tested model, in a real browser, under the policy every page is served with."""
+"""An operator's day in a real browser, under the policy every page is served with; and no page with a barrier."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from tests.admin.test_every_page import pages
+from tests.fixtures.browser import open_tab
+from tests.frontend.chatting import AXE, ask, overflows
+from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ADMIN
 from tests.servers.service import SETUP_LINK, Service
 
 PASSWORD = "a long enough passphrase"
+NO_PAGES = re.compile(r"[<(]|^admin/(logout|login|password_change|jsi18n|autocomplete)")
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_first_visitor_sets_up_and_connects_a_model(page: Page, service: Service) -> None:
-    refused: list[str] = []
-    page.on(
-        "console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None
-    )
-    page.goto(service.wait_for_output(SETUP_LINK)[0])
+def set_up(page: Page, link: str) -> None:
+    page.goto(link)
     page.get_by_label("E-mail").fill("root@example.com")
     page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("How long are chats kept?").select_option("90")
     page.get_by_role("button", name="Create the admin account").click()
-    expect(page).to_have_url(f"{service.url}/")
+    expect(page.locator("#composer")).to_be_visible()
 
-    page.goto(f"{service.url}/admin/")
-    expect(page.locator("#checks .findings")).to_contain_text("schema")
 
-    with ModelServer(models=[{"id": "test-model", "max_model_len": 16_384}]) as server:
-        page.goto(f"{service.url}/admin/chatapp/modelconfig/add/")
-        page.locator("#id_name").fill("Ours")
-        page.locator("#id_base_url").fill(server.base_url)
-        page.locator("#id_model_id").fill("test-model")
-        page.get_by_role("button", name="Save and test").click()
-        expect(page.get_by_text(re.compile("test-model answers")).first).to_be_visible()
-        page.goto(f"{service.url}/admin/chatapp/modelconfig/")
-        row = page.locator("#result_list tr", has_text="Ours")
-        expect(row).to_contain_text("16,384")
-        row.get_by_role("button", name="Test").click()
-        expect(page.locator(".messagelist")).to_contain_text("answers")
+def connect(page: Page, address: str) -> None:
+    """From the card in the empty chat to a model that answers."""
+    page.get_by_role("link", name="Connect a model").first.click()
+    page.get_by_role("link", name=re.compile("vLLM")).click()
+    page.get_by_label("Address").fill(address)
+    page.get_by_role("button", name="List its models").click()
+    expect(page.get_by_label("Model", exact=True)).to_contain_text("test-model (16,384 tokens)")
+    page.get_by_role("button", name="Test and connect").click()
+    expect(page.get_by_role("status")).to_contain_text("a window of 16,384 tokens")
 
-    page.goto(f"{service.url}/admin/chatapp/user/")
+
+def test_the_first_day_of_an_operator(page: Page, service: Service) -> None:
+    with ModelServer(
+        models=[{"id": "test-model", "max_model_len": 16_384}], default=says("An answer.")
+    ) as model:
+        set_up(page, service.wait_for_output(SETUP_LINK)[0])
+        expect(page.locator(".fine-print")).to_contain_text("90 days")
+        connect(page, model.base_url)
+        page.get_by_role("link", name="Open the chat").click()
+        expect(ask(page, "Is anybody there?")).to_contain_text("An answer.")
+
+    page.goto("/admin/chatapp/budget/add/")
+    page.get_by_label("For:", exact=True).select_option("every_user")
+    page.get_by_label("Per:", exact=True).select_option("day")
+    page.get_by_label("Tokens").fill("100000")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#result_list")).to_contain_text("each user")
+
+    page.goto("/admin/chatapp/user/add/")
+    page.locator("[name=email]").fill("erin@example.com")
+    page.locator("[name=password1]").fill(PASSWORD)
+    page.locator("[name=password2]").fill(PASSWORD)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".messagelist")).to_contain_text("erin@example.com")
+
+    page.goto("/admin/settings/")
+    page.get_by_label("SIGNUP").select_option("invite")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".messagelist")).to_contain_text("Changed: SIGNUP")
+
+    page.goto("/admin/")
+    expect(page.locator("#checks .findings")).to_contain_text("by invitation")
+    expect(page.locator(".overview .bar").last).not_to_have_attribute("height", "0.00")
+    page.goto("/admin/chatapp/usage/report/?group_by=user")
+    expect(page.get_by_role("row", name=re.compile("root@example.com"))).to_be_visible()
+
+    page.goto("/admin/chatapp/auditevent/")
+    for done in ("test-model", "erin@example.com", "SIGNUP", "RETENTION_DAYS", "budget"):
+        expect(page.locator("#result_list")).to_contain_text(done)
     page.get_by_role("button", name="Log out").click()
     expect(page).to_have_url(re.compile("/accounts/login/"))
-    assert refused == []
+
+
+def test_a_failed_test_is_told_and_nothing_is_connected(panel: Page) -> None:
+    panel.goto("/admin/chatapp/modelconfig/connect/?preset=other")
+    panel.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+    panel.get_by_label("Model", exact=True).fill("m")
+    panel.get_by_role("button", name="Test and connect").press("Enter")
+    expect(panel.get_by_role("alert")).to_contain_text("It was not connected.")
+    panel.goto("/admin/")
+    expect(panel.get_by_role("heading", name="No model is connected yet")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def panel_service(start_shared: Callable[..., Service]) -> Service:
+    return start_shared()
+
+
+@pytest.fixture
+def panel(browser: Browser, panel_service: Service) -> Iterator[Page]:
+    with open_tab(browser, panel_service.url) as page:
+        cookies = panel_service.cookies[ADMIN]
+        page.context.add_cookies(
+            [{"name": n, "value": v, "url": panel_service.url} for n, v in cookies.items()]
+        )
+        yield page
+
+
+def barriers(page: Page, theme: str, *rules: str) -> list[Any]:
+    """What axe-core finds in a theme: with rules, by these alone."""
+    page.evaluate(
+        "theme => { document.documentElement.dataset.theme = theme;"
+        " document.getAnimations().forEach(animation => animation.finish()) }",
+        theme,
+    )
+    found: list[Any] = page.evaluate(
+        # Without `preload`, for which axe would add style elements against the policy.
+        "async rules => (await axe.run(document, {preload: false, ...(rules.length ? {runOnly: rules} : {})})).violations"
+        ".map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 150))])",
+        list(rules),
+    )
+    return found
+
+
+SHOWN = [f"/{route}" for route in pages() if route.startswith("admin/") and not NO_PAGES.search(route)]
+
+
+def test_no_page_of_the_panel_has_a_barrier(panel: Page) -> None:
+    found = {}
+    for address in [*SHOWN, "/admin/chatapp/modelconfig/connect/?preset=azure"]:
+        panel.goto(address)
+        panel.evaluate(AXE.read_text() + ";0")
+        wrong = [*barriers(panel, "light"), *barriers(panel, "dark", "color-contrast")]
+        panel.set_viewport_size({"width": 390, "height": 844})
+        wrong += ["wider than a phone"] if overflows(panel) else []
+        panel.set_viewport_size({"width": 1440, "height": 900})
+        if wrong:
+            found[address] = wrong
+    assert found == {}, "\n".join(f"{address}: {wrong}" for address, wrong in found.items())

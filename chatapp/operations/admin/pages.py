@@ -75,7 +75,7 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
     change_form_template = "admin/chatapp/tested/change_form.html"
     check_row: RowCheck[RowT]
 
-    @admin.display(description="")
+    @admin.display(description="test")
     def test_button(self, row: RowT) -> str:
         """Return a button that submits the list's form to another address, because forms cannot be nested."""
         address = reverse(f"admin:{self._url_name('test')}", args=[row.pk])

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, Literal
 
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatapp.operations.admin.fields import Guide, Part, YamlField
 from memory.errors import PolicyError
 from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
+
+OF_SEVERAL_LINES = {"summary_schema", "summary_template", "compact_prompt"}
+KINDS: dict[str, Literal["number", "text", "flag"]] = {
+    "integer": "number",
+    "number": "number",
+    "boolean": "flag",
+    "string": "text",
+}
+
+
+def policy_parts() -> tuple[Part, ...]:
+    """Return the policy's fields as a form shows them, without those that are texts of several lines."""
+    found = ContextPolicy.model_json_schema()["properties"].items()
+    return tuple(_part_of(name, schema) for name, schema in found if name not in OF_SEVERAL_LINES)
+
+
+def _part_of(name: str, schema: dict[str, Any]) -> Part:
+    what = schema.get("description", "")
+    default = json.dumps(schema.get("default")).strip('"')
+    if "enum" in schema:
+        return Part(name, "choice", what, default, tuple(schema["enum"]))
+    plain = schema if "type" in schema else schema["anyOf"][0]
+    return Part(name, KINDS[plain["type"]], what, "" if default == "null" else default)
+
+
+class PolicyField(YamlField):
+    guide = Guide(
+        "fields",
+        policy_parts(),
+        {
+            "Long answers first": "keep_recent: 6\nmax_output_tokens: 16000\ntrigger: 0.6",
+            "Keep more of the chat": "keep_recent: 30\nrecall_tokens: 1000",
+            "Careful summaries": "strategy: structured\nsummary_max_tokens: 2048\nwait_for_summary: true",
+            "Only the newest turns": "strategy: turns\nmax_turns: 20",
+        },
+    )
+
 
 POLICY_HELP = "Fields with their values, as YAML, such as keep_recent: 20"
 

@@ -12,13 +12,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from chatapp.agent_presets.admin.hooks import HOOKS_HELP, check_hook_field
+from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.looks import look_into, readable_conversations
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.admin.fields import YamlField
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 from memory.bounds import MAX_ID
 
@@ -27,7 +26,7 @@ class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Conversation
         fields = ("hooks",)
-        field_classes: ClassVar = {"hooks": YamlField}
+        field_classes: ClassVar = {"hooks": HooksField}
         help_texts: ClassVar = {"hooks": HOOKS_HELP}
 
     def clean_hooks(self) -> list[dict[str, Any]]:

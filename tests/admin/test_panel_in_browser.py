@@ -95,6 +95,31 @@ def test_a_failed_test_is_told_and_nothing_is_connected(panel: Page) -> None:
     expect(panel.get_by_role("heading", name="No model is connected yet")).to_be_visible()
 
 
+def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel: Page) -> None:
+    panel.goto("/admin/chatapp/agent/add/")
+    panel.locator("#id_name").fill("Reviewer")
+    policy, hooks = panel.locator("#id_context_policy"), panel.locator("#id_hooks")
+    for summary in panel.get_by_text("Form and examples").all():
+        summary.click()
+    panel.get_by_role("button", name="Keep more of the chat").click()
+    expect(panel.get_by_label("keep_recent", exact=True)).to_have_value("30")
+    panel.get_by_label("keep_recent", exact=True).fill("25")
+    panel.get_by_label("strategy", exact=True).select_option("turns")
+    expect(policy).to_have_value("recall_tokens: 1000\nkeep_recent: 25\nstrategy: turns")
+    panel.get_by_role("button", name="Compact early").click()
+    panel.get_by_label("id", exact=True).fill("polite")
+    panel.get_by_label("condition", exact=True).select_option("turn_count")
+    panel.get_by_label("threshold", exact=True).fill("3")
+    panel.get_by_label("action", exact=True).select_option("inject_message")
+    panel.get_by_label("text", exact=True).fill('Say: "please".')
+    panel.get_by_role("button", name="Write it as YAML").click()
+    expect(hooks).to_have_value(re.compile(r"^- id: early\n[^-]*\n- id: polite\n  on: turn_end\n"))
+    panel.get_by_role("button", name="Save and continue editing").click()
+    expect(panel.locator(".messagelist")).to_contain_text("Reviewer")
+    expect(policy).to_have_value(re.compile("keep_recent: 25"))
+    expect(hooks).to_have_value(re.compile('Say: .?"please'))
+
+
 @pytest.fixture(scope="module")
 def panel_service(start_shared: Callable[..., Service]) -> Service:
     return start_shared()

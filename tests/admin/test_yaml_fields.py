@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.yaml_text import read_yaml
 from chatapp.accounts.models import User
 from chatapp.agent_presets.admin.agents import AgentForm
+from chatapp.agent_presets.admin.hooks import HooksField, check_hook_field
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.context.admin import OF_SEVERAL_LINES, PolicyField, check_policy_field
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
+from memory.policy import ContextPolicy
 
 pytestmark = [pytest.mark.django_db]
 
@@ -95,3 +99,20 @@ def test_what_cannot_be_read_stays_as_it_was_entered(
         assert f">\n{text}</textarea>" in shown(page), path
     assert not Agent.objects.exists()
     assert not DeploymentHook.objects.exists()
+
+
+@pytest.mark.parametrize("title", HooksField.guide.examples)
+def test_every_example_of_a_hook_can_be_saved(db: None, title: str) -> None:
+    assert check_hook_field([read_yaml(HooksField.guide.examples[title])], "agent")
+
+
+@pytest.mark.parametrize("title", PolicyField.guide.examples)
+def test_every_example_of_a_policy_can_be_saved(title: str) -> None:
+    assert check_policy_field(read_yaml(PolicyField.guide.examples[title]), "agent")
+
+
+def test_the_form_of_a_policy_has_a_control_for_every_field_of_one_line() -> None:
+    parts = {part.name: part for part in PolicyField.guide.parts}
+    assert set(parts) == set(ContextPolicy.model_fields) - OF_SEVERAL_LINES
+    assert parts["strategy"].choices == ("checkpoint", "summarize", "truncate", "turns", "structured")
+    assert (parts["auto_compact"].kind, parts["keep_recent"].default) == ("flag", "10")

@@ -17,14 +17,14 @@ from agents.presets import PresetError, read_preset, write_preset
 from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import create_agent, save_agent
-from chatapp.agent_presets.admin.hooks import HOOKS_HELP, check_hook_field
+from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.services import CheckedPreset, check_preset, preset_of
-from chatapp.context.admin import POLICY_HELP, check_policy_field, policy_table
+from chatapp.context.admin import POLICY_HELP, PolicyField, check_policy_field, policy_table
 from chatapp.context.policies import rules_for
 from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import local_tools
-from chatapp.operations.admin.fields import YamlField, bound_fields
+from chatapp.operations.admin.fields import bound_fields
 from chatapp.operations.admin.pages import SentAtOnce
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.providers.selectors import default_model
@@ -63,7 +63,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "hooks",
             "enabled",
         )
-        field_classes: ClassVar = {"context_policy": YamlField, "hooks": YamlField}
+        field_classes: ClassVar = {"context_policy": PolicyField, "hooks": HooksField}
         help_texts: ClassVar = {"context_policy": POLICY_HELP, "hooks": HOOKS_HELP}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -15,7 +15,7 @@ from chatapp.agent_presets.actions import save_deployment_hook
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import DeploymentHook
 from chatapp.context.tools.registry import tool_names
-from chatapp.operations.admin.fields import YamlField
+from chatapp.operations.admin.fields import Guide, Part, YamlField
 from chatapp.operations.errors import InvalidInput
 from memory.errors import PolicyError
 
@@ -39,6 +39,46 @@ condition: {type: message_count, threshold: 500}
 action: {type: log, message: "{turn} turns, {tokens} tokens"}
 cooldown: 3600
 """
+PARTS = (
+    Part("id", "text", "Its name. One of the same name of an agent or a conversation takes its place there."),
+    Part("on", "choice", "When it looks.", "turn_end", ("turn_start", "turn_end")),
+    Part(
+        "condition",
+        "choice",
+        "What has to hold.",
+        "always",
+        ("context_pressure", "turn_count", "tool_calls", "message_count", "always"),
+    ),
+    Part("threshold", "number", "Of context_pressure a share such as 0.8; else a count."),
+    Part(
+        "action",
+        "choice",
+        "What it does.",
+        "log",
+        ("compact_context", "inject_message", "module_action", "log"),
+    ),
+    Part("text", "text", "The message, or the name of the tool that module_action calls."),
+    Part("cooldown", "number", "Seconds between two firings.", "0"),
+)
+EXAMPLES = {
+    "Log long chats": EXAMPLE,
+    "Compact early": "id: early\non: turn_end\ncondition: {type: context_pressure, threshold: 0.5}\n"
+    "action: {type: compact_context, keep_recent: 10}",
+    "Remind of the tone": "id: tone\non: turn_start\ncondition: {type: turn_count, count: 20}\n"
+    'action: {type: inject_message, message: "Keep to short, plain answers."}',
+    "Stop long tool loops": "id: tools\non: turn_end\ncondition: {type: tool_calls, threshold: 10}\n"
+    'action: {type: inject_message, message: "Answer with what you have."}',
+}
+
+
+class HookField(YamlField):
+    guide = Guide("hook", PARTS, EXAMPLES)
+
+
+class HooksField(YamlField):
+    guide = Guide("hooks", PARTS, EXAMPLES)
+
+
 HOOKS_HELP = format_html(
     "A list of hooks, as YAML, such as<pre>{}</pre>", "- " + EXAMPLE.strip().replace("\n", "\n  ")
 )
@@ -48,7 +88,7 @@ class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = DeploymentHook
         fields = ("declaration", "enabled")
-        field_classes: ClassVar = {"declaration": YamlField}
+        field_classes: ClassVar = {"declaration": HookField}
         help_texts: ClassVar = {
             "declaration": format_html("One hook, as YAML, such as<pre>{}</pre>", EXAMPLE.strip())
         }

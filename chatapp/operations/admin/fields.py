@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -25,12 +28,52 @@ def bound_fields(form: forms.BaseForm, **most: float) -> None:
         field.widget.attrs.update(field.widget_attrs(field.widget))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A control of the form beside a YAML field."""
+
+    name: str
+    kind: Literal["number", "text", "flag", "choice"]
+    what: str = ""
+    default: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What the page shows beside a YAML field: a form and examples, which write into it.
+
+    `fields`: each part is a line of a mapping. `hook` and `hooks`: the parts are those of one hook.
+    """
+
+    shape: Literal["fields", "hook", "hooks"]
+    parts: tuple[Part, ...]
+    examples: Mapping[str, str]
+    """YAML by title; that of a hook without the dash of a list."""
+
+    def as_json(self) -> str:
+        examples = [{"title": title, "yaml": yaml.strip()} for title, yaml in self.examples.items()]
+        return json.dumps(
+            {"shape": self.shape, "parts": [asdict(part) for part in self.parts], "examples": examples}
+        )
+
+
+class YamlArea(forms.Textarea):
+    class Media:
+        js = ("app/admin-yaml.js",)
+
+
 class YamlField(forms.Field):
     """A field for a JSON column. While its text is not valid it shows the text as it was entered."""
 
+    guide: ClassVar[Guide | None] = None
+
     def __init__(self, *, encoder: Any = None, decoder: Any = None, **options: Any) -> None:
         """Ignore `encoder` and `decoder`, which a JSON column passes to its fields."""
-        widget = forms.Textarea(attrs={"rows": 8, "class": "vLargeTextField"})
+        attrs = {"rows": 8, "class": "vLargeTextField"}
+        widget = (
+            YamlArea({**attrs, "data-yaml": self.guide.as_json()}) if self.guide else forms.Textarea(attrs)
+        )
         # Without this a column with a default adds its initial value to the form; the row has it.
         super().__init__(**{"widget": widget, **options, "show_hidden_initial": False})
 

@@ -11,10 +11,10 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 
-from chatapp.context.admin import POLICY_HELP, check_policy_field
+from chatapp.context.admin import POLICY_HELP, PolicyField, check_policy_field
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
-from chatapp.operations.admin.fields import YamlField, bound_fields
+from chatapp.operations.admin.fields import bound_fields
 from chatapp.operations.admin.pages import Check, TestedAdmin
 from chatapp.providers.actions import make_default, save_model_config
 from chatapp.providers.admin.connect import ConnectPage
@@ -61,7 +61,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
             "tool_calling",
             "enabled",
         )
-        field_classes: ClassVar = {"context_policy": YamlField}
+        field_classes: ClassVar = {"context_policy": PolicyField}
         help_texts: ClassVar = {"context_policy": POLICY_HELP}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,0 +1,117 @@
+/** Forms and examples beside the YAML fields of the panel. The YAML is what is saved; without JavaScript it is all there is. */
+
+/** @typedef {{name: string, kind: "number"|"text"|"flag"|"choice", choices?: string[], default: string, what: string}} Part */
+/** @typedef {{title: string, yaml: string}} Example */
+
+/** @param {string} tag @param {Record<string, string>} [attributes] @param {...(Node|string)} children */
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** The value of a field at the top level of the text; empty where it is not there or goes over several lines. */
+function readLine(/** @type {string} */ text, /** @type {string} */ name) {
+  const found = text.match(new RegExp(`^${name}:[ ]*(.*)$`, "m"));
+  return found ? found[1].trim().replace(/^(["'])(.*)\1$/, "$2") : "";
+}
+
+/** The text with this value at the top level; without the line where the value is empty. */
+function writeLine(/** @type {string} */ text, /** @type {string} */ name, /** @type {string} */ value) {
+  const rest = text.split("\n").filter((line) => !line.startsWith(`${name}:`) && line.trim());
+  return [...rest, ...(value === "" ? [] : [`${name}: ${value}`])].join("\n");
+}
+
+/** Text as YAML reads it back, whatever is in it. */
+const quoted = (/** @type {string} */ text) => (/^[\w.-]+$/.test(text) ? text : JSON.stringify(text));
+
+/** @param {Part} part @param {string} id */
+function control(part, id) {
+  if (part.kind === "number" || part.kind === "text") {
+    const type = part.kind === "number" ? { type: "number", step: "any" } : { type: "text" };
+    return element("input", { id, ...type, placeholder: part.default });
+  }
+  const choices = part.kind === "flag" ? ["true", "false"] : (part.choices ?? []);
+  const none = element("option", { value: "" }, part.default ? `as it is: ${part.default}` : "as it is");
+  return element("select", { id }, none, ...choices.map((choice) => element("option", { value: choice }, choice)));
+}
+
+/** @param {Part} part @param {string} id @param {Element} input */
+const labelled = (part, id, input) =>
+  element("p", { class: "part" }, element("label", { for: id }, part.name), input, element("small", {}, part.what));
+
+/** A control for each field of a mapping, each a line of the YAML. @param {HTMLTextAreaElement} area @param {Part[]} parts */
+function lines(area, parts) {
+  const controls = parts.map((part) => {
+    const id = `${area.id}_${part.name}`;
+    const input = /** @type {HTMLInputElement} */ (control(part, id));
+    input.addEventListener("input", () => {
+      const value = part.kind === "text" && input.value ? quoted(input.value) : input.value;
+      area.value = writeLine(area.value, part.name, value);
+    });
+    return { part, id, input };
+  });
+  const follow = () => controls.forEach(({ part, input }) => (input.value = readLine(area.value, part.name)));
+  area.addEventListener("change", follow);
+  follow();
+  return { shown: controls.map(({ part, id, input }) => labelled(part, id, input)), follow };
+}
+
+/** The parts of one hook, written by a button. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {(yaml: string) => void} write */
+function builder(area, parts, write) {
+  const inputs = new Map(parts.map((part) => [part, /** @type {HTMLInputElement} */ (control(part, `${area.id}_${part.name}`))]));
+  const value = (/** @type {string} */ name) => [...inputs].find(([part]) => part.name === name)?.[1].value ?? "";
+  const button = element("button", { type: "button", class: "button" }, "Write it as YAML");
+  button.addEventListener("click", () => {
+    const condition = value("condition") || "always";
+    const limit = { turn_count: "count", always: "" }[condition] ?? "threshold";
+    const action = value("action") || "log";
+    const said = { log: "message", inject_message: "message", module_action: "action" }[action];
+    write(
+      [
+        `id: ${quoted(value("id") || "my-hook")}`,
+        `on: ${value("on") || "turn_end"}`,
+        `condition: {type: ${condition}${limit && `, ${limit}: ${value("threshold") || 1}`}}`,
+        `action: {type: ${action}${said ? `, ${said}: ${quoted(value("text"))}` : ""}}`,
+        ...(value("cooldown") ? [`cooldown: ${value("cooldown")}`] : []),
+      ].join("\n"),
+    );
+  });
+  const shown = [...inputs].map(([part, input]) => labelled(part, input.id, input));
+  return [...shown, element("p", {}, button)];
+}
+
+/** @param {HTMLTextAreaElement} area */
+function extend(area) {
+  const { parts, examples, shape } = /** @type {{parts: Part[], examples: Example[], shape: "fields"|"hook"|"hooks"}} */ (
+    JSON.parse(area.dataset.yaml ?? "{}")
+  );
+  let follow = () => {};
+  const write = (/** @type {string} */ yaml) => {
+    if (shape === "hook") area.value = yaml;
+    else if (shape === "hooks") area.value = `${area.value.trim()}\n- ${yaml.replaceAll("\n", "\n  ")}`.trim();
+    else for (const line of yaml.split("\n")) area.value = writeLine(area.value, line.split(":")[0], readLine(line, line.split(":")[0]));
+    follow();
+  };
+  const buttons = examples.map(({ title, yaml }) => {
+    const button = element("button", { type: "button", class: "button", title: yaml }, title);
+    button.addEventListener("click", () => write(yaml));
+    return button;
+  });
+  const fields = shape === "fields" ? lines(area, parts) : null;
+  if (fields) follow = fields.follow;
+  const shown = fields ? fields.shown : builder(area, parts, write);
+  const details = element(
+    "details", { class: "yaml-form" },
+    element("summary", {}, "Form and examples"),
+    element("p", { class: "examples" }, "Examples: ", ...buttons),
+    element("div", { class: "parts" }, ...shown),
+  );
+  (area.closest(".form-row") ?? area).append(details);
+}
+
+// Django loads the scripts of widgets in the head.
+addEventListener("DOMContentLoaded", () => {
+  for (const area of document.querySelectorAll("textarea[data-yaml]")) extend(/** @type {HTMLTextAreaElement} */ (area));
+});

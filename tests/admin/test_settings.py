@@ -51,7 +51,6 @@ def test_a_change_holds_at_once_and_an_empty_field_brings_the_default_back(
     assert "Changed: RETENTION_DAYS, SIGNUP" in text_of(page)
     assert (current("RETENTION_DAYS"), current("SIGNUP"), current("TRASH_DAYS")) == (90, "invite", 30)
     assert "Changed here on" in text_of(page)
-    assert "Invite somebody" in admin_client.get("/admin/chatapp/user/").content.decode()
     save(admin_client, RETENTION_DAYS="")
     assert current("RETENTION_DAYS") == 30
     events = list(AuditEvent.objects.filter(kind=AuditEvent.Kind.CHANGED_IN_ADMIN).order_by("at", "id"))

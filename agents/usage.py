@@ -16,10 +16,22 @@ from agents.types import (
 from agents.wire import tools_json
 from memory.tokens import estimate_text, estimate_tools, total_tokens
 
+MOST_COUNTED = 200
+_counted: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], int]] = {}
+"""By the identity of the tools, which are kept so that no other ones get it."""
+
 
 def count_tools(tools: tuple[ToolSpec, ...]) -> int:
-    """Return the estimated tokens of the schemas as they are sent."""
-    return estimate_tools(tools_json(tools)) if tools else 0
+    """Return the estimated tokens of the schemas as they are sent. The same tools are counted once."""
+    if not tools:
+        return 0
+    key = tuple(map(id, tools))
+    known = _counted.get(key)
+    if known is None:
+        if len(_counted) >= MOST_COUNTED:
+            _counted.clear()
+        known = _counted[key] = (tools, estimate_tools(tools_json(tools)))
+    return known[1]
 
 
 def count_request(request: ModelRequest) -> int:

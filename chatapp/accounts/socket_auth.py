@@ -26,7 +26,11 @@ def is_own_origin(origin: str, scheme: str, host: str) -> bool:
 
 
 class OriginCheck:
-    """Checks the Origin header with port and scheme, which Channels' validator ignores. Programs send none."""
+    """Checks the Origin header with port and scheme, which Channels' validator ignores. Programs send none.
+
+    It leaves in the scope how a socket is sent to past the middleware behind it, which looks at its session for each
+    word of an answer.
+    """
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -39,7 +43,7 @@ class OriginCheck:
         ):
             await send({"type": "websocket.close", "code": 4403})
             return
-        await self.inner(scope, receive, send)
+        await self.inner({**scope, "send_directly": send}, receive, send)
 
 
 class BearerAuth:

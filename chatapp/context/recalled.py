@@ -66,6 +66,10 @@ class Recalled:
         """Return what this question recalled, best first, and what earlier ones did."""
         return (*self.items, *(_item(turn) for turn in self.earlier_turns))
 
+    @property
+    def turns_in_view(self) -> tuple[RecalledTurn, ...]:
+        return (*self.turns, *self.earlier_turns)
+
     def place_in(self, context: AssembledContext) -> AssembledContext:
         return replace(context, recall=self.message, earlier=self.earlier)
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.message_values import message_value, reasoning_of, text_of
+from chatapp.conversations.message_values import reasoning_of, text_of
 from chatapp.conversations.models import Message
-from chatapp.conversations.selectors.messages import with_stored_pieces
+from chatapp.conversations.selectors.messages import messages_by_id, with_stored_pieces
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
-from chatapp.recall.models import StoredClaim
 from chatapp.runs.models import Run, ToolCall
 from memory.types import ImagePart, ToolCallPart
 from memory.types import Message as MessageValue
@@ -26,21 +23,29 @@ PLAN_FIELDS = ("title", "task", "result")
 
 @dataclass(frozen=True, slots=True)
 class RequestSources:
-    """What the requests of a run are made of, beside what its rows say: loaded messages, the checkpoint, the sources
-    of what was recalled, and the answer as far as it is written."""
+    """What the requests of a run are made of: loaded messages, the checkpoint, the sources of what was recalled and
+    of the newer statements noted on it, and the answer as far as it is written.
+
+    `profile_of` is the user whose profile is shown. `has_calls`: results of tools or hooks may be in it, or a plan.
+    """
 
     messages: Sequence[MessageValue] = ()
     checkpoint_id: str | None = None
     recalled: Sequence[Mapping[str, Any]] = ()
+    newer: Collection[UUID] = ()
+    profile_of: UUID | None = None
+    has_calls: bool = True
     answer: str = ""
     reasoning: str = ""
 
 
-def texts_for_requests(run: Run, known: RequestSources, sent: Iterable[MessageValue]) -> dict[str, str]:
-    """Return the texts by key that the messages of a request may repeat."""
+def texts_for_requests(
+    run_id: UUID, answer_id: UUID, known: RequestSources, sent: Iterable[MessageValue]
+) -> dict[str, str]:
+    """Return the texts by key that the messages of a request may repeat. Raises Run.DoesNotExist."""
     texts = {
-        f"answer/{run.answer_id}/text": known.answer,
-        f"answer/{run.answer_id}/reasoning": known.reasoning,
+        f"answer/{answer_id}/text": known.answer,
+        f"answer/{answer_id}/reasoning": known.reasoning,
     }
     for message in known.messages:
         texts.update(_texts_of_message(message))
@@ -48,23 +53,23 @@ def texts_for_requests(run: Run, known: RequestSources, sent: Iterable[MessageVa
     messages = {UUID(message.id) for message in sent if message.id and message.id not in loaded}
     messages |= {UUID(source["message_id"]) for source in known.recalled if "message_id" in source}
     entries = {UUID(source["entry_id"]) for source in known.recalled if "entry_id" in source}
-    of_recalled = Q(message__in=list(messages)) | Q(entry__in=list(entries))
-    newer = StoredClaim.objects.filter(of_recalled, user=run.user_id, superseded_by__isnull=False)
-    for message_id, entry_id in newer.values_list("superseded_by__message", "superseded_by__entry"):
-        if message_id is not None:
-            messages.add(message_id)
-        if entry_id is not None:
-            entries.add(entry_id)
-    texts |= _message_texts(messages) | _entry_texts(entries)
+    texts |= _message_texts(messages.union(known.newer)) | _entry_texts(entries.union(known.newer))
     if known.checkpoint_id is not None:
         texts |= _compaction_texts({UUID(known.checkpoint_id)})
-    version = ProfileVersion.objects.filter(profile=run.user_id).order_by("-number").first()
-    if version is not None:
-        texts[f"profile/{version.pk}"] = version.text
+    if known.profile_of is not None:
+        versions = ProfileVersion.objects.filter(profile=known.profile_of).order_by("-number")
+        for key, text in versions.values_list("pk", "text")[:1]:
+            texts[f"profile/{key}"] = text
+    return texts | _texts_of_run(run_id) if known.has_calls else texts
+
+
+def _texts_of_run(run_id: UUID) -> dict[str, str]:
+    """Return what the tools of a run and the hooks of its conversation returned, and its plan."""
+    run = Run.objects.get(pk=run_id)
     calls = list(ToolCall.objects.filter(run=run))
     of_hooks = ToolCall.objects.filter(run__conversation=run.conversation_id).exclude(hook_id="")
     calls += of_hooks.order_by("-requested_at", "-pk")[:MOST_HOOK_CALLS]
-    return texts | _call_texts(calls) | _plan_texts([run])
+    return _call_texts(calls) | _plan_texts([run])
 
 
 def source_texts(keys: Iterable[str]) -> dict[str, str]:
@@ -89,9 +94,9 @@ def _texts_of_message(message: MessageValue) -> Iterator[tuple[str, str]]:
             yield f"message/{message.id}/{number}", part.text
 
 
-def _message_texts(ids: Iterable[UUID]) -> dict[str, str]:
-    rows = Message.objects.filter(pk__in=list(ids))
-    return {key: text for row in rows for key, text in _texts_of_message(message_value(row))}
+def _message_texts(ids: Collection[UUID]) -> dict[str, str]:
+    rows = messages_by_id(ids) if ids else []
+    return {key: text for message in rows for key, text in _texts_of_message(message)}
 
 
 def _answer_texts(ids: Iterable[UUID]) -> dict[str, str]:
@@ -102,7 +107,9 @@ def _answer_texts(ids: Iterable[UUID]) -> dict[str, str]:
     return texts
 
 
-def _entry_texts(ids: Iterable[UUID]) -> dict[str, str]:
+def _entry_texts(ids: Collection[UUID]) -> dict[str, str]:
+    if not ids:
+        return {}
     rows = MemoryEntry.objects.filter(pk__in=list(ids)).values_list("pk", "text")
     return {f"entry/{pk}": text for pk, text in rows}
 

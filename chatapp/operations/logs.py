@@ -110,7 +110,7 @@ def name_requests(application: Any) -> Any:
                 message = {**message, "headers": [*message.get("headers", ()), named]}
             await send(message)
 
-        await application(scope, receive, send_named)
+        await application(scope, receive, send if scope["type"] == "websocket" else send_named)
 
     return answer
 

@@ -122,9 +122,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.connection.unwatch_all()
 
     async def _write_frames(self) -> None:
+        send = self.scope.get("send_directly", self.base_send)
         try:
             async for frame in self.connection.frames():
-                await self.send(text_data=frame.text)
+                await send({"type": "websocket.send", "text": frame.text})
         except Exception:
             # The log could not be read. Whoever comes back goes on after the last fact.
             log.exception("A socket of user %s ends.", self.user.pk)

@@ -196,6 +196,8 @@ class Session:
             messages=(*inputs.left_out.sample, *inputs.messages, inputs.question),
             checkpoint_id=checkpoint.id if checkpoint else None,
             recalled=[item.source for item in recalled.items_in_view],
+            newer={newer.source_id for turn in recalled.turns_in_view for newer in turn.newer},
+            profile_of=loaded.user_id if inputs.profile is not None else None,
         )
         tools = loaded.tools
         rows = recalled_rows(self.live.lease.run_id, recalled.turns, starts_anew=recalled.starts_anew)
@@ -280,7 +282,9 @@ class Session:
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
         """With the rights of the user who asks."""
         caller = self._caller(loaded)
-        desk = ToolPorts(self.live.lease, caller, self._take_spent)
+        desk = ToolPorts(
+            self.live.lease, caller, self._take_spent, has_all=self.prepared.assembled is not None
+        )
         return ToolUse(
             tools,
             caller,
@@ -322,13 +326,20 @@ class Session:
 
     def _request_of(self, step: CallSent) -> NewRequest:
         inputs = step.context.inputs
+        is_plain = self._call_count == 1 and self.planning is None and not inputs.notes
+        sources = replace(
+            self.sources,
+            answer=self.live.answer.text,
+            reasoning=self.live.reasoning.text,
+            has_calls=not is_plain,
+        )
         return NewRequest(
             n=self.clock.request_n,
             purpose="chat",
             model_name=self.prepared.model_name,
             sent=step.sent,
             stored=(*inputs.messages, inputs.question),
-            sources=replace(self.sources, answer=self.live.answer.text, reasoning=self.live.reasoning.text),
+            sources=sources,
             tokens=inputs.calibration.apply(count_request(step.sent.request)),
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agents.text import storable_text
 from chatapp.operations.text import split_half
-from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
+from chatapp.realtime.hub import Frame, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 
 IDLE_INTERVAL_S = 0.04
@@ -64,6 +65,7 @@ class LiveAnswer:
         self.lease = lease
         self.conversation_id = conversation_id
         self.topic = conversation_topic(conversation_id)
+        self._ids = f'"conversation_id":"{conversation_id}","run_id":"{lease.run_id}","message_id":"{lease.answer_id}"'
         self.answer = _Stream()
         self.reasoning = _Stream()
         self.last_told_at = 0.0
@@ -116,18 +118,12 @@ class LiveAnswer:
 
     def _frame(self, event_type: str, offset: int, text: str) -> Frame:
         # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.
-        return encode_frame(
-            {
-                "v": 1,
-                "type": event_type,
-                "conversation_id": self.conversation_id,
-                "run_id": str(self.lease.run_id),
-                "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-                "message_id": str(self.lease.answer_id),
-                "offset": offset,
-                "text": text,
-            }
-        )
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")[:-6]
+        encoded = f'{{"v":1,"type":"{event_type}",{self._ids},"at":"{at}Z","offset":{offset},"text":{_encode(text)}}}'
+        return Frame(self.conversation_id, event_type, None, encoded)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class DeltaPump:

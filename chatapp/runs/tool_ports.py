@@ -82,17 +82,25 @@ def _store_problems() -> Iterator[None]:
 
 
 class ToolPorts(OffloadedResults):
-    """All ports of one run. `take_spent` gives the model calls that no row counts yet."""
+    """All ports of one run. `take_spent` gives the model calls that no row counts yet.
+
+    `has_all`: nothing that was sent during the run is missing in its first request.
+    """
 
     def __init__(
-        self, lease: Lease, caller: ToolCaller, take_spent: Callable[[], Sequence[CallUsage]]
+        self,
+        lease: Lease,
+        caller: ToolCaller,
+        take_spent: Callable[[], Sequence[CallUsage]],
+        *,
+        has_all: bool = False,
     ) -> None:
         super().__init__(caller.conversation_id)
         self.lease = lease
         self.caller = caller
         self.take_spent = take_spent
         self._taken: set[UUID] = set()
-        self._has_all = False
+        self._has_all = has_all
 
     # --- CallRecords ---------------------------------------------------------------------------------
 
@@ -135,7 +143,7 @@ class ToolPorts(OffloadedResults):
     # --- Inbox ---------------------------------------------------------------------------------------
 
     async def take(self) -> Sequence[Message]:
-        if self._has_all:  # as of the result that was recorded a moment ago
+        if self._has_all:  # as of the question or the result that was recorded a moment ago
             self._has_all = False
             return ()
         rows = await _to_its_end(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,17 +14,19 @@ from django.db.models import QuerySet
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, accessible_message
 from chatapp.conversations.branches import siblings_of, visible_messages
-from chatapp.conversations.message_values import parts_to_json, text_of
+from chatapp.conversations.message_values import messages_from_columns, parts_to_json, text_of
 from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import PageAsked, message_shape, tool_call_shape
 from chatapp.forgetting.models import ForgetProposal
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.statements import execute
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs.models import AnswerPiece, Run, ToolCall
 from memory.bounds import MAX_ID
+from memory.types import Message as MessageValue
 from memory.types import Part, ReasoningPart, TextPart
 
 # --- Pages ----------------------------------------------------------------------------------------------
@@ -286,3 +288,15 @@ def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterato
     rows = visible_messages(run.answer.branch).filter(role__in=SPOKEN, position__lt=run.answer.position)
     columns = rows.only("id", "role", "parts", "position", "created_at")
     return columns.order_by("-position")[:limit].iterator(chunk_size=500)
+
+
+_BY_ID = """
+SELECT CAST(id AS text), role, CAST(parts AS text), token_estimate, position, CAST(pinned AS integer),
+    CAST(created_at AS text), kind
+FROM chatapp_message WHERE id IN ({ids})
+"""
+
+
+def messages_by_id(ids: Collection[UUID]) -> list[MessageValue]:
+    """Return the messages as values, without those that are gone: whose they are the caller knows."""
+    return messages_from_columns(execute(_BY_ID.format(ids=", ".join(["%s"] * len(ids))), *ids).fetchall())

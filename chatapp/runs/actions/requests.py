@@ -76,10 +76,11 @@ _Written = tuple[Manifest, Texts]
 def _write(lease: Lease, request: NewRequest) -> _Written:
     @cache
     def readable() -> Sources:
-        run = Run.objects.filter(pk=lease.run_id).first()
-        if run is None:
-            raise LeaseLost("The conversation was deleted.")
-        return Sources(texts_for_requests(run, request.sources, request.sent.request.messages))
+        sent = request.sent.request.messages
+        try:
+            return Sources(texts_for_requests(lease.run_id, lease.answer_id, request.sources, sent))
+        except Run.DoesNotExist:
+            raise LeaseLost("The conversation was deleted.") from None
 
     return write_manifest(request.sent, request.stored, readable)
 

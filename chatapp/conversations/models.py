@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from chatapp.agent_presets.models import Agent
 from chatapp.operations.ids import new_id
@@ -41,6 +41,10 @@ class Folder(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)  # not the name: operators see this
+
+
+IS_BEHIND = Q(temporary=False, indexed_below__lt=F("next_position"))
+"""Of conversations with messages that the search index lacks, or that are still being written."""
 
 
 class Conversation(models.Model):
@@ -101,6 +105,12 @@ class Conversation(models.Model):
     read_count = models.PositiveBigIntegerField(
         default=0, editable=False, help_text="How many messages it had when a page in view showed it last."
     )
+    indexed_below = models.PositiveBigIntegerField(
+        default=0, editable=False, help_text="Messages below this position are in the search index."
+    )
+    last_ordinal = models.IntegerField(
+        default=-1, editable=False, help_text="Of its newest document in the search index; -1: none."
+    )
     last_activity_at = models.DateTimeField()
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
@@ -115,6 +125,14 @@ class Conversation(models.Model):
         indexes = [
             # The sidebar: newest first, by keyset.
             models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
+            # Recall: what of a user is not indexed yet, the most recently used first.
+            models.Index(
+                fields=["user", "-last_activity_at", "-id"],
+                condition=IS_BEHIND,
+                name="conversation_behind",
+            ),
+            # The sweep: the same of all users.
+            models.Index(fields=["last_activity_at"], condition=IS_BEHIND, name="conversation_overlooked"),
             # The clean-up: idle for too long.
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
             # What its user has not seen yet.

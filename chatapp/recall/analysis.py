@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from chatapp.operations.last_used import LastUsed
 from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
@@ -41,8 +42,21 @@ class PackedTerms:
     length: int
 
 
+KNOWN_TEXTS = 4_000
+_known = LastUsed[bytes, PackedTerms](KNOWN_TEXTS)
+
+
 def pack_terms(text: str) -> PackedTerms:
-    """Return the terms of one document, in the order of their hashes."""
+    """Return the terms of one document, in the order of their hashes. What is asked for again soon, by a search and
+    then by the worker that indexes, is known by the hash of its text."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    known = _known.get(digest)
+    if known is None:
+        known = _known.put(digest, _pack_terms(text))
+    return known
+
+
+def _pack_terms(text: str) -> PackedTerms:
     found = analyzer.document_terms(text)
     hashed = {hash_term(term): min(count, MAX_COUNT) for term, count in found.items()}
     ordered = sorted(hashed)

@@ -55,16 +55,6 @@ class SearchOwner(models.Model):
         ]
 
 
-class SearchCursor(models.Model):
-    """How far a conversation is indexed: up to and including `position`; `last_ordinal` is its newest document."""
-
-    conversation = models.OneToOneField(
-        "chatapp.Conversation", on_delete=models.CASCADE, related_name="search_cursor"
-    )
-    position = models.BigIntegerField(default=-1)
-    last_ordinal = models.IntegerField(default=-1)
-
-
 class SearchDocument(models.Model):
     """One thing that can be found: a message (long ones in several pieces), or a memory entry, which holds what is new
     in a summary.

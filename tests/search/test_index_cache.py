@@ -34,7 +34,7 @@ def test_a_search_reads_what_is_sealed_once(
     alice: User, conversation: Conversation, django_assert_num_queries
 ):
     texts(alice, "xylophone")
-    with django_assert_num_queries(4):  # what is behind, the owner, what is not sealed, the words themselves
+    with django_assert_num_queries(3):  # what is behind, the owner, the words themselves
         assert texts(alice, "xylophone") == [SAID]
 
 

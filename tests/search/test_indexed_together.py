@@ -7,8 +7,8 @@ from collections import deque
 import pytest
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
 from chatapp.recall.actions.indexing import FEW, index_some
-from chatapp.recall.models import SearchCursor
 from chatapp.recall.tasks import index_conversations
 from tests.memory_store.rows import new_conversation, say
 
@@ -22,7 +22,7 @@ def test_conversations_of_several_users_are_indexed_together(alice: User, bob: U
     waiting = deque(conversation.pk for conversation in conversations)
     while waiting:  # a slow machine takes fewer at once
         assert index_some(waiting) == []
-    assert {cursor.position for cursor in SearchCursor.objects.all()} == {1}
+    assert set(Conversation.objects.values_list("indexed_below", flat=True)) == {2}
 
 
 def test_a_long_conversation_is_left_to_a_task_of_its_own(alice: User, bob: User) -> None:
@@ -35,8 +35,8 @@ def test_a_long_conversation_is_left_to_a_task_of_its_own(alice: User, bob: User
     while waiting:
         longer += index_some(waiting)
     assert longer == [long.pk]
-    assert SearchCursor.objects.get(conversation=long).position == FEW - 1
-    assert SearchCursor.objects.get(conversation=short).position == 1
+    assert Conversation.objects.get(pk=long.pk).indexed_below == FEW
+    assert Conversation.objects.get(pk=short.pk).indexed_below == 2
 
 
 def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:
@@ -46,4 +46,4 @@ def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:
     ids = [str(gone.pk), str(conversation.pk)]
     gone.delete()
     index_conversations(ids)
-    assert SearchCursor.objects.get().conversation_id == conversation.pk
+    assert Conversation.objects.get().indexed_below == 2

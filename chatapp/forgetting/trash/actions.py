@@ -19,7 +19,7 @@ from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
-from chatapp.recall.models import SearchCursor
+from chatapp.recall.actions.indexing import unindex_conversations
 
 Reason = TrashedConversation.Reason
 FRESH_FOR = timedelta(days=1)
@@ -52,7 +52,7 @@ def trash_if_idle(
 def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
     user_id = conversation.owner_id
     detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
-    SearchCursor.objects.filter(conversation=conversation.pk).delete()
+    unindex_conversations(pk=conversation.pk)
     TrashedConversation.objects.create(
         conversation=conversation,
         user_id=user_id,

@@ -44,7 +44,7 @@ from chatapp.recall.index_format import (
     group_by_term,
     minute_of,
 )
-from chatapp.recall.models import SearchBlock, SearchCursor, SearchDocument, SearchOwner
+from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 
 SEAL_FROM = 256
@@ -118,21 +118,23 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
     )
     claims = find_message_claims(conversation.owner_id, claiming)
     with transaction.atomic():
-        if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
+        locked = Conversation.objects.select_for_update().filter(
+            pk=conversation.pk, indexed_below=batch.after_position + 1
+        )
+        last_ordinal = locked.values_list("last_ordinal", flat=True).first()
+        if last_ordinal is None:
             return None
         owner = _lock_owner(user_id=conversation.user_id)
-        cursor, _ = SearchCursor.objects.get_or_create(conversation=conversation)
-        if cursor.position != batch.after_position:
-            return None
         present = set(said.filter(forgotten_at=None).values_list("pk", flat=True))
         documents = [document for document in batch.documents if document.source_id in present]
         emptied = list(said.exclude(forgotten_at=None))
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
             documents += message_documents(row)
-        cursor.last_ordinal = _append(owner, [documents], cursor.last_ordinal)
-        cursor.position = batch.position
-        cursor.save(update_fields=["position", "last_ordinal"])
+        last_ordinal = _append(owner, [documents], last_ordinal)
+        Conversation.objects.filter(pk=conversation.pk).update(
+            indexed_below=batch.position + 1, last_ordinal=last_ordinal
+        )
         store_message_claims(
             conversation.owner_id,
             [row for row in claiming if row.pk in present],
@@ -216,13 +218,11 @@ def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[NewDocu
 def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
     """Index messages of the user again in the transaction that changes their words, unless they are not indexed yet."""
     homes = {row.conversation_id for row in rows}
-    indexed = dict(
-        SearchCursor.objects.filter(conversation__in=homes).values_list("conversation_id", "position")
-    )
+    indexed = dict(Conversation.with_unowned.filter(pk__in=homes).values_list("pk", "indexed_below"))
     remove_messages(user_id, [row.pk for row in rows])
     note_messages(user_id, rows)
     texts = [
-        list(message_documents(row)) for row in rows if row.position <= indexed.get(row.conversation_id, -1)
+        list(message_documents(row)) for row in rows if row.position < indexed.get(row.conversation_id, 0)
     ]
     if any(texts):
         _append(_lock_owner(user_id=user_id), texts)
@@ -283,10 +283,15 @@ def delete_shared_indexes() -> None:
     abandon_index(scope__isnull=False)
 
 
+def unindex_conversations(**which: UUID) -> None:
+    """Let all messages of conversations be indexed anew. Their documents are the caller's to remove."""
+    Conversation.with_unowned.filter(**which).update(indexed_below=0, last_ordinal=NO_ORDINAL)
+
+
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
     """Detach the index of a user: nothing in it is found any more, and a worker deletes its rows in pieces."""
-    SearchCursor.objects.filter(conversation__user_id=user_id).delete()
+    unindex_conversations(user_id=user_id)
     abandon_index(user_id=user_id)
 
 

@@ -19,6 +19,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import shared_entries
 from chatapp.operations.statements import table_name
 from chatapp.recall.models import SearchDocument, SearchOwner
+from chatapp.recall.selectors.unindexed import UnindexedDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,45 +185,35 @@ def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
 # --- What is not stored yet, or shared ------------------------------------------------------------------------
 
 
-def read_unstored(
-    user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
-) -> dict[int, Found]:
-    """Return the texts of documents that are not indexed yet, and of entries that the scope shares.
-
-    Of another user's entry nothing says where it was said.
-    """
-    if not documents:
-        return {}
-    ids = {row.source_id for row in documents}
-    messages = Message.objects.select_related("conversation").in_bulk(list(ids))
-    entries = shared_entries(scope_id).in_bulk(list(ids)) if scope_id is not None else {}
-    found = {}
-    for row in documents:
-        message, entry = messages.get(row.source_id), entries.get(row.source_id)
-        if message is not None and _is_searched(message.conversation, user_id):
-            found[row.ordinal] = _new_message(row, scores[row.ordinal], message)
-        elif entry is not None:
-            found[row.ordinal] = _shared_entry(user_id, row, scores[row.ordinal], entry)
-    return found
-
-
-def _is_searched(conversation: Conversation, user_id: UUID) -> bool:
-    return conversation.user_id == user_id and not conversation.temporary
-
-
-def _new_message(document: SearchDocument, score: float, row: Message) -> Found:
+def said_now(row: UnindexedDocument, score: float) -> Found:
+    """Return a document that is not indexed yet, with its text, as it was read."""
+    document, message = row.document, row.message
     return _found(
         "message",
         (document.start, document.end),
-        message_values.text_of(row.parts),
+        message.text,
         score=score,
-        said_at=row.created_at,
-        message_id=row.pk,
-        conversation_id=row.conversation_id,
-        branch_id=row.branch_id,
-        position=row.position,
-        role=row.role,
+        said_at=message.said_at,
+        message_id=message.id,
+        conversation_id=message.conversation_id,
+        branch_id=message.branch_id,
+        position=message.position,
+        role=message.role,
     )
+
+
+def read_shared(
+    user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
+) -> dict[int, Found]:
+    """Return the texts of entries that the scope shares. Of another user's entry nothing says where it was said."""
+    if not documents or scope_id is None:
+        return {}
+    entries = shared_entries(scope_id).in_bulk([row.source_id for row in documents])
+    return {
+        row.ordinal: _shared_entry(user_id, row, scores[row.ordinal], entries[row.source_id])
+        for row in documents
+        if row.source_id in entries
+    }
 
 
 def _shared_entry(user_id: UUID, document: SearchDocument, score: float, row: MemoryEntry) -> Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -20,10 +20,9 @@ from chatapp.recall.index_format import (
     Hits,
     blank_rows,
     join_postings,
-    minute_of,
     unpack_columns,
 )
-from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
+from chatapp.recall.models import SearchBlock, SearchOwner, SearchPosting
 
 CACHE_BYTES = 96_000_000
 TERMS_BYTES = 4_000_000
@@ -105,11 +104,3 @@ def open_sealed(owner: SearchOwner) -> Sealed:
     sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(rows))
     cache.put(owner.pk, sealed)
     return sealed
-
-
-def columns_of(documents: Iterable[SearchDocument], first: int, end: int) -> Columns:
-    """Return the columns of unsealed documents, from ordinal `first` to `end`; a missing one was removed."""
-    rows = blank_rows(end - first)
-    for row in documents:
-        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
-    return unpack_columns(rows)

@@ -14,14 +14,13 @@ from chatapp.recall.index_format import (
     Columns,
     FreshTerms,
     Hits,
-    StoredTerms,
     blank_rows,
     join_all_hits,
-    sort_terms,
     unpack_columns,
 )
 from chatapp.recall.models import SearchDocument, SearchOwner
-from chatapp.recall.selectors.sealed_index import Sealed, columns_of, open_sealed
+from chatapp.recall.selectors.newest_index import open_newest
+from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 
 NO_COLUMNS = unpack_columns(blank_rows(0))
 
@@ -72,17 +71,14 @@ def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:
     if owner is None:
         return SharedIndex(first, scope_id)
     sealed = open_sealed(owner)
-    newest = SearchDocument.objects.filter(
-        owner=owner, ordinal__gte=owner.sealed_ordinal, ordinal__lt=owner.next_ordinal
-    )
-    rows = list(newest.order_by("ordinal"))
-    columns = sealed.columns.followed_by(columns_of(rows, owner.sealed_ordinal, owner.next_ordinal))
+    newest = open_newest(owner)
+    columns = sealed.columns.followed_by(newest.columns)
     return SharedIndex(
         first=first,
         scope_id=scope_id,
         sealed=sealed,
         columns=_shifted(columns, first),
-        fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows]),
+        fresh=newest.terms,
         document_count=owner.document_count,
         total_length=owner.total_length,
     )

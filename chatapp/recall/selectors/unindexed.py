@@ -5,20 +5,23 @@ The worker stores the documents (`actions.indexing`). A search that comes earlie
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import inf
+from itertools import groupby
+from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 
 from chatapp.conversations import message_values
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import IS_BEHIND, Conversation, Message
+from chatapp.operations.statements import as_key, execute
 from chatapp.recall.analysis import PackedTerms, pack_terms
-from chatapp.recall.index_format import NO_ORDINAL
-from chatapp.recall.models import SearchCursor, SearchDocument, SearchOwner
+from chatapp.recall.models import SearchDocument, SearchOwner
 from memory.passages import split_passages
 
 BATCH = 200
@@ -67,12 +70,35 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A conversation whose messages after `position` are not indexed yet."""
+    """A conversation whose messages from position `start` on are not indexed yet, up to `end`, not included."""
 
     conversation_id: UUID
-    position: int
+    start: int
     last_ordinal: int
-    message_count: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaidMessage:
+    """A message that is not indexed yet, as far as a search needs it."""
+
+    id: UUID
+    conversation_id: UUID
+    branch_id: UUID
+    position: int
+    role: str
+    text: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnindexedDocument:
+    """A document as it would be stored, and the message it is a piece of."""
+
+    ordinal: int
+    previous: int
+    document: NewDocument
+    message: SaidMessage
 
 
 def documents_of(
@@ -84,25 +110,28 @@ def documents_of(
 
 
 def message_documents(row: Message) -> Iterator[NewDocument]:
-    if row.role in (Message.Role.USER, Message.Role.ASSISTANT):
-        kind = SearchDocument.Kind.MESSAGE
-        text = message_values.text_of(row.parts)
-        yield from documents_of(kind, row.pk, text, row.created_at, row.conversation_id)
+    text = message_values.text_of(row.parts)
+    return _documents(row.pk, row.conversation_id, row.role, text, row.created_at)
+
+
+def _documents(
+    message_id: UUID, conversation_id: UUID, role: str, text: str, said_at: datetime
+) -> Iterator[NewDocument]:
+    if role in (Message.Role.USER, Message.Role.ASSISTANT):
+        yield from documents_of(int(SearchDocument.Kind.MESSAGE), message_id, text, said_at, conversation_id)
 
 
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
     """Return the next messages to index, up to an answer that is still being written; None where there are none."""
-    cursor = SearchCursor.objects.filter(conversation_id=conversation_id).first()
-    return _batch(conversation_id, cursor.position if cursor else -1, limit, BATCH_CHARS)
-
-
-def _batch(conversation_id: UUID, after: int, limit: int, most_chars: float = inf) -> Batch | None:
-    rows = Message.objects.filter(conversation_id=conversation_id, position__gt=after).order_by("position")
+    here = Conversation.with_unowned.filter(pk=conversation_id)
+    start = here.values_list("indexed_below", flat=True).first()
+    if start is None:
+        return None
+    rows = Message.objects.filter(conversation_id=conversation_id, position__gte=start).order_by("position")
     documents: list[NewDocument] = []
-    position = after
-    for row in rows.only("conversation", "position", "role", "parts", "status", "created_at")[
-        :limit
-    ].iterator():
+    after, position, most_chars = start - 1, start - 1, BATCH_CHARS
+    columns = ("conversation", "position", "role", "parts", "status", "created_at")
+    for row in rows.only(*columns)[:limit].iterator():
         if row.status == Message.Status.STREAMING:
             break
         new = list(message_documents(row))
@@ -114,15 +143,10 @@ def _batch(conversation_id: UUID, after: int, limit: int, most_chars: float = in
     return Batch(after, position, documents) if position > after else None
 
 
-_IS_BEHIND = Q(search_cursor=None, next_position__gt=0) | Q(
-    search_cursor__position__lt=F("next_position") - 1
-)
-
-
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
     """Return conversations whose worker was not woken or died, of all users; each user's first before anybody's
     second."""
-    rows = Conversation.objects.filter(_IS_BEHIND, temporary=False)
+    rows = Conversation.objects.filter(IS_BEHIND)
     rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
     turn = Window(RowNumber(), partition_by="user", order_by="last_activity_at")
     fair = rows.annotate(turn=turn).order_by("turn", "last_activity_at", "pk")
@@ -147,32 +171,79 @@ def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
     return list(owners.order_by("pk").values_list("user_id", flat=True)[:limit])
 
 
+_BEHIND = """
+SELECT id, indexed_below, last_ordinal, next_position FROM chatapp_conversation
+WHERE user_id = %s AND NOT temporary AND indexed_below < next_position
+ORDER BY last_activity_at DESC, id DESC LIMIT %s
+"""
+
+
 def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:
     """Return the user's conversations that are not fully indexed, the most recently used first."""
-    rows = Conversation.objects.filter(_IS_BEHIND, user_id=user_id, temporary=False)
-    columns = ("pk", "search_cursor__position", "search_cursor__last_ordinal", "next_position")
-    found = []
-    for conversation_id, position, last_ordinal, next_position in rows.order_by(
-        "-last_activity_at", "-pk"
-    ).values_list(*columns)[:limit]:
-        indexed = -1 if position is None else position
-        last = NO_ORDINAL if last_ordinal is None else last_ordinal
-        found.append(Behind(conversation_id, indexed, last, next_position - 1 - indexed))
+    rows = execute(_BEHIND, user_id, limit).fetchall()
+    return [Behind(as_key(key), start, last_ordinal, end) for key, start, last_ordinal, end in rows]
+
+
+_UNINDEXED = """
+SELECT message.id, message.conversation_id, message.branch_id, message.position, message.role,
+    CAST(message.parts AS text), CAST(message.created_at AS text)
+FROM (VALUES {wanted}) wanted
+CROSS JOIN chatapp_message message
+WHERE message.conversation_id = wanted.column1 AND message.position >= wanted.column2
+    AND message.position < wanted.column3
+    AND message.position < COALESCE((
+        SELECT min(position) FROM chatapp_message written
+        WHERE written.conversation_id = wanted.column1 AND written.position >= wanted.column2
+            AND written.position < wanted.column3 AND written.status = 'streaming'
+    ), wanted.column3)
+"""
+"""Up to an answer that is still being written."""
+
+
+def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int) -> list[UnindexedDocument]:
+    """Return the documents of at most `limit` messages, as they would be stored from `first_ordinal` on. One
+    statement, however many conversations they are in."""
+    found: list[UnindexedDocument] = []
+    said = _unindexed_messages(behind, limit) if behind else {}
+    for conversation in behind:
+        previous = conversation.last_ordinal
+        for message in said.get(conversation.conversation_id, ()):
+            for document in _documents(
+                message.id, message.conversation_id, message.role, message.text, message.said_at
+            ):
+                ordinal = first_ordinal + len(found)
+                found.append(UnindexedDocument(ordinal, previous, document, message))
+                previous = ordinal
     return found
 
 
-def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int) -> list[SearchDocument]:
-    """Return unsaved rows of at most `limit` messages, as they would be stored from `first_ordinal` on."""
-    rows: list[SearchDocument] = []
+def _unindexed_messages(behind: Sequence[Behind], limit: int) -> dict[UUID, list[SaidMessage]]:
+    """Return the messages by conversation, in their order."""
+    wanted: list[UUID | int] = []
     for conversation in behind:
         if limit <= 0:
             break
-        batch = _batch(
-            conversation.conversation_id, conversation.position, min(limit, conversation.message_count)
-        )
-        limit -= conversation.message_count
-        previous = conversation.last_ordinal
-        for document in batch.documents if batch else ():
-            rows.append(document.row(first_ordinal + len(rows), previous))
-            previous = rows[-1].ordinal
-    return rows
+        end = min(conversation.end, conversation.start + limit)
+        wanted += [conversation.conversation_id, conversation.start, end]
+        limit -= end - conversation.start
+    row = "(%s::uuid, %s::bigint, %s::bigint)" if connection.vendor == "postgresql" else "(%s, %s, %s)"
+    sql = _UNINDEXED.format(wanted=", ".join([row] * (len(wanted) // 3)))
+    messages = sorted(map(_read_said, execute(sql, *wanted).fetchall()), key=_place)
+    return {key: list(said) for key, said in groupby(messages, key=lambda message: message.conversation_id)}
+
+
+def _place(message: SaidMessage) -> tuple[UUID, int]:
+    return message.conversation_id, message.position
+
+
+def _read_said(row: Sequence[Any]) -> SaidMessage:
+    message_id, conversation_id, branch_id, position, role, parts, said_at = row
+    return SaidMessage(
+        as_key(message_id),
+        as_key(conversation_id),
+        as_key(branch_id),
+        position,
+        role,
+        message_values.text_of(json.loads(parts)),
+        message_values.read_moment(said_at),
+    )

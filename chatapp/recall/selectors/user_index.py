@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import Literal
 from uuid import UUID
 
@@ -14,15 +14,18 @@ import numpy as np
 from django.db.models import QuerySet
 
 from chatapp.conversations.models import Conversation
+from chatapp.operations.statements import columns_of, read_models
 from chatapp.recall.analysis import analyzer, hash_term
 from chatapp.recall.index_format import (
     Columns,
     FreshTerms,
     Hits,
     StoredTerms,
+    blank_rows,
     join_all_hits,
     minute_of,
     sort_terms,
+    unpack_columns,
 )
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchVectors
 from chatapp.recall.ranking import (
@@ -38,10 +41,11 @@ from chatapp.recall.ranking import (
     score_words,
     speakers_asked_about,
 )
-from chatapp.recall.selectors.found_texts import Found, read_stored, read_unstored
-from chatapp.recall.selectors.sealed_index import Sealed, columns_of, open_sealed
+from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, said_now
+from chatapp.recall.selectors.newest_index import Newest, open_newest
+from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 from chatapp.recall.selectors.shared_index import NOTHING_SHARED, SharedIndex, open_shared
-from chatapp.recall.selectors.unindexed import conversations_behind, unindexed_documents
+from chatapp.recall.selectors.unindexed import UnindexedDocument, conversations_behind, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
 from memory.questions import Question
@@ -98,18 +102,24 @@ EVERYTHING = SearchFilter()
 
 @dataclass(frozen=True, slots=True)
 class UserIndex:
-    """One user's index as it is now. `unsealed` are its newest documents, then those that are not stored yet; `fresh`
-    are their terms. The documents that a scope shares follow, where there is one."""
+    """One user's index as it is now: what is in blocks, the `newest` documents, and from `first_unstored` on those that
+    are not stored yet. The documents that a scope shares follow, where there is one."""
 
     user_id: UUID
     sealed: Sealed | None
+    newest: Newest | None
     columns: Columns
-    unsealed: tuple[SearchDocument, ...]
-    fresh: FreshTerms
+    unstored: tuple[UnindexedDocument, ...]
+    unstored_terms: FreshTerms
     first_unstored: int
     document_count: int
     total_length: int
     shared: SharedIndex = NOTHING_SHARED
+
+    @property
+    def _fresh(self) -> Sequence[FreshTerms]:
+        """The terms of what is in no block, by ordinal."""
+        return (self.newest.terms, self.unstored_terms) if self.newest else (self.unstored_terms,)
 
     @property
     def owner_id(self) -> int | None:
@@ -137,12 +147,12 @@ class UserIndex:
         """Return the texts in the order given, without those whose source is gone."""
         scored = dict(zip(ordinals, scores, strict=True))
         stored = {at: score for at, score in scored.items() if at < self.first_unstored}
-        unstored = [
-            row for row in self.unsealed if row.ordinal >= self.first_unstored and row.ordinal in scored
-        ]
         found = read_stored(self.owner_id, stored)
-        unstored += self.shared.documents([at for at in scored if at >= self.shared.first])
-        found |= read_unstored(self.user_id, unstored, scored, self.shared.scope_id)
+        found |= {
+            row.ordinal: said_now(row, scored[row.ordinal]) for row in self.unstored if row.ordinal in scored
+        }
+        shared = self.shared.documents([at for at in scored if at >= self.shared.first])
+        found |= read_shared(self.user_id, shared, scored, self.shared.scope_id)
         return [found[at] for at in scored if at in found]
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
@@ -199,9 +209,9 @@ class UserIndex:
             stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
             inside_of = stored.filter(conversation__in=conversations.values("pk")).order_by("-ordinal")
             here = list(inside_of.values_list("ordinal", flat=True)[:MOST_INSIDE])
-            fresh = {row.conversation_id for row in self.unsealed if row.conversation_id}
-            known = set(conversations.filter(pk__in=fresh).values_list("pk", flat=True))
-            here += [row.ordinal for row in self.unsealed if row.conversation_id in known]
+            fresh = {row.message.conversation_id for row in self.unstored}
+            known = set(conversations.filter(pk__in=fresh).values_list("pk", flat=True)) if fresh else set()
+            here += [row.ordinal for row in self.unstored if row.message.conversation_id in known]
             inside = np.zeros(len(among), dtype=np.bool_)
             inside[here] = True
             inside[self.shared.first :] = True
@@ -227,14 +237,15 @@ class UserIndex:
         """Return in how many documents each word occurs."""
         hashes = {hash_term(word): word for word in words}
         counts = Counter(self.sealed.counts(hashes) if self.sealed else {})
-        counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(hashes).items()})
+        for fresh in self._fresh:
+            counts.update({term: len(found.ordinals) for term, found in fresh.hits(hashes).items()})
         counts.update(self.shared.counts(hashes))
         return {word: counts[term] for term, word in hashes.items()}
 
     def _hits(self, terms: Iterable[str]) -> dict[str, Hits]:
         hashes = {hash_term(term): term for term in terms}
         sealed = self.sealed.hits(hashes) if self.sealed else {}
-        own = join_all_hits(sealed, self.fresh.hits(hashes))
+        own = reduce(join_all_hits, (fresh.hits(hashes) for fresh in self._fresh), sealed)
         return {hashes[term]: found for term, found in join_all_hits(own, self.shared.hits(hashes)).items()}
 
 
@@ -244,28 +255,46 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
     What is not indexed yet is read before the index, so that a document that is indexed meanwhile is not missed.
     """
     behind = conversations_behind(user_id)
-    owner = SearchOwner.objects.filter(user_id=user_id).first()
-    sealed = open_sealed(owner) if owner else None
-    first, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
-    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end)
-    fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
-    unsealed = [*rows.order_by("ordinal"), *fresh]
-    newest = columns_of(unsealed, first, end + len(fresh))
-    shared = open_shared(scope_id, end + len(fresh))
-    own = sealed.columns.followed_by(newest) if sealed else newest
+    owner = next((row for (row,) in read_models((SearchOwner,), _owner_statement(), user_id)), None)
+    sealed, newest = (open_sealed(owner), open_newest(owner)) if owner else (None, None)
+    end = owner.next_ordinal if owner else 0
+    unstored = tuple(unindexed_documents(behind, end, SCORED_UNINDEXED))
+    columns = _columns_of(unstored)
+    if sealed and newest:
+        columns = sealed.columns.followed_by(newest.columns).followed_by(columns)
+    shared = open_shared(scope_id, end + len(unstored))
+    packed = [row.document.packed for row in unstored]
     return UserIndex(
         user_id=user_id,
         sealed=sealed,
-        columns=own.followed_by(shared.columns) if len(shared.columns) else own,
-        unsealed=tuple(unsealed),
-        fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in unsealed]),
+        newest=newest,
+        columns=columns.followed_by(shared.columns) if len(shared.columns) else columns,
+        unstored=unstored,
+        unstored_terms=sort_terms(
+            [
+                StoredTerms(row.ordinal, row.document.packed.terms, row.document.packed.counts)
+                for row in unstored
+            ]
+        ),
         first_unstored=end,
-        document_count=(owner.document_count if owner else 0) + len(fresh) + shared.document_count,
+        document_count=(owner.document_count if owner else 0) + len(unstored) + shared.document_count,
         total_length=(owner.total_length if owner else 0)
-        + sum(row.length for row in fresh)
+        + sum(terms.length for terms in packed)
         + shared.total_length,
         shared=shared,
     )
+
+
+@cache
+def _owner_statement() -> str:
+    return f"SELECT {columns_of(SearchOwner, 'owner')} FROM chatapp_searchowner AS owner WHERE owner.user_id = %s"
+
+
+def _columns_of(documents: Sequence[UnindexedDocument]) -> Columns:
+    rows = blank_rows(len(documents))
+    for at, row in enumerate(documents):
+        rows[at] = (row.previous, minute_of(row.document.said_at), row.document.packed.length, 1)
+    return unpack_columns(rows)
 
 
 def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:

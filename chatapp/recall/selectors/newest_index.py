@@ -1,0 +1,98 @@
+"""Reads the documents of an index that no block holds yet: from the cache, and what was added since from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from chatapp.conversations.message_values import read_moment
+from chatapp.operations.statements import as_key, execute
+from chatapp.recall.index_cache import IndexCache
+from chatapp.recall.index_format import (
+    Columns,
+    FreshTerms,
+    StoredTerms,
+    blank_rows,
+    minute_of,
+    sort_terms,
+    unpack_columns,
+)
+from chatapp.recall.models import SearchOwner
+
+CACHE_BYTES = 24_000_000
+DOCUMENT_BYTES = 300
+"""What one takes in memory beside its terms, which are there twice."""
+
+_ROWS = """
+SELECT ordinal, previous, conversation_id, CAST(said_at AS text), length, terms, counts FROM chatapp_searchdocument
+WHERE owner_id = %s AND ordinal >= %s AND ordinal < %s ORDER BY ordinal
+"""
+
+
+class NewestDocument(NamedTuple):
+    """A stored document, as far as a search needs it."""
+
+    ordinal: int
+    previous: int
+    conversation_id: UUID | None
+    said_at: datetime
+    length: int
+    terms: bytes
+    counts: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The documents from ordinal `first` on, below `end`, in one edition of the index."""
+
+    edition: UUID
+    first: int
+    end: int
+    documents: tuple[NewestDocument, ...]
+    columns: Columns
+    terms: FreshTerms
+    size_bytes: int
+
+
+_cache = IndexCache[Newest](CACHE_BYTES)
+
+
+def open_newest(owner: SearchOwner) -> Newest:
+    """Return them in the edition of this row. Documents are added within an edition; whoever removes or changes one
+    gives another."""
+    first, end = owner.sealed_ordinal, owner.next_ordinal
+    known = _cache.get(owner.pk)
+    if known is None or (known.edition, known.first) != (owner.edition, first) or known.end > end:
+        known = None
+    if known is not None and known.end == end:
+        return known
+    documents = (*(known.documents if known else ()), *_read(owner.pk, known.end if known else first, end))
+    rows = blank_rows(end - first)
+    for row in documents:
+        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    terms = sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
+    size_bytes = sum(DOCUMENT_BYTES + 3 * len(row.terms) for row in documents)
+    newest = Newest(owner.edition, first, end, documents, unpack_columns(rows), terms, size_bytes)
+    if not connection.in_atomic_block:  # ordinals are given again after a rollback
+        _cache.put(owner.pk, newest)
+    return newest
+
+
+def _read(owner_id: int, first: int, end: int) -> list[NewestDocument]:
+    rows = execute(_ROWS, owner_id, first, end).fetchall() if first < end else []
+    return [
+        NewestDocument(
+            ordinal,
+            previous,
+            as_key(conversation_id) if conversation_id else None,
+            read_moment(said_at),
+            length,
+            bytes(terms),
+            bytes(counts),
+        )
+        for ordinal, previous, conversation_id, said_at, length, terms, counts in rows
+    ]

@@ -92,3 +92,11 @@ class StoredSetting(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class UserEdition(models.Model):
+    """Tokens that triggers renew whenever what is known of a user alone is written (see `editions`). No foreign key:
+    it is written while its user is deleted, and goes with the user's row."""
+
+    user_id = models.UUIDField(db_index=True)
+    token = models.CharField(max_length=32)

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryPause
+from chatapp.operations.editions import keep_of_user
 from chatapp.runs.models import Run
 
 
@@ -34,8 +35,11 @@ NO_PAUSES = MemoryPauses()
 
 
 def pauses_of(user_id: UUID) -> MemoryPauses:
-    rows = MemoryPause.objects.filter(user_id=user_id)
-    return MemoryPauses(list(rows.values_list("conversation_id", "began_at", "ended_at")))
+    def read() -> MemoryPauses:
+        rows = MemoryPause.objects.filter(user_id=user_id)
+        return MemoryPauses(tuple(rows.values_list("conversation_id", "began_at", "ended_at")))
+
+    return keep_of_user(user_id, "pauses", read)
 
 
 def is_paused(conversation: Conversation) -> bool:

@@ -11,6 +11,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
 from chatapp.long_term.selectors.entries import kept_entries, user_zone
+from chatapp.operations.editions import keep_of_user
 from chatapp.operations.errors import NotFound
 from memory.consolidation import UserEdits, read_edits
 
@@ -21,8 +22,12 @@ def profile_text(conversation: Conversation) -> str:
     is_closed = not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED
     if is_closed or conversation.scope_id is not None:
         return ""
-    allowed = Profile.objects.filter(user__uses_profile=True, user__memory_paused=False)
-    return allowed.filter(user_id=conversation.owner_id).values_list("text", flat=True).first() or ""
+    if not conversation.user.uses_profile or conversation.user.memory_paused:
+        return ""
+    profiles = Profile.objects.filter(user_id=conversation.owner_id)
+    return keep_of_user(
+        conversation.owner_id, "profile", lambda: profiles.values_list("text", flat=True).first() or ""
+    )
 
 
 def profile_of(user_id: UUID) -> Profile:

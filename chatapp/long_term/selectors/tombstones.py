@@ -9,11 +9,10 @@ from datetime import datetime
 from itertools import chain
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Count, Max
 from django.utils.crypto import salted_hmac
 
 from chatapp.forgetting.models import Tombstone
+from chatapp.operations.editions import edition_of_user
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.index_cache import IndexCache
 from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
@@ -32,14 +31,15 @@ def fingerprinter_for(user_id: UUID) -> Fingerprinter:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Those of one user, as they were when there were so many and the newest had this key."""
+    """Those of one user in an edition."""
 
-    edition: tuple[int, int | None]
+    edition: str
     tombstones: Tombstones
+    count: int
 
     @property
     def size_bytes(self) -> int:
-        return BYTES_EACH * (1 + self.edition[0])
+        return BYTES_EACH * (1 + self.count)
 
 
 _cache = IndexCache[_Read](CACHE_BYTES)
@@ -52,13 +52,12 @@ def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
         return _known(
             user_id, chain(rows.values_list("whole", "words"), ((one.whole, one.words) for one in more))
         )
-    counted = rows.aggregate(count=Count("pk"), newest=Max("pk"))
-    edition = (counted["count"], counted["newest"])
+    edition = edition_of_user(user_id)
     known = _cache.get(user_id.int)
     if known is None or known.edition != edition:
-        known = _Read(edition, _known(user_id, rows.values_list("whole", "words")))
-        if not connection.in_atomic_block:  # keys are given again after a rollback
-            _cache.put(user_id.int, known)
+        stored = list(rows.values_list("whole", "words"))
+        known = _Read(edition, _known(user_id, stored), len(stored))
+        _cache.put(user_id.int, known)
     return known.tombstones
 
 

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
+from chatapp.operations.editions import keep_of_user
 from chatapp.operations.statements import execute
 from chatapp.recall.analysis import hash_term, vocabulary
 from chatapp.recall.models import StoredClaim
@@ -52,8 +53,8 @@ def superseded_claims(
 ) -> Mapping[UUID, list[Superseded]]:
     """Return superseded statements by message or entry; with `before`, only those superseded by then."""
     found: dict[UUID, list[Superseded]] = defaultdict(list)
-    if not source_ids or execute(_ANY, user_id).fetchone() is None:  # as nearly always: without the joins
-        return found
+    if not source_ids or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
+        return found  # as nearly always: without the joins
     of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
     rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
     if before is not None:
@@ -64,6 +65,10 @@ def superseded_claims(
         if source_id is not None and row.superseded_by is not None:
             found[source_id].append(_superseded(row, row.superseded_by))
     return found
+
+
+def _has_any(user_id: UUID) -> bool:
+    return execute(_ANY, user_id).fetchone() is not None
 
 
 def _superseded(row: StoredClaim, newer: StoredClaim) -> Superseded:

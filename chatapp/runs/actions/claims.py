@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.events import RunStarted
+from chatapp.operations.editions import Edition
 from chatapp.runs.models import Run
 
 
@@ -28,7 +29,7 @@ class ClaimedRun:
 
     run: Run
     forgotten_count: int
-    edition: str | None
+    edition: Edition
 
     @property
     def lease(self) -> Lease:

@@ -17,7 +17,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations import jobs
-from chatapp.operations.editions import EDITION, one_edition
+from chatapp.operations.editions import EDITION, Edition, one_edition
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.fences import check_fences
 from chatapp.operations.statements import execute, update_row
@@ -98,7 +98,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     if left.has_pieces:
         answer.pieces.all().delete()
     conversation.last_activity_at = now
-    with one_edition(left.edition):
+    with one_edition(Edition(left.edition)):
         last = _last_facts(conversation, run, answer, outcome, usage, now)
         event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
     jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))

@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import parse_id
-from chatapp.operations.editions import EDITION
+from chatapp.operations.editions import EDITION, Edition, user_edition
 from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import hold_fences
 from chatapp.operations.statements import as_key, columns_of, execute, read_models
@@ -26,7 +26,7 @@ SELECT {conversation}, {owner}, {branch}, {model}, {agent},
     (SELECT id FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
     (SELECT kind FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
     (SELECT sum(count) FROM chatapp_fence WHERE key IN (conversation.user_id, conversation.shared_in)),
-    {edition}
+    {edition}, {user_edition}
 FROM chatapp_conversation AS conversation
 JOIN chatapp_user AS owner ON owner.id = conversation.user_id
 LEFT JOIN chatapp_branch AS branch ON branch.id = conversation.branch_id
@@ -54,7 +54,7 @@ class Place:
     leaf_id: UUID | None
     has_held: bool
     forgotten_count: int
-    edition: str | None
+    edition: Edition
 
 
 def lock_place(
@@ -74,7 +74,7 @@ def lock_place(
     if row is None:
         raise NotFound()
     conversation, owner, branch, model, agent, is_running, is_sent_before, leaf_id, *others = row
-    leaf_kind, forgotten, edition = others
+    leaf_kind, forgotten, configuration, of_user = others
     conversation.user, conversation.branch = owner, branch
     conversation.model, conversation.agent = model, agent
     return Place(
@@ -84,7 +84,7 @@ def lock_place(
         as_key(leaf_id) if leaf_id else None,
         leaf_kind == Message.Kind.INJECTED,
         int(forgotten or 0),
-        edition,
+        Edition(configuration, owner.pk, of_user),
     )
 
 
@@ -92,5 +92,7 @@ def lock_place(
 def _statement() -> str:
     names = ("conversation", "owner", "branch", "model", "agent")
     return _PLACE.format(
-        edition=EDITION, **{name: columns_of(model, name) for name, model in zip(names, _MODELS, strict=True)}
+        edition=EDITION,
+        user_edition=user_edition("owner.id"),
+        **{name: columns_of(model, name) for name, model in zip(names, _MODELS, strict=True)},
     )

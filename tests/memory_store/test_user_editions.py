@@ -1,0 +1,77 @@
+"""What is known of a user alone is read once a process, and anew after every write of it, whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from chatapp.accounts.models import User
+from chatapp.long_term.models import MemoryPause, Profile
+from chatapp.long_term.selectors.pauses import pauses_of
+from chatapp.long_term.selectors.profile import profile_text
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations import clock
+from chatapp.operations.editions import Edition, edition_of_user, one_edition
+from chatapp.operations.models import UserEdition
+from tests.memory_store.rows import new_conversation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def begin_pause(user: User) -> None:
+    MemoryPause.objects.create(user=user, began_at=clock.now())
+
+
+def test_what_is_known_is_not_read_again(
+    alice: User, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    Profile.objects.create(user=alice, text="Alice keeps bees.")
+    conversation = new_conversation(alice)
+
+    def read() -> tuple[bool, str, bool]:
+        return bool(pauses_of(alice.pk)), profile_text(conversation), bool(tombstones_of(alice.pk))
+
+    edition = Edition("any", alice.pk, edition_of_user(alice.pk))
+    with one_edition(edition):
+        known = read()
+        with django_assert_num_queries(0):
+            assert read() == known == (False, "Alice keeps bees.", False)
+
+
+def test_a_write_past_the_models_is_seen_at_the_next_turn(alice: User, bob: User) -> None:
+    begin_pause(alice)
+    before, of_bob = edition_of_user(alice.pk), edition_of_user(bob.pk)
+    assert pauses_of(alice.pk)
+    with connection.cursor() as cursor:  # as a program of somebody else would
+        cursor.execute("DELETE FROM chatapp_memorypause")
+    assert not pauses_of(alice.pk)
+    assert edition_of_user(alice.pk) != before
+    assert edition_of_user(bob.pk) == of_bob
+
+
+def test_what_is_rolled_back_is_not_kept(alice: User) -> None:
+    with transaction.atomic():
+        begin_pause(alice)
+        assert pauses_of(alice.pk)
+        transaction.set_rollback(True)
+    assert not pauses_of(alice.pk)
+    begin_pause(alice)
+    assert pauses_of(alice.pk)
+
+
+def test_each_change_in_a_transaction_is_an_edition(alice: User) -> None:
+    with transaction.atomic():
+        begin_pause(alice)
+        first = pauses_of(alice.pk)
+        MemoryPause.objects.update(ended_at=clock.now())
+    assert pauses_of(alice.pk) != first
+
+
+def test_an_account_that_is_deleted_leaves_no_edition(alice: User) -> None:
+    begin_pause(alice)
+    assert UserEdition.objects.count() == 1
+    alice.delete()
+    assert not UserEdition.objects.exists()

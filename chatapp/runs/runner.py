@@ -13,6 +13,7 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -65,6 +66,8 @@ HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
 RETRY_S = 1.0
 LAST_WRITE_S = 5.0
+READER_S = 1.0
+"""So long does a run wait for the reader who asked for its words, before its first call of a model."""
 OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
 FAILED = "Something went wrong on our side; your message is stored. Please try again."
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
@@ -77,6 +80,8 @@ class _Work:
     stop_wanted: bool = False
     must_end: bool = False
     is_finishing: bool = False
+    may_ask: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once nothing that the model says can be missed."""
 
 
 @dataclass(slots=True)
@@ -95,8 +100,12 @@ _process = _Process()
 
 
 def start(run_id: str) -> None:
-    """Answers a queued run in the background. On the event loop; the caller need not stay."""
-    if run_id in _process.works or _process.is_draining:
+    """Answers a queued run in the background, and lets one that waits for its reader ask the model. On the event loop;
+    the caller need not stay."""
+    if run_id in _process.works:
+        _process.works[run_id].may_ask.set()
+        return
+    if _process.is_draining:
         return
     loop = asyncio.get_running_loop()
     # A context of its own: a run must not inherit the request or socket that happened to start it.
@@ -105,23 +114,34 @@ def start(run_id: str) -> None:
     task.add_done_callback(lambda _: _process.works.pop(run_id, None))
 
 
-def claim_here() -> Claim | None:
-    """Return what claims a run for this process as it is stored; None while it takes nothing new. On the event loop."""
+def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
+    """Return what claims a run for this process as it is stored; None while it takes nothing new. On the event loop.
+
+    `waits_for_reader`: `start` is called once its reader listens. A reader who does not come is waited for READER_S.
+    """
     if _process.is_draining:
         return None
     loop = asyncio.get_running_loop()
 
     def begin(claimed: ClaimedRun) -> None:
-        loop.call_soon_threadsafe(_begin, claimed)
+        loop.call_soon_threadsafe(_begin, claimed, waits_for_reader)
 
     return Claim(HOLDER, describe_new, begin)
 
 
-def _begin(claimed: ClaimedRun) -> None:
+def claim_for_request() -> Claim | None:
+    """Return the same for a request that is answered on the loop of the server; None on any other, which may end
+    before the run does."""
+    return claim_here(waits_for_reader=True) if hub.loop is asyncio.get_running_loop() else None
+
+
+def _begin(claimed: ClaimedRun, waits_for_reader: bool) -> None:
     """Answer a run that is ours already, whatever became of who sent the message."""
     run_id = str(claimed.run.pk)
     task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
-    _process.works[run_id] = _Work(task)
+    work = _process.works[run_id] = _Work(task)
+    if not waits_for_reader:
+        work.may_ask.set()
     task.add_done_callback(lambda _: _process.works.pop(run_id, None))
 
 
@@ -183,6 +203,8 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
         log.exception("Run %s could not be prepared.", claimed.run.pk)
         await _interrupt([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
         return
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_process.works[str(claimed.run.pk)].may_ask.wait(), READER_S)
     await _answer_to_the_end(prepared, claimed.lease)
 
 

@@ -35,6 +35,8 @@ from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
+from chatapp.runs import runner
+from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
 from chatapp.runs.actions.sending import (
@@ -96,13 +98,23 @@ async def send(
     """
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
-        request.auth.user, conversation_id, message, idempotency_key, parent_id=message.parent
+        request.auth.user,
+        conversation_id,
+        message,
+        idempotency_key,
+        runner.claim_for_request(),
+        parent_id=message.parent,
     )
     return await answer_with(request, receipt, wanted_mode(request, message.stream))
 
 
 def _send(
-    user: User, conversation_id: str, sent: SentMessage, header_key: str | None, **place: str | None
+    user: User,
+    conversation_id: str,
+    sent: SentMessage,
+    header_key: str | None,
+    claim: Claim | None,
+    **place: str | None,
 ) -> Receipt:
     conversation = accessible_conversation(user, conversation_id)  # before its images are stored
     return send_message(
@@ -111,6 +123,7 @@ def _send(
         new=new_message(user, sent, header_key, **place),
         model=_model(user, sent.model),
         now=clock.now(),
+        claim=claim,
     )
 
 
@@ -143,7 +156,12 @@ async def edit(
         return edited
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
-        request.auth.user, conversation_id, change, idempotency_key, replaces_id=message_id
+        request.auth.user,
+        conversation_id,
+        change,
+        idempotency_key,
+        runner.claim_for_request(),
+        replaces_id=message_id,
     )
     return await answer_with(request, receipt, wanted_mode(request, change.stream))
 

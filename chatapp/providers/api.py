@@ -14,7 +14,7 @@ from chatapp.context.policies import rules_for
 from chatapp.operations import clock
 from chatapp.operations.http.schemas import Page, Period, UsageOfAllPeriod, UsagePeriod, answers
 from chatapp.providers.schemas import Model, UsageOfAll, UsageReport, budget_shape, model_shape
-from chatapp.providers.selectors import GroupBy, usable_models, usage_by, usage_days
+from chatapp.providers.selectors import GroupBy, offered_models, usable_models, usage_by, usage_days
 from chatapp.providers.usage_report import csv_response
 
 router = Router(tags=["account"])
@@ -31,8 +31,12 @@ async def list_models(request: ApiRequest) -> Any:
 
 
 def _models(user: User) -> list[dict[str, Any]]:
-    rows = enumerate(usable_models(user.pk))
-    return [model_shape(row, rules_for(row).budget, is_default=number == 0) for number, row in rows]
+    rows = list(usable_models(user.pk))
+    offered = offered_models(rows)
+    return [
+        model_shape(row, rules_for(row).budget, is_default=number == 0, is_offered=row.pk in offered)
+        for number, row in enumerate(rows)
+    ]
 
 
 @router.get("/usage", auth=allow("chat", "read"), response=answers(ok=UsageReport))

@@ -22,17 +22,23 @@ class Model(Shape):
     name: str
     kind: str
     is_default: bool
+    is_offered: bool = Field(
+        description="Whether the page offers it: the demo and the fast models of others only as the default."
+    )
     context_size: int
     max_output_tokens: int
 
 
-def model_shape(row: ModelConfig, budget: TokenBudget, *, is_default: bool) -> dict[str, Any]:
+def model_shape(
+    row: ModelConfig, budget: TokenBudget, *, is_default: bool, is_offered: bool
+) -> dict[str, Any]:
     """Return the row as the API answers it. `budget` is the one in effect."""
     return {
         "id": str(row.pk),
         "name": row.name,
         "kind": row.kind,
         "is_default": is_default,
+        "is_offered": is_offered,
         "context_size": budget.context_size,
         "max_output_tokens": budget.max_output_tokens,
     }

@@ -53,6 +53,14 @@ def usable_models(user_id: UUID | None) -> QuerySet[ModelConfig]:
     return enabled if allowed is None else enabled.filter(pk__in=allowed)
 
 
+def offered_models(models: Sequence[ModelConfig]) -> set[UUID]:
+    """Return the ids of what people are offered: the first, which is the default, and the others but for the demo and
+    those that serve another one as its fast model."""
+    fast = {model.fast_model_id for model in models if model.fast_model_id != model.pk}
+    hidden = {model.pk for model in models[1:] if model.kind == ModelConfig.Kind.DEMO or model.pk in fast}
+    return {model.pk for model in models} - hidden
+
+
 def may_use(model: ModelConfig, user_id: UUID) -> bool:
     """Return whether `usable_models` of the user has the model."""
     allowed = allowed_to(user_id).models

@@ -14,7 +14,13 @@ from chatapp.operations.encryption import decrypt
 from chatapp.operations.errors import NotFound
 from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import accessible_model, default_model, fast_model_of, usable_models
+from chatapp.providers.selectors import (
+    accessible_model,
+    default_model,
+    fast_model_of,
+    offered_models,
+    usable_models,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -163,6 +169,23 @@ def test_a_real_model_replaces_the_demo_as_default_and_the_demo_stays_selectable
     start()
     save_model_config(config=ModelConfig(name="Mine", model_id="m", base_url=LOCAL))
     assert [choice.name for choice in usable_models(alice.pk)] == ["Mine", "Demo"]
+
+
+def test_demo_and_fast_models_are_offered_only_as_the_default(start: Start, alice: User) -> None:
+    start()
+    fast = ModelConfig(name="Small", model_id="s", base_url=LOCAL)
+    save_model_config(config=fast)
+    save_model_config(config=ModelConfig(name="Mine", model_id="m", base_url=LOCAL, fast_model=fast))
+    rows = list(usable_models(alice.pk))
+    assert {row.name for row in rows if row.pk in offered_models(rows)} == {"Small", "Mine"}
+    make_default = ModelConfig.objects.get(name="Mine")
+    ModelConfig.objects.update(is_default=False)
+    make_default.is_default = True
+    save_model_config(config=make_default)
+    rows = list(usable_models(alice.pk))
+    assert {row.name for row in rows if row.pk in offered_models(rows)} == {"Mine"}
+    demo = [row for row in rows if row.name == "Demo"]
+    assert offered_models(demo) == {demo[0].pk}
 
 
 def test_a_second_model_does_not_become_the_default(start: Start) -> None:

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = dirname(fileURLToPath(import.meta.url));
-const shared = { absWorkingDir: root, outdir: process.argv[2], outbase: "app", bundle: true, minify: true, target: "es2022", logLevel: "warning" };
+const shared = { absWorkingDir: root, outdir: process.argv[2], outbase: "app", bundle: true, minify: true, charset: "utf8", target: "es2022", logLevel: "warning" };
 
 // Each page by itself: what two of them shared would be a further request of both.
 for (const page of ["main", "memory", "shared"])

@@ -70,7 +70,7 @@ export const post = (/** @type {string} */ path, /** @type {unknown} */ body = {
 export const patch = (/** @type {string} */ path, /** @type {unknown} */ body) => request("PATCH", path, body);
 export const put = (/** @type {string} */ path, /** @type {unknown} */ body, /** @type {Record<string, string>} */ headers = {}) =>
   request("PUT", path, body, headers);
-export const remove = (/** @type {string} */ path) => request("DELETE", path);
+export const remove = (/** @type {string} */ path, /** @type {unknown} */ body = undefined) => request("DELETE", path, body);
 
 /** Answers at once with ids; the run's events come over the socket. */
 export const postAsync = (/** @type {string} */ path, /** @type {unknown} */ body = {}) =>

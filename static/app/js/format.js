@@ -1,21 +1,21 @@
 /** Numbers, dates and groups as the screen writes them. Pure: `now` is given. */
 
-import { t } from "./i18n.js";
+import { locale, plural, t } from "./i18n.js";
 
 /** @typedef {import("./state/types.js").Usage} Usage */
 /** @typedef {import("./state/types.js").Conversation} Conversation */
 
 /** The done card. What summarising took is part of both numbers already. @param {Usage} usage */
 export function formatDone(usage) {
-  return `${formatTokens(usage.input_tokens)} in / ${formatTokens(usage.output_tokens)} out`;
+  return t("{in} in / {out} out", { in: formatTokens(usage.input_tokens), out: formatTokens(usage.output_tokens) });
 }
 
 /** @param {Usage} usage */
 export function explainDone(usage) {
-  const parts = [t("{n} tokens in", { n: exact(usage.input_tokens) })];
+  const parts = [plural(usage.input_tokens, "{n} token in", "{n} tokens in")];
   if (usage.cached_tokens) parts.push(t("of which {n} cached", { n: exact(usage.cached_tokens) }));
   if (usage.compaction_tokens) parts.push(t("of both, {n} for summarizing", { n: exact(usage.compaction_tokens) }));
-  parts.push(t("{n} tokens out", { n: exact(usage.output_tokens) }));
+  parts.push(plural(usage.output_tokens, "{n} token out", "{n} tokens out"));
   if (usage.cost) parts.push(t("cost {cost}", { cost: formatCost(usage.cost) }));
   return parts.join(" · ");
 }
@@ -29,10 +29,13 @@ export function formatTokens(tokens) {
 }
 
 /** @param {number} value */
-export const exact = (value) => value.toLocaleString("en-US");
+export const exact = (value) => value.toLocaleString(locale);
 
 /** @param {number} cost in US dollars */
-const formatCost = (cost) => `$${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}`;
+export const formatCost = (cost) => `$${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}`;
+
+/** @param {number} ms */
+export const formatSeconds = (ms) => (ms < 1000 ? t("{n} ms", { n: Math.round(ms) }) : t("{n} s", { n: (ms / 1000).toFixed(1) }));
 
 /** @param {number} bytes */
 export function formatBytes(bytes) {
@@ -54,7 +57,7 @@ function groupName(iso, now) {
   if (days === 1) return t("Yesterday");
   if (days <= 7) return t("Previous 7 days");
   if (days <= 30) return t("Previous 30 days");
-  return date.toLocaleDateString("en", { month: "long", year: "numeric" });
+  return date.toLocaleDateString(locale, { month: "long", year: "numeric" });
 }
 
 /**
@@ -82,18 +85,18 @@ export const goesSoon = ({ expires_at: at, pinned }, now) =>
   at !== null && !pinned && new Date(at).getTime() - now.getTime() < TOLD_BEFORE_MS;
 
 /** @param {string} iso */
-export const formatShortDay = (iso) => new Date(iso).toLocaleDateString("en", { day: "numeric", month: "short" });
+export const formatShortDay = (iso) => new Date(iso).toLocaleDateString(locale, { day: "numeric", month: "short" });
 
 /** @param {string} iso */
 export const formatDate = (iso) =>
-  new Date(iso).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
+  new Date(iso).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
 
 /** @param {string} iso */
-export const formatMoment = (iso) => new Date(iso).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+export const formatMoment = (iso) => new Date(iso).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** A calendar day has no time zone: 2026-11-21 is that day everywhere. @param {string} day */
 export const formatDay = (day) =>
-  new Date(`${day}T12:00:00Z`).toLocaleDateString("en", {
+  new Date(`${day}T12:00:00Z`).toLocaleDateString(locale, {
     weekday: "long",
     day: "numeric",
     month: "long",
@@ -103,7 +106,16 @@ export const formatDay = (day) =>
 
 /** @param {string} month `2026-11` */
 export const formatMonth = (month) =>
-  new Date(`${month}-15T12:00:00Z`).toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" });
+  new Date(`${month}-15T12:00:00Z`).toLocaleDateString(locale, { month: "long", year: "numeric", timeZone: "UTC" });
+
+const MONDAY = Date.UTC(2024, 0, 1);
+
+/** The names of the days from Monday on, and as they stand over a calendar. */
+export function weekdays() {
+  const at = (/** @type {number} */ day, /** @type {"long"|"short"} */ weekday) =>
+    new Date(MONDAY + day * DAY_MS).toLocaleDateString(locale, { weekday, timeZone: "UTC" });
+  return Array.from({ length: 7 }, (_, day) => ({ name: at(day, "long"), short: at(day, "short") }));
+}
 
 /** One line without Markdown's marks. @param {string} markdown */
 export const plainText = (markdown) =>
@@ -115,12 +127,12 @@ export const plainText = (markdown) =>
     .trim();
 
 /** @type {Record<string, string>} */
-const SPEAKERS = { user: "You", assistant: "Assistant", memory: "Remembered" };
+const SPEAKERS = { user: t("You"), assistant: t("Assistant"), memory: t("Remembered") };
 
 /** What was recalled, as the model reads it: who said it, a colon, the words. @param {string} preview */
 export function quoted(preview) {
   const [, who = "", words = ""] = /^(\w+): ([^]*)$/.exec(preview) ?? [];
-  return SPEAKERS[who] ? { who: t(SPEAKERS[who]), words: plainText(words) } : { who: "", words: plainText(preview) };
+  return SPEAKERS[who] ? { who: SPEAKERS[who], words: plainText(words) } : { who: "", words: plainText(preview) };
 }
 
 /** @param {Date} now */

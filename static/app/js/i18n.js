@@ -1,15 +1,38 @@
-/** Every sentence of the screen passes here, so that another language is one catalogue away. */
+/** Every sentence of the screen passes here. The catalogue of another language is fetched before anything is drawn. */
 
-/** @type {Record<string, string>} */
-let catalogue = {};
+/** A sentence, or one for each plural category. @typedef {string|Partial<Record<Intl.LDMLPluralRule, string>>} Translation */
+/** @typedef {Record<string, string|number>} Values */
 
-/** @param {Record<string, string>} sentences English to the language of the page. */
-export function setCatalogue(sentences) {
-  catalogue = sentences;
-}
+export const language = globalThis.document?.documentElement.lang || "en";
 
-/** @param {string} sentence @param {Record<string, string|number>} [values] fill `{name}` */
+/** For dates and numbers: the browser's own region where it has the language of the page. */
+export const locale = (globalThis.document ? navigator.languages : []).find((tag) => tag.split("-")[0] === language.split("-")[0]) ?? language;
+
+/** English to the language of the page. @type {Record<string, Translation>} */
+const catalogue = language.startsWith("zh") ? (await import("./i18n/zh.js")).sentences : {};
+
+const rules = new Intl.PluralRules(locale);
+const numbers = new Intl.NumberFormat(locale);
+
+/** The sentence in the language of the page. @param {string} sentence @param {Values} [values] fill `{name}` */
 export function t(sentence, values = {}) {
   const found = catalogue[sentence] ?? sentence;
-  return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  return fill(typeof found === "string" ? found : (found.other ?? sentence), values);
 }
+
+/**
+ * The sentence for a number, which fills `{n}`; the catalogue has it under `other`.
+ * @param {number} n @param {string} one @param {string} other @param {Values} [values] fill `{name}`
+ */
+export function plural(n, one, other, values = {}) {
+  const category = rules.select(n);
+  const found = catalogue[other] ?? { one, other };
+  return fill(typeof found === "string" ? found : (found[category] ?? found.other ?? other), { n, ...values });
+}
+
+/** @param {string} sentence @param {Values} values */
+const fill = (sentence, values) =>
+  sentence.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? written(values[name]) : whole));
+
+/** @param {string|number} value */
+const written = (value) => (typeof value === "number" ? numbers.format(value) : value);

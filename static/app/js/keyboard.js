@@ -2,21 +2,22 @@
 
 import { stopRun } from "./commands/messages.js";
 import { goTo } from "./commands/navigation.js";
+import { t } from "./i18n.js";
 import { changeUi, currentThread, ui } from "./state/store.js";
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = isMac ? "⌘" : "Ctrl";
 
 export const SHORTCUTS = [
-  { keys: [CTRL, "K"], name: "Search chats, messages and actions" },
-  { keys: [CTRL, "Shift", "O"], name: "New chat" },
-  { keys: [CTRL, "Shift", "S"], name: "Open or close the sidebar" },
-  { keys: [CTRL, "/"], name: "Keyboard shortcuts" },
-  { keys: ["Shift", "Esc"], name: "Go to the message box" },
-  { keys: ["Esc"], name: "Stop the answer, or close" },
-  { keys: ["↑"], name: "Edit the last message, in an empty box" },
-  { keys: ["Enter"], name: "Send" },
-  { keys: ["Shift", "Enter"], name: "New line" },
+  { keys: [CTRL, "K"], name: t("Search chats, messages and actions") },
+  { keys: [CTRL, "Shift", "O"], name: t("New chat") },
+  { keys: [CTRL, "Shift", "S"], name: t("Open or close the sidebar") },
+  { keys: [CTRL, "/"], name: t("Keyboard shortcuts") },
+  { keys: ["Shift", "Esc"], name: t("Go to the message box") },
+  { keys: ["Esc"], name: t("Stop the answer, or close") },
+  { keys: ["↑"], name: t("Edit the last message, in an empty box") },
+  { keys: ["Enter"], name: t("Send") },
+  { keys: ["Shift", "Enter"], name: t("New line") },
 ];
 
 const focusOn = (/** @type {string} */ id) => document.getElementById(id)?.focus();

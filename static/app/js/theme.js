@@ -1,16 +1,28 @@
-/** Light, dark, or as the system has it. `theme-boot.js` applies it before the first paint. */
+/** Light, dark, or as the system has it. Who is signed in has it on every device; other pages have this browser's. */
 
 import { signal } from "@preact/signals";
+import { boot } from "./boot.js";
+import { sentenceOf } from "./commands/conversations.js";
+import { changeSettings } from "./settings/store.js";
+import { showToast } from "./state/store.js";
 import { recall, remember } from "./storage.js";
 
 /** @typedef {"system"|"light"|"dark"} Theme */
 
-export const theme = signal(/** @type {Theme} */ (recall("theme") ?? "system"));
+export const theme = signal(/** @type {Theme} */ (boot.settings?.theme ?? recall("theme") ?? "system"));
+
+/** `theme-boot.js` applies it to pages before anybody is known. @param {Theme} chosen */
+function keepHere(chosen) {
+  remember("theme", chosen === "system" ? null : chosen);
+}
+
+keepHere(theme.value);
 
 /** @param {Theme} chosen */
 export function chooseTheme(chosen) {
   theme.value = chosen;
-  remember("theme", chosen === "system" ? null : chosen);
+  keepHere(chosen);
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
+  changeSettings({ theme: chosen }).catch((error) => showToast(sentenceOf(error), "bad"));
 }

@@ -2,7 +2,7 @@
 
 import { get, patch, post } from "../api.js";
 import { exact } from "../format.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
@@ -81,8 +81,8 @@ export async function previewCompaction(id) {
     answerOfCommand.value = {
       title: t("Compaction, previewed"),
       rows: [
-        [t("Summarized"), t("{n} messages", { n: draft.message_count })],
-        [t("Kept as they are"), t("{n} messages", { n: draft.kept_count })],
+        [t("Summarized"), plural(draft.message_count, "{n} message", "{n} messages")],
+        [t("Kept as they are"), plural(draft.kept_count, "{n} message", "{n} messages")],
         [t("Tokens"), `${exact(draft.tokens_before)} → ${exact(draft.tokens_after)}`],
         [t("Draft, without a model"), draft.summary],
       ],

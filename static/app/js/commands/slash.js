@@ -2,7 +2,7 @@
 
 import { get, patch, post, query } from "../api.js";
 import { exact } from "../format.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
 import { answerOfCommand } from "../state/draft.js";
@@ -102,7 +102,7 @@ async function clearContext(_rest, id) {
   await loadCompactions(id);
   return {
     title: t("New context"),
-    text: t("{n} earlier messages are kept, but no longer in context. It can be undone at the divider.", {
+    text: t("What was said up to now ({n}) is kept, but no longer in context. It can be undone at the divider.", {
       n: cleared.message_count,
     }),
   };
@@ -126,7 +126,7 @@ function readOneOff(rest) {
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
 async function compact(rest, id) {
   const row = await post(`/conversations/${id}/compact`, readOneOff(rest));
-  return { title: t("Summarizing"), text: t("{n} messages are being summarized.", { n: row.message_count }) };
+  return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized.") };
 }
 
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */

@@ -17,7 +17,7 @@ const THEMES = /** @type {const} */ ([
   ["dark", "moon"],
   ["system", "system"],
 ]);
-const THEME_NAMES = { light: "Light", dark: "Dark", system: "As the system" };
+const THEME_NAMES = { light: t("Light"), dark: t("Dark"), system: t("As the system") };
 
 export function AccountRow() {
   const { name, email } = boot.user;
@@ -72,7 +72,7 @@ export function ThemeSwitch() {
   return html`<div class="theme-switch" role="radiogroup" aria-label=${t("Theme")}>
     ${THEMES.map(
       ([name, icon]) => html`<button type="button" role="radio" aria-checked=${theme.value === name}
-        aria-label=${t(THEME_NAMES[name])} title=${t(THEME_NAMES[name])} onClick=${() => chooseTheme(name)}>
+        aria-label=${THEME_NAMES[name]} title=${THEME_NAMES[name]} onClick=${() => chooseTheme(name)}>
         <${Icon} name=${icon} size=${18} /></button>`,
     )}
   </div>`;

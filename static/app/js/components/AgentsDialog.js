@@ -14,9 +14,9 @@ import { Icon } from "./icons.js";
 /** @typedef {import("../commands/agents.js").Tool} Tool */
 
 const MODES = [
-  ["react", "Direct: one step after the other"],
-  ["plan", "Plan: steps planned first"],
-  ["auto", "Auto: whichever fits"],
+  ["react", t("Direct: one step after the other")],
+  ["plan", t("Plan: steps planned first")],
+  ["auto", t("Auto: whichever fits")],
 ];
 
 export function AgentsDialog() {
@@ -100,8 +100,8 @@ function AgentFormView({ id, form, onDone, attempt }) {
     <label class="field"><span>${t("Instructions")}</span><textarea name="system_prompt" rows="5" maxlength="32000" dir="auto" placeholder=${t("What it is, what it does, how it speaks")} defaultValue=${form.system_prompt}></textarea></label>
     <label class="field"><span>${t("Greeting")}</span><input name="greeting" maxlength="2000" autocomplete="off" defaultValue=${form.greeting} /></label>
     <div class="field-pair">
-      <label class="field"><span>${t("Model")}</span><select name="model"><option value="" selected=${form.model === null}>${t("The default one")}</option>${models.value.map((model) => html`<option value=${model.name} selected=${model.name === form.model}>${model.name}</option>`)}</select></label>
-      <label class="field"><span>${t("Mode")}</span><select name="mode">${MODES.map(([mode, name]) => html`<option value=${mode} selected=${mode === form.mode}>${t(name)}</option>`)}</select></label>
+      <label class="field"><span>${t("Model")}</span><select name="model"><option value="" selected=${form.model === null}>${t("The default one")}</option>${models.value.filter((model) => model.is_offered || model.name === form.model).map((model) => html`<option value=${model.name} selected=${model.name === form.model}>${model.name}</option>`)}</select></label>
+      <label class="field"><span>${t("Mode")}</span><select name="mode">${MODES.map(([mode, name]) => html`<option value=${mode} selected=${mode === form.mode}>${name}</option>`)}</select></label>
     </div>
     <label class="check-line"><input type="checkbox" name="uses_memory" defaultChecked=${form.uses_memory} />${t("It remembers, and recalls what was said elsewhere")}</label>
     <label class="check-line"><input type="checkbox" checked=${picksTools.value} onChange=${(/** @type {any} */ event) => (picksTools.value = event.target.checked)} />${t("Only some of the tools")}</label>

@@ -5,7 +5,7 @@ import { editSummary, loadCompactions, undoCompaction } from "../commands/contex
 import { loadOlder } from "../commands/pages.js";
 import { exact, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { currentThread } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
@@ -15,14 +15,13 @@ import { Markdown } from "./Markdown.js";
 
 export const CompactDivider = memo(Divider);
 
-const EXTRACTED = "Earlier context ({n} messages) was shortened to key sentences, word for word.";
-const SUMMARIZED = "Earlier context ({n} messages) was summarized by AI.";
-/** @type {Record<string, string>} */
-const SENTENCES = {
-  cleared: "Context cleared: {n} earlier messages are kept, but no longer in context.",
-  waiting: "Earlier context ({n} messages) is not summarized yet; an extract stands in.",
-  truncate: "Earlier context ({n} messages) was left out without a summary.",
-};
+/** @param {Compaction} compaction */
+function sentenceFor({ strategy, is_extract: isExtract, message_count: n }) {
+  if (strategy === "cleared") return plural(n, "Context cleared: {n} earlier message is kept, but no longer in context.", "Context cleared: {n} earlier messages are kept, but no longer in context.");
+  if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract stands in.", { n });
+  if (strategy === "truncate") return t("Earlier context ({n} messages) was left out without a summary.", { n });
+  return isExtract ? t("Earlier context ({n} messages) was shortened to key sentences, word for word.", { n }) : t("Earlier context ({n} messages) was summarized by AI.", { n });
+}
 
 /** @param {{compaction: Compaction}} props */
 function Divider({ compaction }) {
@@ -34,8 +33,7 @@ function Divider({ compaction }) {
     isOpen.value = !isOpen.value;
     if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
   };
-  const sentence = t(SENTENCES[compaction.strategy] ?? (compaction.is_extract ? EXTRACTED : SUMMARIZED), { n: compaction.message_count });
-  const text = html`<span class="divider-sentence">${sentence}</span>`;
+  const text = html`<span class="divider-sentence">${sentenceFor(compaction)}</span>`;
   if (compaction.status === "waiting") return html`<div class="divider" role="note"><span class="divider-text">${text}</span></div>`;
   return html`<section class="divider-box">
     <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>

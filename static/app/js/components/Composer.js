@@ -10,7 +10,8 @@ import { commandIn, completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
 import { exact, formatDate, goesSoon } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
+import { personal } from "../settings/store.js";
 import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread, state } from "../state/store.js";
@@ -50,7 +51,7 @@ export function Composer() {
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
       <${Refusals} />
       <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
-        value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
+        value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches || personal.value.send_key !== "enter" ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />
         <${ModeChip} />
@@ -69,8 +70,8 @@ function finePrint() {
   const conversation = currentConversation.value;
   if (!boot.retention_days || conversation?.pinned) return t("Answers can be wrong. Nothing you say here is lost.");
   return boot.trash_days
-    ? t("Answers can be wrong. A chat moves to the trash {n} days after its last message, unless you pin it.", { n: boot.retention_days })
-    : t("Answers can be wrong. A chat is deleted {n} days after its last message, unless you pin it.", { n: boot.retention_days });
+    ? plural(boot.retention_days, "Answers can be wrong. A chat moves to the trash {n} day after its last message, unless you pin it.", "Answers can be wrong. A chat moves to the trash {n} days after its last message, unless you pin it.")
+    : plural(boot.retention_days, "Answers can be wrong. A chat is deleted {n} day after its last message, unless you pin it.", "Answers can be wrong. A chat is deleted {n} days after its last message, unless you pin it.");
 }
 
 /** @param {Event} event */
@@ -82,8 +83,9 @@ function submit(event) {
 /** @param {KeyboardEvent} event */
 function onKeyDown(event) {
   if (event.key === "ArrowUp" && !draftText.value && editLast()) return event.preventDefault();
-  const isPlainEnter = event.key === "Enter" && !event.shiftKey && !event.altKey;
-  if (!isPlainEnter || event.isComposing || isTouch.matches) return;
+  const isEnter = event.key === "Enter" && !event.shiftKey && !event.altKey;
+  const sends = event.ctrlKey || event.metaKey || (personal.value.send_key === "enter" && !isTouch.matches);
+  if (!isEnter || !sends || event.isComposing) return;
   event.preventDefault();
   sendDraft();
 }

@@ -11,14 +11,15 @@ import { describeContext } from "./ContextRing.js";
 import { Icon } from "./icons.js";
 import { Piece } from "./Piece.js";
 
-const PARTS = /** @type {const} */ ([
-  ["system", "System"],
-  ["profile", "Profile"],
-  ["tools", "Tools"],
-  ["summary", "Summary"],
-  ["history", "History"],
-  ["recall", "Recall"],
-]);
+/** @type {[keyof import("../state/types.js").ContextUse["parts"], string][]} */
+const PARTS = [
+  ["system", t("System")],
+  ["profile", t("Profile")],
+  ["tools", t("Tools")],
+  ["summary", t("Summary")],
+  ["history", t("History")],
+  ["recall", t("Recall")],
+];
 
 export function ContextPanel() {
   const thread = currentThread.value;
@@ -43,7 +44,7 @@ function Parts({ context }) {
   const free = Math.max(0, context.budget - context.used);
   const rows = [
     ...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
-    { key: "free", name: "Free", tokens: free },
+    { key: "free", name: t("Free"), tokens: free },
   ];
   const whole = Math.max(
     1,
@@ -57,7 +58,7 @@ function Parts({ context }) {
     <dl class="parts">
       ${rows.map(
         ({ key, name, tokens }) => html`<div class="part">
-        <dt><span class=${`swatch part-${key}`}></span>${t(name)}</dt>
+        <dt><span class=${`swatch part-${key}`}></span>${name}</dt>
         <dd>${exact(tokens)}</dd>
       </div>`,
       )}

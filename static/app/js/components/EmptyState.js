@@ -13,21 +13,21 @@ import { Composer } from "./Composer.js";
 import { Icon } from "./icons.js";
 
 const SUGGESTIONS = [
-  { icon: "memory", title: "Recall", text: "What do you remember about what I am working on?" },
+  { icon: "memory", title: t("Recall"), text: t("What do you remember about what I am working on?") },
   {
     icon: "spark",
-    title: "Think aloud",
-    text: "Help me weigh a decision: ask me one question at a time, then summarize.",
+    title: t("Think aloud"),
+    text: t("Help me weigh a decision: ask me one question at a time, then summarize."),
   },
   {
     icon: "wrench",
-    title: "Write code",
-    text: "Write a Python function that merges overlapping intervals, with tests.",
+    title: t("Write code"),
+    text: t("Write a Python function that merges overlapping intervals, with tests."),
   },
   {
     icon: "compose",
-    title: "Draft",
-    text: "Draft a short, warm note that declines a meeting and offers two other times.",
+    title: t("Draft"),
+    text: t("Draft a short, warm note that declines a meeting and offers two other times."),
   },
 ];
 
@@ -61,12 +61,12 @@ function Place() {
 function Suggestion({ icon, title, text }) {
   const take = () => {
     // What somebody has begun to write stays.
-    draftText.value = draftText.value.trim() ? `${draftText.value.trimEnd()}\n\n${t(text)}` : t(text);
+    draftText.value = draftText.value.trim() ? `${draftText.value.trimEnd()}\n\n${text}` : text;
     writeDraft(null, draftText.value);
     document.getElementById("composer")?.focus();
   };
   return html`<button type="button" class="suggestion" onClick=${take}>
-    <${Icon} name=${icon} size=${18} /><span><strong>${t(title)}</strong><small>${t(text)}</small></span>
+    <${Icon} name=${icon} size=${18} /><span><strong>${title}</strong><small>${text}</small></span>
   </button>`;
 }
 

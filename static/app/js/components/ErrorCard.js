@@ -3,7 +3,7 @@
 import { boot } from "../boot.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { models } from "../state/store.js";
+import { offeredModels } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
@@ -23,7 +23,7 @@ const OF_THE_SETUP = new Set([
  *   onContinue: (() => void)|null, isBusy: boolean}} props `model`: the one that failed; `onContinue`: where text was kept
  */
 export function ErrorCard({ error, model, onRetry, onContinue, isBusy }) {
-  const others = models.value.filter(({ name, demo }) => name !== model && !demo);
+  const others = offeredModels.value.filter(({ name }) => name !== model);
   const choices = others.map(({ name }) => ({ label: name, onSelect: () => onRetry?.(name) }));
   const canMend = boot.admin_url && error && OF_THE_SETUP.has(error.category);
   return html`<div class="card is-bad" role="alert">

@@ -6,7 +6,7 @@ import { goTo } from "../commands/navigation.js";
 import { formatDate, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { changeUi, currentAgent, currentConversation, currentId, currentModel, dispatch, models, state, ui } from "../state/store.js";
+import { changeUi, currentAgent, currentConversation, currentId, currentModel, dispatch, offeredModels, state, ui } from "../state/store.js";
 import { rowActions } from "./ConversationRow.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -73,12 +73,10 @@ function ModelPicker() {
   <//>`;
 }
 
-/** The Demo model is offered where there is no other. @returns {import("./Menu.js").MenuItem[]} */
+/** @returns {import("./Menu.js").MenuItem[]} */
 function modelItems() {
-  const real = models.value.filter((model) => !model.demo || model.id === currentModel.value?.id);
-  const offered = real.length ? real : models.value;
   /** @type {import("./Menu.js").MenuItem[]} */
-  const items = offered.map((model) => ({
+  const items = offeredModels.value.map((model) => ({
     label: model.name,
     badge: model.demo ? t("Demo") : undefined,
     note: t("{context} context · {output} output", {

@@ -6,7 +6,7 @@ import { regenerate } from "../commands/messages.js";
 import { openRun } from "../commands/runs.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { models } from "../state/store.js";
+import { offeredModels } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
@@ -33,7 +33,7 @@ const MOST_MODELS = 6;
 /** Another answer by another model, or another course after this one. @param {ViewMessage} message @param {boolean} isLast */
 function anewItems({ id, role, model }, isLast) {
   if (role !== "assistant") return [];
-  const others = models.value.filter(({ name }) => name !== model).slice(0, MOST_MODELS);
+  const others = offeredModels.value.filter(({ name }) => name !== model).slice(0, MOST_MODELS);
   const items = others.map(({ name }) => ({
     label: t("Regenerate with {model}", { model: name }),
     icon: "retry",

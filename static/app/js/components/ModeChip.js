@@ -11,22 +11,22 @@ import { Menu } from "./Menu.js";
 
 /** @type {{mode: Mode, name: string, note: string}[]} */
 const MODES = [
-  { mode: "auto", name: "Auto", note: "A plan where the question has several parts" },
-  { mode: "plan", name: "Plan", note: "Steps planned first, then worked on side by side" },
-  { mode: "react", name: "Direct", note: "One step after the other, with tools" },
+  { mode: "auto", name: t("Auto"), note: t("A plan where the question has several parts") },
+  { mode: "plan", name: t("Plan"), note: t("Steps planned first, then worked on side by side") },
+  { mode: "react", name: t("Direct"), note: t("One step after the other, with tools") },
 ];
 
 export function ModeChip() {
   const chosen = currentMode.value;
   const items = MODES.map(({ mode, name, note }) => ({
-    label: t(name),
-    note: t(note),
+    label: name,
+    note,
     isChecked: mode === chosen,
     onSelect: () => choose(mode),
   }));
   const name = MODES.find((one) => one.mode === chosen)?.name ?? chosen;
   return html`<${Menu} label=${t("Modes")} title=${t("How it is answered")} className="chip" align="start" items=${items} isNamedByText>
-    <${Icon} name=${chosen === "react" ? "spark" : "plan"} size=${16} /><span class="visually-hidden">${t("Mode:")}</span><span>${t(name)}</span>
+    <${Icon} name=${chosen === "react" ? "spark" : "plan"} size=${16} /><span class="visually-hidden">${t("Mode:")}</span><span>${name}</span>
   <//>`;
 }
 

@@ -14,6 +14,7 @@ import { Icon } from "./icons.js";
 /** @typedef {import("../state/palette.js").Choice} Choice */
 
 const SEARCH_DELAY_MS = 180;
+const GROUPS = { Actions: t("Actions"), Chats: t("Chats"), Messages: t("Messages") };
 
 export function Palette() {
   const text = useSignal("");
@@ -48,8 +49,8 @@ export function Palette() {
       autocomplete="off" value=${text.value} onInput=${onInput} onKeyDown=${onKeyDown} />
     <div id="palette-list" role="listbox" class="palette-list" aria-label=${t("Results")} aria-busy=${isSearching} tabindex="-1">
       ${grouped(choices).map(
-        ({ name, items }) => html`<div role="group" key=${name} aria-label=${t(name)}>
-          <p class="group-name" aria-hidden="true">${t(name)}</p>
+        ({ name, items }) => html`<div role="group" key=${name} aria-label=${GROUPS[name]}>
+          <p class="group-name" aria-hidden="true">${GROUPS[name]}</p>
           ${items.map((item) => html`<${Row} key=${item.id} item=${item} isChosen=${item === chosen} choose=${choose} />`)}
         </div>`,
       )}

@@ -1,7 +1,7 @@
 /** The plan of a run: a picture of its steps and what they wait for, and the same as a list that opens. */
 
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { countDone, drawPlan } from "../state/plan.js";
 import { Icon } from "./icons.js";
 import { ToolLine } from "./ToolGroup.js";
@@ -18,7 +18,7 @@ const MARGIN = 2;
 const TITLE_CHARS = 20;
 
 /** @type {Record<string, string>} */
-const STATES = { pending: "waiting", running: "running", done: "done", failed: "failed", skipped: "skipped" };
+const STATES = { pending: t("waiting"), running: t("running"), done: t("done"), failed: t("failed"), skipped: t("skipped") };
 /** @type {Record<string, string>} */
 const MARKS = { pending: "clock", running: "spark", done: "check", failed: "warning", skipped: "close" };
 
@@ -29,7 +29,7 @@ export function PlanGraph({ steps, tools }) {
   const summary = t("Plan: {done} of {n} steps done", { done: countDone(steps), n: steps.length });
   return html`<section class="plan" aria-label=${t("Plan")} aria-busy=${isBusy}>
     <p class="plan-head" role="status"><${Icon} name="plan" size=${16} /><span>${summary}</span>
-      ${rounds > 1 && html`<span class="badge is-quiet">${t("planned {n} times", { n: rounds })}</span>`}</p>
+      ${rounds > 1 && html`<span class="badge is-quiet">${plural(rounds, "planned {n} time", "planned {n} times")}</span>`}</p>
     <${Picture} steps=${steps} />
     <ol class="plan-steps">${steps.map((step) => html`<${Step} key=${step.id} step=${step} steps=${steps} tools=${tools.filter((tool) => tool.planStep === step.id)} />`)}</ol>
   </section>`;
@@ -68,7 +68,7 @@ function Step({ step, steps, tools }) {
   return html`<li><details class=${`fold-line plan-step is-${step.state}`}>
     <summary><${Icon} name=${MARKS[step.state] ?? "clock"} size=${16} />
       <span class=${step.state === "running" ? "shimmer" : ""}>${step.title}</span>
-      <span class="plan-state">${t(STATES[step.state] ?? step.state)}${step.attempts > 1 ? ` · ${t("{n} attempts", { n: step.attempts })}` : ""}${tools.length > 0 ? ` · ${tools.length === 1 ? t("1 tool call") : t("{n} tool calls", { n: tools.length })}` : ""}</span></summary>
+      <span class="plan-state">${STATES[step.state] ?? step.state}${step.attempts > 1 ? ` · ${plural(step.attempts, "{n} attempt", "{n} attempts")}` : ""}${tools.length > 0 ? ` · ${plural(tools.length, "{n} tool call", "{n} tool calls")}` : ""}</span></summary>
     <div class="fold-body">
       ${step.task && step.task !== step.title && html`<p>${step.task}</p>`}
       ${needed.length > 0 && html`<p class="fold-label">${t("After")}</p><p>${needed.join(", ")}</p>`}

@@ -2,7 +2,7 @@
 
 import { quoted } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { addressOfSource, isShared } from "../state/address.js";
 import { currentId } from "../state/store.js";
 import { Icon } from "./icons.js";
@@ -11,7 +11,7 @@ import { Icon } from "./icons.js";
 
 /** @param {{items: RecalledItem[], count: number}} props the best of them, and how many there were */
 export function Recalled({ items, count }) {
-  const text = count === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: count });
+  const text = plural(count, "Recalled {n} earlier message", "Recalled {n} earlier messages");
   return html`<details class="fold-line recalled">
     <summary><${Icon} name="clock" size=${16} />${text}</summary>
     <ul class="fold-body">

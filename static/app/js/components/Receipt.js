@@ -6,17 +6,17 @@ import { t } from "../i18n.js";
 
 /** @type {Record<string, string>} */
 const KINDS = {
-  messages: "Messages",
-  messages_redacted: "Messages that repeated it",
-  entries: "Memory entries",
-  entries_redacted: "Entries that repeated it",
-  summaries: "Summaries",
-  summaries_redacted: "Summaries that repeated it",
-  profile_lines: "Lines of the profile",
-  events: "Events",
-  files: "Files",
-  conversations: "Conversations",
-  tombstones: "Marks that keep it from being learned again",
+  messages: t("Messages"),
+  messages_redacted: t("Messages that repeated it"),
+  entries: t("Memory entries"),
+  entries_redacted: t("Entries that repeated it"),
+  summaries: t("Summaries"),
+  summaries_redacted: t("Summaries that repeated it"),
+  profile_lines: t("Lines of the profile"),
+  events: t("Events"),
+  files: t("Files"),
+  conversations: t("Conversations"),
+  tombstones: t("Marks that keep it from being learned again"),
 };
 
 /** @param {{receipt: import("../commands/forgetting.js").Receipt}} props */
@@ -24,7 +24,7 @@ export function ReceiptView({ receipt: { removed, at } }) {
   const rows = Object.entries(removed);
   return html`<div class="receipt">
     <p class="muted"><time datetime=${at}>${formatMoment(at)}</time></p>
-    <dl class="parts">${rows.map(([kind, count]) => html`<div class="part"><dt>${t(KINDS[kind] ?? kind)}</dt><dd>${exact(count)}</dd></div>`)}</dl>
+    <dl class="parts">${rows.map(([kind, count]) => html`<div class="part"><dt>${KINDS[kind] ?? kind}</dt><dd>${exact(count)}</dd></div>`)}</dl>
     ${rows.length === 0 && html`<p>${t("There was nothing left to remove.")}</p>`}
   </div>`;
 }

@@ -4,11 +4,11 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
 import { listRequests, readRequest, readTrace } from "../commands/runs.js";
-import { exact, formatTokens } from "../format.js";
+import { exact, formatSeconds, formatTokens } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
-import { drawTrace, nameCall } from "../state/trace.js";
+import { drawTrace, nameCall, stateName } from "../state/trace.js";
 import { Icon } from "./icons.js";
 import { Piece } from "./Piece.js";
 
@@ -66,7 +66,7 @@ function TraceView({ runId }) {
   const { rows, totalMs } = drawTrace(trace);
   const models = trace.iterations.length;
   return html`
-    <p class="panel-note">${models === 1 ? t("1 model call") : t("{n} model calls", { n: models })} · ${seconds(totalMs)}</p>
+    <p class="panel-note">${plural(models, "{n} model call", "{n} model calls")} · ${formatSeconds(totalMs)}</p>
     <table class="waterfall">
       <thead><tr><th scope="col">${t("Step")}</th><th scope="col">${t("Time")}</th><th scope="col">${t("Tokens")}</th></tr></thead>
       <tbody>${rows.map((row) => html`<${TraceRow} key=${row.key} row=${row} totalMs=${totalMs} />`)}</tbody>
@@ -75,10 +75,8 @@ function TraceView({ runId }) {
 }
 
 /** @param {{hook: import("../commands/runs.js").FiredHook}} props */
-const FiredHook = ({ hook }) => html`<li><strong>${hook.hook_id}</strong>${hook.level && html` <small>${t(hook.level)}</small>`} ${hook.text}
-  ${hook.tool && html` <small>${hook.tool.name} · ${t(hook.tool.state)}</small>`}</li>`;
-
-const seconds = (/** @type {number} */ ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+const FiredHook = ({ hook }) => html`<li><strong>${hook.hook_id}</strong>${hook.level && html` <small>${hook.level}</small>`} ${hook.text}
+  ${hook.tool && html` <small>${hook.tool.name} · ${stateName(hook.tool.state)}</small>`}</li>`;
 
 /** @param {{row: Row, totalMs: number}} props */
 function TraceRow({ row, totalMs }) {
@@ -87,11 +85,11 @@ function TraceRow({ row, totalMs }) {
   const tokens = usage && `${formatTokens(usage.input_tokens)} → ${formatTokens(usage.output_tokens)}`;
   const exactly = usage && t("{in} in, {cached} of them cached, {out} out", { in: exact(usage.input_tokens), cached: exact(usage.cached_tokens), out: exact(usage.output_tokens) });
   return html`<tr class=${`is-${kind} is-${state}`}>
-    <th scope="row"><span>${label}</span>${detail && html`<small>${detail}</small>`}${kind === "tool" && state !== "done" && html`<small>${t(state)}</small>`}</th>
+    <th scope="row"><span>${label}</span>${detail && html`<small>${detail}</small>`}${kind === "tool" && state !== "done" && html`<small>${stateName(state)}</small>`}</th>
     <td><svg class="waterfall-bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
         <rect class="bar-whole" x=${share(startMs)} y="1" width=${Math.max(6, share(durationMs))} height="8" />
         ${firstMs !== null && html`<rect class="bar-wait" x=${share(startMs)} y="1" width=${share(Math.min(firstMs, durationMs))} height="8" />`}
-      </svg><small>${seconds(durationMs)}${firstMs !== null ? ` · ${t("first word after {time}", { time: seconds(firstMs) })}` : ""}</small></td>
+      </svg><small>${formatSeconds(durationMs)}${firstMs !== null ? ` · ${t("first word after {time}", { time: formatSeconds(firstMs) })}` : ""}</small></td>
     <td title=${exactly}>${tokens}</td>
   </tr>`;
 }
@@ -114,7 +112,7 @@ function Request({ runId, request, name, isOnly }) {
   const wasOpened = useSignal(isOnly);
   const open = (/** @type {any} */ event) => (wasOpened.value ||= event.target.open);
   return html`<li><details class="request" onToggle=${open} open=${isOnly}>
-    <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${name}</span><small>${request.model} · ${t("{n} tokens", { n: exact(request.tokens) })}</small></summary>
+    <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${name}</span><small>${request.model} · ${plural(request.tokens, "{n} token", "{n} tokens")}</small></summary>
     ${wasOpened.value && html`<${RequestBody} runId=${runId} n=${request.n} />`}
   </details></li>`;
 }

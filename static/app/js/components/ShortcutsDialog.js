@@ -10,7 +10,7 @@ export function ShortcutsDialog() {
     <dl class="shortcuts">
       ${SHORTCUTS.map(
         ({ keys, name }) => html`<div>
-        <dt>${t(name)}</dt>
+        <dt>${name}</dt>
         <dd>${keys.map((key) => html`<kbd>${key}</kbd>`)}</dd>
       </div>`,
       )}

@@ -1,8 +1,8 @@
 /** The tool calls of an answer: a line each that opens to what went in and what came out. */
 
-import { prettyJson, revealHidden } from "../format.js";
+import { formatSeconds, prettyJson, revealHidden } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { ConsentCard } from "./ConsentCard.js";
 import { Icon } from "./icons.js";
 import { OffloadedResult } from "./OffloadedResult.js";
@@ -14,10 +14,10 @@ const BUSY = new Set(["requested", "running", "started"]);
 const OPEN_STATES = new Set([...BUSY, "waiting"]);
 /** @type {Record<string, string>} */
 const OUTCOMES = {
-  waiting: "waits for your approval",
-  failed: "failed",
-  denied: "denied",
-  interrupted: "interrupted: it may or may not have happened",
+  waiting: t("waits for your approval"),
+  failed: t("failed"),
+  denied: t("denied"),
+  interrupted: t("interrupted: it may or may not have happened"),
 };
 
 /** @param {{tools: ToolCall[], runId: string|null}} props */
@@ -30,7 +30,7 @@ export function ToolGroup({ tools, runId }) {
   return html`
     ${
       isFolded
-        ? html`<details class="fold-line tools-folded"><summary><${Icon} name="wrench" size=${16} /><span>${t("{n} tool calls", { n: tools.length })}</span>${countBad(tools)}</summary>
+        ? html`<details class="fold-line tools-folded"><summary><${Icon} name="wrench" size=${16} /><span>${plural(tools.length, "{n} tool call", "{n} tool calls")}</span>${countBad(tools)}</summary>
             <ul class="tools">${lines}</ul></details>`
         : html`<ul class="tools" aria-label=${t("Tools")}>${lines}</ul>`
     }
@@ -53,8 +53,8 @@ export function ToolLine({ tool }) {
       <span class=${BUSY.has(state) ? "shimmer" : ""}>${name}</span>
       <span class="tool-brief">${briefOf(tool.arguments)}</span>
       ${hookId && html`<span class="tool-time">${t("by the hook {id}", { id: hookId })}</span>`}
-      ${isBad && html`<span class="tool-outcome">${t(OUTCOMES[state])}</span>`}
-      ${durationMs !== null && state === "done" && html`<span class="tool-time">${seconds(durationMs)}</span>`}
+      ${isBad && html`<span class="tool-outcome">${OUTCOMES[state]}</span>`}
+      ${durationMs !== null && state === "done" && html`<span class="tool-time">${formatSeconds(durationMs)}</span>`}
     </summary>
     <div class="fold-body">
       <p class="fold-label">${t("Input")}</p><pre tabindex="0">${revealHidden(prettyJson(tool.arguments))}</pre>
@@ -70,9 +70,6 @@ function iconOf(state) {
   if (state === "waiting") return "clock";
   return state in OUTCOMES ? "warning" : "wrench";
 }
-
-/** @param {number} ms */
-const seconds = (ms) => (ms < 1000 ? t("{n} ms", { n: Math.round(ms) }) : t("{n} s", { n: (ms / 1000).toFixed(1) }));
 
 /** The values alone, on one line. @param {string} json */
 function briefOf(json) {

@@ -45,6 +45,11 @@ export const currentMode = computed(() => {
   return chosen ?? currentAgent.value?.mode ?? "react";
 });
 
+/** What there is to choose from, with what is chosen already. */
+export const offeredModels = computed(() =>
+  models.value.filter((model) => model.is_offered || model.id === currentModel.value?.id),
+);
+
 /** The model the next message goes to: the conversation's, the one chosen for a new chat, the agent's, the default. */
 export const currentModel = computed(() => {
   const chosen = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);

@@ -21,14 +21,29 @@ export function drawTrace({ iterations, hooks }) {
 }
 
 /** @type {Record<string, string>} */
-const PURPOSES = { chat: "Answer", compaction: "Summary", plan: "Plan" };
+const PURPOSES = { chat: t("Answer"), compaction: t("Summary"), plan: t("Plan") };
+
+/** @type {Record<string, string>} */
+const STATES = {
+  pending: t("waiting"),
+  requested: t("running"),
+  running: t("running"),
+  waiting: t("waiting"),
+  done: t("done"),
+  failed: t("failed"),
+  denied: t("denied"),
+  interrupted: t("interrupted"),
+};
+
+/** @param {string} state of a step, a tool call or other work */
+export const stateName = (state) => STATES[state] ?? state;
 
 /** What a model call was for. @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step */
 export function nameCall({ purpose, plan_step: caller, title, round }) {
   const isNew = round !== null && round > 1;
   if (caller === "planner") return isNew ? t("New plan, round {n}", { n: round }) : t("Plan");
   if (caller === "analyst") return isNew ? t("Analysis, round {n}", { n: round }) : t("Analysis");
-  return title || caller || t(PURPOSES[purpose] ?? purpose);
+  return title || caller || (PURPOSES[purpose] ?? purpose);
 }
 
 /** @param {import("../commands/runs.js").Iteration} step @param {number} begin @returns {Row} */

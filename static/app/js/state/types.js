@@ -3,7 +3,7 @@
  *
  * @typedef {{id: string, email: string, name: string, is_staff: boolean}} User
  * @typedef {{max_upload_bytes: number, max_message_chars: number, consent_timeout_s: number}} Limits
- * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
+ * @typedef {{id: string, name: string, is_default: boolean, is_offered: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
  *   is_default: boolean, is_mine?: boolean, shares_memory?: boolean}} Agent

@@ -9,7 +9,7 @@ import { goTo } from "../commands/navigation.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { askToDeleteNow, askToEmpty, restore, titleOf } from "./commands.js";
 
 /** @typedef {import("./commands.js").Trashed} Trashed */
@@ -34,7 +34,7 @@ export function TrashDialog() {
     goTo(id);
   };
   return html`<${Dialog} title=${t("Trash")}>
-    <p>${t("Deleted chats stay here for {n} days. What was remembered from those you deleted goes with them.", { n: boot.trash_days })}</p>
+    <p>${plural(boot.trash_days, "Deleted chats stay here for {n} day. What was remembered from those you deleted goes with them.", "Deleted chats stay here for {n} days. What was remembered from those you deleted goes with them.")}</p>
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     ${items.value?.length === 0 && html`<p class="muted">${t("The trash is empty.")}</p>`}
     ${

@@ -3,14 +3,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { goToPlace, loadDaysOf } from "../../commands/memory.js";
-import { formatDay, formatMonth } from "../../format.js";
+import { formatDay, formatMonth, weekdays } from "../../format.js";
 import { html } from "../../html.js";
-import { t } from "../../i18n.js";
+import { plural, t } from "../../i18n.js";
 import { monthOf, shiftMonth, weeksOf } from "../../state/calendar.js";
 import { days, olderDaysCursor, place } from "../../state/memory.js";
 import { Icon } from "../icons.js";
 
-const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MANY = 5;
 
 export function Calendar() {
@@ -35,7 +34,7 @@ export function Calendar() {
       <${Step} to=${shiftMonth(month.value, 1)} label=${t("Later")} isOff=${month.value >= last} month=${month} />
     </header>
     <table>
-      <thead><tr>${WEEKDAYS.map((name) => html`<th scope="col" abbr=${t(name)}>${t(name).slice(0, 2)}</th>`)}</tr></thead>
+      <thead><tr>${weekdays().map(({ name, short }) => html`<th scope="col" abbr=${name}>${short}</th>`)}</tr></thead>
       <tbody>${weeksOf(month.value).map(
         (week) => html`<tr>${week.map((day) => html`<td>${day && html`<${Cell} day=${day} count=${counts.get(day) ?? 0} isOpen=${day === opened} />`}</td>`)}</tr>`,
       )}</tbody>
@@ -53,7 +52,7 @@ function Step({ to, label, isOff, isTurned = false, month }) {
 function Cell({ day, count, isOpen }) {
   const number = Number(day.slice(8));
   if (!count) return html`<span class="calendar-day">${number}</span>`;
-  const entries = count === 1 ? t("1 entry") : t("{n} entries", { n: count });
+  const entries = plural(count, "{n} entry", "{n} entries");
   return html`<button type="button" class=${`calendar-day has-entries ${count >= MANY ? "has-many" : ""}`} aria-current=${isOpen ? "date" : undefined}
     aria-label=${`${formatDay(day)}, ${entries}`} title=${entries} onClick=${() => goToPlace({ view: "days", day })}>${number}</button>`;
 }

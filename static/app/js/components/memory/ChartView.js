@@ -39,7 +39,7 @@ export function ChartView() {
 }
 
 /** @param {{title: string, bars: DayBar[], valueOf: (bar: DayBar) => number, format: (value: number) => string}} props */
-function Bars({ title, bars, valueOf, format }) {
+export function Bars({ title, bars, valueOf, format }) {
   const most = Math.max(1, ...bars.map(valueOf));
   const sum = bars.reduce((total, bar) => total + valueOf(bar), 0);
   return html`<figure class="chart">

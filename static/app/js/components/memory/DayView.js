@@ -74,7 +74,7 @@ function Tools({ file: { day, entries }, doing, onForgotten }) {
   const forget = () =>
     askToForget({
       title: t("Forget this day?"),
-      text: t("Its {n} entries, what you and the assistant said on it, and all that was made of that will be gone for good. What was said on other days stays.", {
+      text: t("Its entries ({n}), what you and the assistant said on it, and all that was made of that will be gone for good. What was said on other days stays.", {
         n: entries.length,
       }),
       wish: { day },

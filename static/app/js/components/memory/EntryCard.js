@@ -17,7 +17,7 @@ import { TextEditor } from "./TextEditor.js";
 /** @typedef {import("../../commands/memory.js").Revision} Revision */
 
 /** @type {Record<string, string>} */
-const AUTHORS = { user: "You", extraction: "Written by AI", operator: "An operator" };
+const AUTHORS = { user: t("You"), extraction: t("Written by AI"), operator: t("An operator") };
 
 /** @param {{entry: Entry, onChanged: () => void}} props */
 export function EntryCard({ entry, onChanged }) {
@@ -87,7 +87,7 @@ function History({ entry, onChanged }) {
   return html`<ol class="revisions">${revisions.value.map(
     (one) => html`<li class="revision" key=${one.revision}>
       <p class="entry-head"><time datetime=${one.written_at}>${formatMoment(one.written_at)}</time>
-        <span>${t(AUTHORS[one.author] ?? one.author)}</span>
+        <span>${AUTHORS[one.author] ?? one.author}</span>
         ${one.is_current ? html`<span class="badge is-quiet">${t("Now")}</span>` : html`<button type="button" class="link" onClick=${() => restore(one.revision)}>${t("Restore")}</button>`}</p>
       <p class="revision-text" dir="auto">${one.text}</p>
     </li>`,

@@ -5,9 +5,9 @@ import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
 import { learnAgain, listNotLearned, listReceipts, proposeForgetting } from "../../commands/forgetting.js";
 import { loadDays } from "../../commands/memory.js";
-import { exact, formatMoment } from "../../format.js";
+import { formatMoment } from "../../format.js";
 import { html } from "../../html.js";
-import { t } from "../../i18n.js";
+import { plural, t } from "../../i18n.js";
 import { askToForget } from "../ForgetDialog.js";
 import { ForgetProposal } from "../ForgetProposal.js";
 import { ReceiptView } from "../Receipt.js";
@@ -17,12 +17,12 @@ import { ReceiptView } from "../Receipt.js";
 
 /** @type {Record<string, string>} */
 const WHAT = {
-  entry: "An entry",
-  message: "A message",
-  conversation: "A conversation",
-  day: "A day",
-  everything: "Everything",
-  chosen: "What you chose",
+  entry: t("An entry"),
+  message: t("A message"),
+  conversation: t("A conversation"),
+  day: t("A day"),
+  everything: t("Everything"),
+  chosen: t("What you chose"),
 };
 
 export function ForgottenView() {
@@ -57,7 +57,7 @@ export function ForgottenView() {
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <h2 class="section-title">${t("Receipts")}</h2>
     ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing was forgotten so far.")}</p>`}
-    <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${t(WHAT[receipt.what] ?? receipt.what)}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
+    <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${WHAT[receipt.what] ?? receipt.what}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
     <${NotLearnedList} key=${receipts.value?.[0]?.id ?? ""} />
   </article>`;
@@ -78,7 +78,7 @@ function NotLearnedList() {
   return html`<h2 class="section-title">${t("Never learned again")}</h2>
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <ul class="receipts">${items.value.map(
-      (item) => html`<li key=${item.id} class="receipt-row"><span>${t(WHAT[item.kind] ?? item.kind)}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${t("{count} sentences", { count: exact(item.count) })}</span>
+      (item) => html`<li key=${item.id} class="receipt-row"><span>${WHAT[item.kind] ?? item.kind}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${plural(item.count, "{n} sentence", "{n} sentences")}</span>
         <button type="button" class="button is-small" onClick=${() => undo(item.id)}>${t("Let it be learned again")}</button></li>`,
     )}</ul>`;
 }

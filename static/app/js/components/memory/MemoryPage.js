@@ -23,12 +23,12 @@ import { SearchField, SearchResults } from "./MemorySearch.js";
 
 /** @type {{view: View, name: string, icon: string}[]} */
 const LINKS = [
-  { view: "days", name: "Days", icon: "calendar" },
-  { view: "shared", name: "Shared by agents", icon: "spark" },
-  { view: "review", name: "To review", icon: "inbox" },
-  { view: "profile", name: "Profile", icon: "person" },
-  { view: "chart", name: "In numbers", icon: "chart" },
-  { view: "forgotten", name: "Forgetting", icon: "trash" },
+  { view: "days", name: t("Days"), icon: "calendar" },
+  { view: "shared", name: t("Shared by agents"), icon: "spark" },
+  { view: "review", name: t("To review"), icon: "inbox" },
+  { view: "profile", name: t("Profile"), icon: "person" },
+  { view: "chart", name: t("In numbers"), icon: "chart" },
+  { view: "forgotten", name: t("Forgetting"), icon: "trash" },
 ];
 
 export function MemoryPage() {
@@ -69,7 +69,7 @@ function ViewLink({ view, name, icon }) {
     goToPlace({ view });
   };
   return html`<li><a ref=${link} class=${`memory-link ${isOpen ? "is-open" : ""}`} href=${`/memory?view=${view}`} aria-current=${isOpen ? "page" : undefined}
-    onClick=${open}><${Icon} name=${icon} size=${18} />${t(name)}${view === "review" && waitingCount.value > 0 && html`<span class="count">${waitingCount.value}</span>`}</a></li>`;
+    onClick=${open}><${Icon} name=${icon} size=${18} />${name}${view === "review" && waitingCount.value > 0 && html`<span class="count">${waitingCount.value}</span>`}</a></li>`;
 }
 
 function Chosen() {

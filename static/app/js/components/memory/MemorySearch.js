@@ -16,7 +16,7 @@ import { Icon } from "../icons.js";
 
 const SEARCH_DELAY_MS = 250;
 /** @type {Record<string, string>} */
-const KINDS = { message: "Said", entry: "Remembered" };
+const KINDS = { message: t("Said"), entry: t("Remembered") };
 
 export function SearchField() {
   const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));
@@ -72,7 +72,7 @@ function Result({ item: { text, source, created_at: at } }) {
   const only = () => goToPlace({ search: { ...place.value.search, conversation: source.conversation_id } });
   return html`<li class="result-row"><a class="result" href=${addressOfSource(source)}>
     <span class="result-text" dir="auto">${plainText(text)}</span>
-    <small>${t(KINDS[source.kind] ?? source.kind)} · ${formatMoment(at)}</small></a>
+    <small>${KINDS[source.kind] ?? source.kind} · ${formatMoment(at)}</small></a>
     ${source.conversation_id && !place.value.search.conversation && html`<button type="button" class="link result-only" onClick=${only}>${t("Only this conversation")}</button>`}
   </li>`;
 }

@@ -10,18 +10,18 @@ import { Icon } from "../icons.js";
 
 /** @type {{name: keyof MemorySettings, label: string, note: string}[]} */
 const SWITCHES = [
-  { name: "paused", label: "Pause memory", note: "Nothing is learned, and chats know nothing of each other." },
-  { name: "review", label: "Ask me first", note: "What is extracted waits for your approval." },
-  { name: "profile", label: "Use the profile", note: "Every chat is told of it." },
+  { name: "paused", label: t("Pause memory"), note: t("Nothing is learned, and chats know nothing of each other.") },
+  { name: "review", label: t("Ask me first"), note: t("What is extracted waits for your approval.") },
+  { name: "profile", label: t("Use the profile"), note: t("Every chat is told of it.") },
 ];
 
 export function MemorySwitches() {
   const settings = memorySettings.value;
   if (!settings) return null;
-  return html`<section class="memory-switches" aria-label=${t("Settings")}>
+  return html`<section class="memory-switches" aria-label=${t("Memory")}>
     ${SWITCHES.map(
       ({ name, label, note }) => html`<label class="switch">
-        <span><strong>${t(label)}</strong><small>${t(note)}</small></span>
+        <span><strong>${label}</strong><small>${note}</small></span>
         <input type="checkbox" role="switch" checked=${settings[name]} onChange=${(/** @type {any} */ event) => changeMemorySettings({ [name]: event.target.checked })} />
       </label>`,
     )}

@@ -8,6 +8,7 @@ import { exact, formatMoment } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 import { showToast } from "../../state/store.js";
+import { stateName } from "../../state/trace.js";
 import { Icon } from "../icons.js";
 import { Markdown } from "../Markdown.js";
 import { TextEditor } from "./TextEditor.js";
@@ -17,9 +18,9 @@ import { TextEditor } from "./TextEditor.js";
 /** @typedef {import("../../commands/profile.js").VersionText} VersionText */
 
 /** @type {Record<string, string>} */
-const AUTHORS = { user: "You", forgetting: "Something was forgotten" };
+const AUTHORS = { user: t("You"), forgetting: t("Something was forgotten") };
 
-const authorOf = (/** @type {string|null} */ author) => t(AUTHORS[author ?? ""] ?? "Nightly consolidation");
+const authorOf = (/** @type {string|null} */ author) => AUTHORS[author ?? ""] ?? t("Nightly consolidation");
 
 const LOOK_AGAIN_MS = 1500;
 const BUSY = new Set(["pending", "running"]);
@@ -32,7 +33,7 @@ function LearningNote({ consolidation }) {
   if (!consolidation?.finished_at) return null;
   const { status, reason, finished_at: at, version } = consolidation;
   const done = version ? t("made version {n}", { n: version }) : t("found nothing new");
-  const outcome = status === "done" ? done : (reason ?? t(status));
+  const outcome = status === "done" ? done : (reason ?? stateName(status));
   return html`<p class="muted view-note">${t("Last learned {moment}: {outcome}", { moment: formatMoment(at), outcome })}</p>`;
 }
 

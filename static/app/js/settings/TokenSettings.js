@@ -8,16 +8,16 @@ import { createToken, deleteToken, listTokens } from "../commands/tokens.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { CopyButton } from "./CodeBlock.js";
-import { Icon } from "./icons.js";
+import { CopyButton } from "../components/CodeBlock.js";
+import { Icon } from "../components/icons.js";
 
 /** @typedef {import("../commands/tokens.js").ApiToken} ApiToken */
 
 const SCOPES = ["chat", "read", "memory"];
 const LIVES = /** @type {[string, string][]} */ ([
-  ["90", "for 90 days"],
-  ["365", "for a year"],
-  ["", "until it is deleted"],
+  ["90", t("for 90 days")],
+  ["365", t("for a year")],
+  ["", t("until it is deleted")],
 ]);
 const DAY_MS = 86_400_000;
 
@@ -58,7 +58,7 @@ export function TokenSettings() {
         ${SCOPES.map((scope) => html`<label><input type="checkbox" name="scope" value=${scope} defaultChecked=${true} />${scope}</label>`)}
       </fieldset>
       <label class="field"><span>${t("Valid")}</span><select name="days">
-        ${LIVES.map(([days, name]) => html`<option value=${days}>${t(name)}</option>`)}
+        ${LIVES.map(([days, name]) => html`<option value=${days}>${name}</option>`)}
       </select></label>
       ${needsPassword.value && html`<label class="field"><span>${t("Your password")}</span><input name="password" type="password" required autocomplete="current-password" /></label>`}
       <button class="button is-primary">${t("Create token")}</button>

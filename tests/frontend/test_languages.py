@@ -1,0 +1,88 @@
+"""Every sentence of the page has its Chinese, and the catalogue has no others."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+
+from tests.environment import ROOT
+from tests.frontend.test_modules import NODE
+
+PAGE = ROOT / "static" / "app" / "js"
+CATALOGUE = PAGE / "i18n" / "zh.js"
+TEXT = r'"(?:[^"\\]|\\.)*"'
+CALL = re.compile(rf"(?<![\w.])t\(\s*(?:({TEXT})|.)")
+PLURAL = re.compile(rf"(?<![\w.])plural\(\s*[^\"]*?({TEXT}),\s*({TEXT})")
+ANY_PLURAL = re.compile(r"(?<![\w.])plural\(")
+PO = ROOT / "templates" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
+TRANSLATED = re.compile(r"""\{% trans(?:late)? (?:"([^"]+)"|'([^']+)') %\}""")
+BLOCKS = re.compile(r"\{% blocktrans(?:late)? %\}(.*?)\{% endblocktrans(?:late)? %\}")
+LABELS = re.compile(r'\b_\("([^"]+)"\)')
+NAMES = re.compile(r"\{(\w+)\}")
+
+
+def sources() -> list[Path]:
+    own = {CATALOGUE, PAGE / "i18n.js"}
+    return [file for file in sorted(PAGE.rglob("*.js")) if file not in own]
+
+
+@pytest.fixture(scope="module")
+def chinese() -> dict[str, str | dict[str, str]]:
+    script = f"import({json.dumps(CATALOGUE.as_uri())}).then((m) => console.log(JSON.stringify(m.sentences)))"
+    run = subprocess.run(
+        [sys.executable, "-c", NODE, "-e", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    found: dict[str, str | dict[str, str]] = json.loads(run.stdout)
+    return found
+
+
+def sentences_of(text: str) -> set[str]:
+    called = {json.loads(literal) for literal in CALL.findall(text) if literal}
+    return called | {json.loads(other) for _, other in PLURAL.findall(text)}
+
+
+def test_every_sentence_is_a_literal_that_can_be_looked_up() -> None:
+    for file in sources():
+        text = file.read_text()
+        assert "" not in CALL.findall(text), f"{file}: t() takes a literal"
+        assert len(ANY_PLURAL.findall(text)) == len(PLURAL.findall(text)), (
+            f"{file}: plural() takes two literals"
+        )
+
+
+def test_every_sentence_of_the_page_has_its_chinese_and_no_entry_is_left_over(
+    chinese: dict[str, str | dict[str, str]],
+) -> None:
+    said = {sentence for file in sources() for sentence in sentences_of(file.read_text())}
+    assert sorted(said - set(chinese)) == []
+    assert sorted(set(chinese) - said) == []
+
+
+def test_the_chinese_has_the_places_of_the_english(chinese: dict[str, str | dict[str, str]]) -> None:
+    for english, found in chinese.items():
+        for translated in [found] if isinstance(found, str) else found.values():
+            assert translated.strip(), english
+            assert set(NAMES.findall(translated)) == set(NAMES.findall(english)), english
+
+
+def sentences_of_templates() -> set[str]:
+    files = [file for file in (ROOT / "templates").rglob("*.html") if "admin" not in file.parts]
+    texts = [file.read_text() for file in files]
+    plain = {double or single for text in texts for double, single in TRANSLATED.findall(text)}
+    blocks = {
+        re.sub(r"\{\{ (\w+) \}\}", r"%(\1)s", block) for text in texts for block in BLOCKS.findall(text)
+    }
+    return plain | blocks | set(LABELS.findall((ROOT / "chatapp" / "accounts" / "sign_in.py").read_text()))
+
+
+def test_every_sentence_of_the_templates_has_its_chinese_and_no_entry_is_left_over() -> None:
+    with PO.open("rb") as file:
+        entries = {entry.id: entry.string for entry in read_po(file, locale="zh_Hans") if entry.id}
+    assert sorted(sentences_of_templates() ^ set(entries)) == []
+    assert all(entries.values())

@@ -1,0 +1,97 @@
+"""A person's settings in a real browser: each is kept on the server, and the page is whole in both languages."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.frontend.chatting import ask, barriers, overflows
+
+LATIN_WORDS = re.compile(r"[A-Za-z]{3,}(?: [a-z]{2,})+")
+
+
+def open_settings(page: Page, account: str = "Settings") -> Locator:
+    """By keyboard."""
+    page.locator(".account-button").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem").first).to_be_focused()
+    page.get_by_role("menuitem", name=account, exact=True).focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".chart")).to_be_visible()
+    return dialog
+
+
+def test_settings_hold_on_every_device(page: Page, alice: httpx2.Client) -> None:
+    root = page.locator("html")
+    dialog = open_settings(page)
+    dialog.get_by_label("Text size").select_option("large")
+    expect(root).to_have_attribute("data-text-size", "large")
+    dialog.get_by_label("Text width").select_option("wide")
+    expect(root).to_have_attribute("data-text-width", "wide")
+    dialog.get_by_label("Send with").select_option("ctrl_enter")
+    dialog.get_by_label("Custom instructions").fill("Answer in rhymes.")
+    dialog.get_by_role("button", name="Save instructions").click()
+    expect(dialog.get_by_text("Saved.")).to_be_visible()
+    for theme in ("Light", "Dark"):
+        dialog.get_by_role("radio", name=theme).click()
+        expect(root).to_have_attribute("data-theme", theme.lower())
+        assert barriers(page) == []
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+    expect(root).to_have_attribute("data-text-size", "large")
+    expect(open_settings(page).get_by_label("Custom instructions")).to_have_value("Answer in rhymes.")
+    kept = alice.get("/api/v1/me/settings").json()
+    assert (kept["theme"], kept["send_key"], kept["text_width"]) == ("dark", "ctrl_enter", "wide")
+
+
+def test_ctrl_and_enter_sends_where_it_was_chosen(page: Page, alice: httpx2.Client) -> None:
+    alice.patch("/api/v1/me/settings", json={"send_key": "ctrl_enter"})
+    page.reload()
+    composer = page.locator("#composer")
+    composer.fill("One")
+    composer.press("Enter")
+    page.keyboard.type("Two")
+    expect(composer).to_have_value("One\nTwo")
+    composer.press("Control+Enter")
+    expect(page.locator("article.is-user")).to_contain_text("One")
+    expect(page.locator("article.is-assistant")).to_have_attribute("data-status", "complete")
+
+
+def test_the_page_is_in_chinese_where_that_is_chosen(page: Page) -> None:
+    ask(page, "A chat to come back to")
+    page.evaluate("history.pushState({}, '', '/')")
+    page.reload()
+    open_settings(page).get_by_label("Language").select_option("zh-hans")
+    expect(page.locator("html")).to_have_attribute("lang", "zh-hans")
+    expect(page.get_by_role("link", name="新对话")).to_be_visible()
+    expect(page.locator(".group").first).to_contain_text("今天")
+    dialog = open_settings(page, "设置")
+    expect(dialog.get_by_label("语言")).to_have_value("zh-hans")
+    expect(dialog.locator(".chart-ends span").first).to_contain_text(re.compile(r"\d+年\d+月\d+日"))
+    assert barriers(page) == []
+    said = dialog.locator("h3, p, label, button, legend, dt").all_inner_texts()
+    assert [text for text in said if LATIN_WORDS.search(text)] == []
+
+    page.goto("/memory")
+    expect(page.get_by_role("link", name="个人档案")).to_be_visible()
+    expect(page.locator(".memory-main")).to_be_visible()
+    assert barriers(page) == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    if width < 860:
+        page.get_by_role("button", name="Open sidebar").click()
+    sidebar = page.locator(".sidebar").bounding_box()
+    assert sidebar
+    assert abs(sidebar["x"] + sidebar["width"] - width) < 1
+    assert not overflows(page)

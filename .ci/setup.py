@@ -1,7 +1,7 @@
 """Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip.
 
-Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, bundles and hashed
-files in staticfiles/. Each is made again only when what it is made of changed. Written without a
+Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, translations in templates/,
+bundles and hashed files in staticfiles/. Each is made again only when what it is made of changed. Written without a
 feature newer than Python 3.6, so that an old one can say that it is too old.
 """
 
@@ -42,6 +42,7 @@ def main():
     install_uv()
     install_packages(is_dev)
     install_frontend(is_dev)
+    compile_messages()
     collect_static()
 
 
@@ -152,6 +153,17 @@ def install_frontend(is_dev):
     ]
     run([str(PYTHON), "-c", npm] + options + ([] if is_dev else ["--omit=dev"]))
     mark_made(modules, made[is_dev])
+
+
+def compile_messages():
+    """Translations of the pages: gettext reads them compiled, and msgfmt is not everywhere."""
+    folder = ROOT / "templates" / "locale"
+    made = digest(folder / "zh_Hans" / "LC_MESSAGES" / "django.po")
+    if is_made(folder, made):
+        return
+    babel = [str(PYTHON), "-m", "babel.messages.frontend", "--quiet", "compile"]
+    run(babel + ["--domain=django", "--directory=" + str(folder)])
+    mark_made(folder, made)
 
 
 def collect_static():

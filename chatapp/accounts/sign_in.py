@@ -22,6 +22,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
@@ -148,13 +149,16 @@ class SetupForm(forms.Form):
     """Parses the form of the first admin; `claim_setup_link` checks address and password."""
 
     email = forms.EmailField(
-        label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
+        label=_("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
     )
     name = forms.CharField(
-        label="Name", required=False, max_length=150, widget=forms.TextInput(attrs={"autocomplete": "name"})
+        label=_("Name"),
+        required=False,
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
     password = forms.CharField(
-        label="Password",
+        label=_("Password"),
         strip=False,
         max_length=MAX_PASSWORD_CHARS,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),

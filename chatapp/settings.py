@@ -251,6 +251,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "chatapp.operations.http.language.page_language",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -275,6 +276,8 @@ TEMPLATES = [
     }
 ]
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
+LOCALE_PATHS = [BASE_DIR / "templates" / "locale"]
 USE_TZ = True
 TIME_ZONE = "UTC"
 

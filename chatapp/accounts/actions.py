@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Any
@@ -139,6 +139,17 @@ def delete_token(*, user: User, token_id: UUID | str) -> None:
 def delete_expired_tokens(*, now: datetime) -> int:
     """Delete the tokens that expired a month ago or earlier, and return their number."""
     return ApiToken.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()[0]
+
+
+def update_personal_settings(*, user: User, changes: Mapping[str, Any]) -> User:
+    """Store what the user chose, `changes` by column, and return the user."""
+    if "instructions" in changes:
+        text = changes["instructions"]
+        changes = {**changes, "instructions": normalize_text(text, len(text)).strip()}
+    for name, value in changes.items():
+        setattr(user, name, value)
+    user.save(update_fields=list(changes))
+    return user
 
 
 def record_token_use(*, token: ApiToken) -> None:

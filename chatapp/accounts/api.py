@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
 from ninja import Router, Status
 
-from chatapp.accounts.actions import create_token, delete_token
+from chatapp.accounts.actions import create_token, delete_token, update_personal_settings
 from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.confirming import confirm_identity, confirm_password
@@ -21,6 +21,8 @@ from chatapp.accounts.schemas import (
     Me,
     MeChanges,
     NewToken,
+    Settings,
+    SettingsChanges,
     Token,
     me_shape,
     token_shape,
@@ -67,6 +69,21 @@ async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
     if changes.model_fields_set:
         await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
     return me_shape(request.auth.user, request.auth.scopes)
+
+
+@router.get("/me/settings", auth=allow("chat", "read"), response=answers(ok=Settings))
+async def read_settings(request: ApiRequest) -> Any:
+    """What you chose for yourself: it holds on every device."""
+    return request.auth.user.personal_settings()
+
+
+@router.patch("/me/settings", auth=allow("chat"), response=answers(ok=Settings))
+async def change_settings(request: ApiRequest, changes: SettingsChanges) -> Any:
+    """Only what is sent is changed."""
+    columns = changes.columns()
+    if columns:
+        await sync_to_async(update_personal_settings)(user=request.auth.user, changes=columns)
+    return request.auth.user.personal_settings()
 
 
 @router.delete("/me", auth=allow("chat"), response=answers(403, 409))

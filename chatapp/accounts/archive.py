@@ -100,6 +100,7 @@ def account_files(user: User) -> Iterator[ArchiveFile]:
         "name": user.name,
         "time_zone": user.time_zone,
         "created_at": user.date_joined.isoformat(),
+        "settings": user.personal_settings(),
         "memory": {
             "paused": user.memory_paused,
             "review": user.reviews_memory,

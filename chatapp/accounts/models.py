@@ -32,6 +32,15 @@ class User(AbstractBaseUser, PermissionsMixin):
     memory_paused = models.BooleanField(default=False, help_text="Nothing is learned and nothing recalled.")
     reviews_memory = models.BooleanField(default=False, help_text="Entries wait for approval.")
     uses_profile = models.BooleanField(default=True)
+    language = models.CharField(
+        max_length=16, blank=True, help_text="Of the page, such as zh-hans; empty: as the browser asks for."
+    )
+    theme = models.CharField(max_length=16, default="system")
+    text_size = models.CharField(max_length=16, default="normal")
+    text_width = models.CharField(max_length=16, default="normal")
+    send_key = models.CharField(max_length=16, default="enter")
+    notifications = models.BooleanField(default=True, help_text="Of the browser, where it was allowed to.")
+    instructions = models.TextField(blank=True, help_text="Told to the model in every chat of this user.")
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField("operator", default=False)
     date_joined = models.DateTimeField(auto_now_add=True)
@@ -57,6 +66,18 @@ class User(AbstractBaseUser, PermissionsMixin):
     def check_password(self, raw_password: str | None) -> bool:
         """Return whether it is the password. One that is too long to be is not hashed."""
         return len(raw_password or "") <= MAX_PASSWORD_CHARS and super().check_password(raw_password)
+
+    def personal_settings(self) -> dict[str, Any]:
+        """Return what they chose for themselves, as the API answers it and the page begins with it."""
+        return {
+            "language": self.language or None,
+            "theme": self.theme,
+            "text_size": self.text_size,
+            "text_width": self.text_width,
+            "send_key": self.send_key,
+            "notifications": self.notifications,
+            "instructions": self.instructions,
+        }
 
     def get_full_name(self) -> str:
         return self.name or self.email

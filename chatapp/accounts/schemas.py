@@ -17,6 +17,13 @@ from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, 
 from memory.bounds import MAX_PASSWORD_CHARS
 
 MAX_TOKEN_LIFE = timedelta(days=3_660)
+MAX_OWN_INSTRUCTIONS_CHARS = 8_000
+
+Language = Literal["en", "zh-hans"]
+Theme = Literal["system", "light", "dark"]
+TextSize = Literal["small", "normal", "large"]
+TextWidth = Literal["normal", "wide"]
+SendKey = Literal["enter", "ctrl_enter"]
 
 
 class Me(Shape):
@@ -113,6 +120,33 @@ class NewToken(Body):
 class MeChanges(Changes):
     name: Name | None = None
     time_zone: TimeZone | None = None
+
+
+class Settings(Shape):
+    language: str | None = Field(description="Of the page; null: as the browser asks for.")
+    theme: Theme
+    text_size: TextSize
+    text_width: TextWidth
+    send_key: SendKey = Field(description="What sends a message: Enter, or Ctrl (⌘) and Enter.")
+    notifications: bool = Field(description="Whether the page may notify, where the browser allows it.")
+    instructions: str = Field(description="Told to the model in every chat, after those of its agent.")
+
+
+class SettingsChanges(Changes):
+    NULLABLE = frozenset({"language"})
+
+    language: Language | None = None
+    theme: Theme | None = None
+    text_size: TextSize | None = None
+    text_width: TextWidth | None = None
+    send_key: SendKey | None = None
+    notifications: bool | None = None
+    instructions: Annotated[str, Field(max_length=MAX_OWN_INSTRUCTIONS_CHARS)] | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """Return the fields that were sent, as they are stored."""
+        sent = self.sent()
+        return sent | ({"language": sent["language"] or ""} if "language" in sent else {})
 
 
 class AccountDeletion(Body):

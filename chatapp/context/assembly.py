@@ -94,7 +94,10 @@ def load_context(
     agent = agent_of(conversation)
     tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
-    more = folder_prompt(conversation.folder, has_tools=bool(tools)) if conversation.folder else ""
+    # What a shared memory learns is for others, too.
+    own = conversation.user.instructions if conversation.scope_id is None else ""
+    in_folder = folder_prompt(conversation.folder, has_tools=bool(tools)) if conversation.folder else ""
+    more = "\n\n".join(filter(None, (own, in_folder)))
     system = system_prompt(prompt, today, has_tools=bool(tools), more=more)
     inputs = ContextInputs(
         system=text_message("system", system),

@@ -24,6 +24,7 @@ from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language
 from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
@@ -191,19 +192,22 @@ def import_map_json() -> SafeString:
     return mark_safe(text)  # our own file names, "<" escaped
 
 
-@lru_cache(maxsize=1)
-def preloaded_modules() -> dict[str, list[str]]:
+@lru_cache(maxsize=len(settings.LANGUAGES))
+def preloaded_modules(language: str = "en") -> dict[str, list[str]]:
     """Return the modules that each page begins with; without them the browser finds them one import at a time.
 
-    Of a bundle these are the parts that its first module shares with those it loads when needed.
+    Of a bundle these are the parts that its first module shares with those it loads when needed, and the catalogue of
+    the page's language.
     """
     names = own_modules()
     if front_end_folder() == "bundle/":
-        begins = {page: f"bundle/js/{page}/chunk-" for page in PAGES}
+        parts = ("chunk-", f"{language[:2]}-")
+        begins = {page: tuple(f"bundle/js/{page}/{part}" for part in parts) for page in PAGES}
         wanted = {page: [name for name in names if name.startswith(begins[page])] for page in PAGES}
     else:
         libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
-        wanted = {page: [*libraries, *names] for page in PAGES}
+        ours = [name for name in names if "/i18n/" not in name]
+        wanted = {page: [*libraries, *ours] for page in PAGES}
     return {page: [staticfiles_storage.url(name) for name in found] for page, found in wanted.items()}
 
 
@@ -212,7 +216,7 @@ def front_end_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "front_end_folder": front_end_folder,
         "import_map": import_map_json,
-        "preloaded_modules": preloaded_modules,
+        "preloaded_modules": partial(preloaded_modules, get_language() or "en"),
         "boot": partial(boot_data, request),
     }
 
@@ -223,6 +227,7 @@ def boot_data(request: HttpRequest) -> dict[str, Any]:
     assert isinstance(user, User)
     opened = request.resolver_match.kwargs.get("conversation_id") if request.resolver_match else None
     return {
+        "settings": user.personal_settings(),
         "user": {"id": str(user.pk), "email": user.email, "name": user.name, "is_staff": user.is_staff},
         "conversation_id": str(opened) if opened else None,
         "csrf_token": get_token(request),

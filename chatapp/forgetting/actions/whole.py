@@ -234,7 +234,7 @@ def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: An
 def _delete_rest(
     user: User, removed: Counter[str], now: datetime, for_good: bool, receipt: ForgetReceipt
 ) -> Leftovers:
-    """Entries written by hand, uploads never sent, proposals, and the index."""
+    """Entries written by hand, uploads never sent, proposals, instructions, and the index."""
     entries = MemoryEntry.objects.filter(user=user)
     homes = entries.exclude(conversation=None).values_list("conversation", flat=True)
     lock_reached(user.pk, homes, entries, now)
@@ -249,6 +249,7 @@ def _delete_rest(
     removed["files"] += len(hashes)
     uploads.delete()
     Folder.objects.filter(user=user).delete()
+    User.objects.filter(pk=user.pk).update(instructions="")
     everything_forgotten.send(None, user=user)
     ForgetProposal.objects.filter(user=user).delete()
     Consolidation.objects.filter(user=user).delete()

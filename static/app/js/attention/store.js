@@ -1,9 +1,10 @@
 /** What waits for the user, counted, and whether this browser may tell of it. */
 
 import { computed, signal } from "@preact/signals";
+import { sentenceOf } from "../commands/conversations.js";
+import { changeSettings, personal } from "../settings/store.js";
 import { waits } from "../state/listing.js";
-import { conversations } from "../state/store.js";
-import { recall, remember } from "../storage.js";
+import { conversations, showToast } from "../state/store.js";
 
 export const isInView = signal(!document.hidden);
 
@@ -11,9 +12,8 @@ export const waiting = computed(() => Object.values(conversations.value).filter(
 export const waitingCount = computed(() => waiting.value.length);
 export const waitingFolders = computed(() => new Set(waiting.value.map(({ folder }) => folder)));
 
-const PREFERENCE = "notifications";
 const permission = signal("Notification" in globalThis ? Notification.permission : "denied");
-const isRefused = signal(recall(PREFERENCE) === "off");
+const isRefused = computed(() => !personal.value.notifications);
 /** The user was away while an answer was written: next time a notification would have helped. */
 export const wasAway = signal(false);
 
@@ -25,10 +25,10 @@ export const mayOffer = computed(
 
 /** Ask the browser, after the user has agreed to it here. */
 export async function allowNotifications() {
-  permission.value = await Notification.requestPermission();
+  if ("Notification" in globalThis) permission.value = await Notification.requestPermission();
 }
 
+/** On no device, until it is switched on in the settings. */
 export function refuseNotifications() {
-  remember(PREFERENCE, "off");
-  isRefused.value = true;
+  changeSettings({ notifications: false }).catch((error) => showToast(sentenceOf(error), "bad"));
 }

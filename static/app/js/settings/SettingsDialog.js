@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { allowNotifications } from "../attention/store.js";
 import { boot } from "../boot.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { loadMemorySettings } from "../commands/memory_settings.js";
@@ -77,6 +78,10 @@ export function SettingsDialog() {
 function PageSettings({ change }) {
   const { language, text_size: size, text_width: width, send_key: key, notifications } = personal.value;
   const choose = (/** @type {keyof Settings} */ name) => (/** @type {string} */ value) => change({ [name]: value || null });
+  const switchNotifications = async (/** @type {boolean} */ on) => {
+    // The browser asks where nobody has answered it yet.
+    if ((await change({ notifications: on })) && on) await allowNotifications();
+  };
   return html`<${Choice} title=${t("Language")} name="language" value=${language ?? ""} options=${LANGUAGES} onChoose=${choose("language")} />
     <section class="setting">
       <div><h3>${t("Theme")}</h3><p>${t("Light, dark, or as the system has it.")}</p></div>
@@ -87,7 +92,7 @@ function PageSettings({ change }) {
     <${Choice} title=${t("Send with")} note=${t("Shift+Enter always begins a new line.")} name="send_key" value=${key} options=${SEND_KEYS} onChoose=${choose("send_key")} />
     <section class="setting is-stacked"><label class="switch">
       <span><strong>${t("Notifications")}</strong><small>${t("When an answer is done and this page is not in view, where the browser allows it.")}</small></span>
-      <input type="checkbox" role="switch" checked=${notifications} onChange=${(/** @type {any} */ event) => change({ notifications: event.target.checked })} />
+      <input type="checkbox" role="switch" checked=${notifications} onChange=${(/** @type {any} */ event) => switchNotifications(event.target.checked)} />
     </label></section>`;
 }
 

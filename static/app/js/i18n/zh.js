@@ -327,6 +327,7 @@ export const sentences = {
   "Open the context panel": "打开上下文面板",
   "Open the image at {host} in a new tab": "在新标签页中打开 {host} 上的图片",
   "Open {name}": "打开 {name}",
+  "Operators of this service can read chats; each look is recorded.": "此服务的管理员可以阅读对话；每次查看都会被记录。",
   "Options": "选项",
   "Options for {title}": "{title} 的选项",
   "Original messages": "原始消息",

@@ -137,6 +137,7 @@ export const sentences = {
   "Draft, without a model": "草稿，未用模型",
   "Drop images or files here": "将图片或文件拖放到这里",
   "Earlier": "更早",
+  "Earlier context ({n} messages) is not summarized yet; an extract stands in.": "较早的上下文（{n} 条消息）尚未总结，暂以摘录代替。",
   "Earlier context ({n} messages) was left out without a summary.": "较早的上下文（{n} 条消息）已略去，没有摘要。",
   "Earlier context ({n} messages) was shortened to key sentences, word for word.": "较早的上下文（{n} 条消息）已逐字缩短为关键句。",
   "Earlier context ({n} messages) was summarized by AI.": "较早的上下文（{n} 条消息）已由 AI 总结。",

@@ -6,7 +6,7 @@ sample_none = import_module("chatapp.migrations.0009_sample_no_new_text").sample
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatapp", "0022_accounts_of_companies")]
+    dependencies = [("chatapp", "0027_user_editions")]
 
     operations = [
         migrations.AddField(

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatapp", "0023_indexed_below")]
+    dependencies = [("chatapp", "0026_indexed_below")]
 
     operations = [
         migrations.CreateModel(

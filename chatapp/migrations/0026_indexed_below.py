@@ -20,7 +20,7 @@ def take_over(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatapp", "0022_accounts_of_companies")]
+    dependencies = [("chatapp", "0025_folder_files")]
 
     operations = [
         migrations.AddField(

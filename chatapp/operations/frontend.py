@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -196,19 +197,24 @@ def import_map_json() -> SafeString:
 def preloaded_modules(language: str = "en") -> dict[str, list[str]]:
     """Return the modules that each page begins with; without them the browser finds them one import at a time.
 
-    Of a bundle these are the parts that its first module shares with those it loads when needed, and the catalogue of
-    the page's language.
+    Of a bundle these are the parts that its first module imports; other parts are loaded when they are needed.
     """
     names = own_modules()
     if front_end_folder() == "bundle/":
-        parts = ("chunk-", f"{language[:2]}-")
-        begins = {page: tuple(f"bundle/js/{page}/{part}" for part in parts) for page in PAGES}
-        wanted = {page: [name for name in names if name.startswith(begins[page])] for page in PAGES}
+        wanted = {page: sorted(_imported_parts(f"{page}.js") - {f"{page}.js"}) for page in PAGES}
+        wanted = {page: [f"bundle/js/{part}" for part in parts] for page, parts in wanted.items()}
     else:
         libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
-        ours = [name for name in names if "/i18n/" not in name]
-        wanted = {page: [*libraries, *ours] for page in PAGES}
+        wanted = {page: [*libraries, *names] for page in PAGES}
     return {page: [staticfiles_storage.url(name) for name in found] for page, found in wanted.items()}
+
+
+def _imported_parts(module: str) -> set[str]:
+    """Return the module of `bundle/js/` and all that it imports before it runs, by their names in that folder."""
+    with staticfiles_storage.open(hashed_names()[f"bundle/js/{module}"]) as file:
+        found = re.findall(r'\b(?:from|import)"\./([^"]+\.js)"', file.read().decode())
+    folder = f"{module.rpartition('/')[0]}/".lstrip("/")
+    return {module}.union(*(_imported_parts(f"{folder}{part}") for part in found))
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:

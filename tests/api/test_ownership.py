@@ -25,6 +25,7 @@ BODIES = {
     ("patch", "/api/v1/memory/entries/{entry_id}"): {"text": "Mine"},
     ("put", "/api/v1/conversations/{conversation_id}/messages/{message_id}/feedback"): {"rating": "good"},
     ("post", "/api/v1/memory/entries/{entry_id}/revert"): {"revision": 1},
+    ("post", "/api/v1/conversations/{conversation_id}/read"): {"message_count": 1},
 }
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-CONTINUATION, TEXT, CLOSE, PING = 0, 1, 8, 9
+CONTINUATION, TEXT, CLOSE, PING, PONG = 0, 1, 8, 9, 10
 FINAL = 0x80
 ANSWER_LIMIT_S = 120.0
 """After this a user gives up, so that a service that collapses ends the measurement, too."""
@@ -127,7 +127,7 @@ class UserSocket(asyncio.Protocol):
         elif opcode & 0x0F == CLOSE:
             self._fail(f"closed: {body[2:].decode(errors='replace')}")
         elif opcode & 0x0F == PING:
-            self._transport.write(bytes([FINAL | 10, 0x80, 0, 0, 0, 0]))
+            self._transport.write(bytes([FINAL | PONG, 0x80 | len(body)]) + bytes(4) + body)
         return True
 
     def _take_event(self, event: dict[str, object]) -> None:

@@ -76,6 +76,15 @@ WRONG = {
     "S3_BUCKET": "a\x01b",
     "S3_REGION": "a\x01b",
     "S3_ACCESS_KEY_ID": "two geheim words",
+    "OIDC_ISSUER": "host",
+    "OIDC_CLIENT_ID": "a\x01b",
+    "OIDC_CLIENT_SECRET": "two geheim words",
+    "OIDC_NAME": "a\x01b",
+    "OIDC_SCOPES": "a\x01b",
+    "OIDC_GROUPS_CLAIM": "a\x01b",
+    "OIDC_MAKES_ACCOUNTS": "perhaps",
+    "OIDC_TRUSTS_ADDRESSES": "perhaps",
+    "OPERATORS_READ_CHATS": "perhaps",
 }
 PATHS = {"DATA_DIR", "STATIC_ROOT"}
 """Of the machine: what is wrong with one, the machine says."""

@@ -39,6 +39,8 @@ class LoadedContext:
     history: DbMemory
     inputs: ContextInputs
     spender: Spender
+    time_limit_s: float
+    """The shorter one of what the agent and the deployment allow one answer."""
     tools: tuple[Tool, ...] = ()
     turn_position: int | None = None
     """Position of the question that began this turn; None where it is not stored, or not asked yet."""
@@ -46,13 +48,6 @@ class LoadedContext:
     @property
     def user_id(self) -> UUID:
         return self.conversation.owner_id
-
-    @property
-    def time_limit_s(self) -> float:
-        """Return the shorter one of what the agent and the deployment allow one answer."""
-        agent = agent_of(self.conversation)
-        limit = float(settings.ANSWER_TIME_LIMIT_S)
-        return min(agent.timeout_s, limit) if agent and agent.timeout_s else limit
 
     def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
         """Return the context with what hooks add to this one request."""
@@ -113,4 +108,9 @@ def load_context(
         temperature=agent.temperature if agent else None,
     )
     spender = spender_of(conversation.owner_id)
-    return LoadedContext(conversation, branch, config, rules, history, inputs, spender, tools, turn_position)
+    limit_s = float(settings.ANSWER_TIME_LIMIT_S)
+    if agent and agent.timeout_s:
+        limit_s = min(agent.timeout_s, limit_s)
+    return LoadedContext(
+        conversation, branch, config, rules, history, inputs, spender, limit_s, tools, turn_position
+    )

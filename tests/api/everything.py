@@ -91,11 +91,9 @@ def one_of_everything(user: User) -> dict[str, str]:
         lease_expires_at=clock.now(),
         created_at=clock.now(),
     )
-    invitation = Invitation.objects.create(
+    invitation, _ = Invitation.objects.get_or_create(
         email=f"guest-of-{user.email}",
-        token_hash=str(user.pk),
-        created_at=clock.now(),
-        expires_at=clock.now(),
+        defaults={"token_hash": str(user.pk), "created_at": clock.now(), "expires_at": clock.now()},
     )
     return {
         "import_id": str(brought.pk),

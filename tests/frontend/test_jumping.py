@@ -34,7 +34,7 @@ def messages_of(alice: httpx2.Client, chat: str, **place: Any) -> list[dict[str,
 def numbers(page: Page) -> list[int]:
     return [
         int(n)
-        for text in page.locator("article").all_inner_texts()
+        for text in page.locator("article :is(.bubble, .prose)").all_inner_texts()
         for n in re.findall(r"number (\d+)", text)
     ]
 

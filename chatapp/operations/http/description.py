@@ -50,6 +50,7 @@ IRREGULAR = {
     ("post", "/runs/{run_id}/tools/{call_id}/deny"): "denyToolCall",
     ("get", "/conversations/{conversation_id}/offloads/{ref}/content"): "downloadOffload",
     ("post", "/files"): "uploadFile",
+    ("delete", "/folders/{folder_id}/files/{file_id}"): "removeFolderFile",
     ("get", "/files/{file_id}"): "downloadFile",
     ("get", "/memory/search"): "searchMemory",
     ("get", "/memory/export"): "exportMemory",

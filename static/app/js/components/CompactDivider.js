@@ -18,9 +18,10 @@ export const CompactDivider = memo(Divider);
 /** @param {Compaction} compaction */
 function sentenceFor({ strategy, is_extract: isExtract, message_count: n }) {
   if (strategy === "cleared") return plural(n, "Context cleared: {n} earlier message is kept, but no longer in context.", "Context cleared: {n} earlier messages are kept, but no longer in context.");
-  if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract stands in.", { n });
-  if (strategy === "truncate") return t("Earlier context ({n} messages) was left out without a summary.", { n });
-  return isExtract ? t("Earlier context ({n} messages) was shortened to key sentences, word for word.", { n }) : t("Earlier context ({n} messages) was summarized by AI.", { n });
+  const count = String(n); // the sentence is the same as in the event, digit for digit
+  if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract stands in.", { n: count });
+  if (strategy === "truncate") return t("Earlier context ({n} messages) was left out without a summary.", { n: count });
+  return isExtract ? t("Earlier context ({n} messages) was shortened to key sentences, word for word.", { n: count }) : t("Earlier context ({n} messages) was summarized by AI.", { n: count });
 }
 
 /** @param {{compaction: Compaction}} props */

@@ -85,6 +85,8 @@ TAGS = {
     "events": "What happens in a conversation, as server-sent events.",
     "runs": "Answers while they are written, and what they did.",
     "context": "What a model is sent, and its compaction.",
+    "feedback": "Ratings of answers.",
+    "prompts": "Texts kept to be used again.",
     "sharing": "Snapshots of conversations, behind a link.",
     "files": "Uploads.",
     "tools": "What agents may use, and large results.",

@@ -90,6 +90,7 @@ urlpatterns = [
     path("favicon.ico", views.favicon),
     path("accounts/password/reset/", views.password_reset),
     path("accounts/oidc/<str:provider_id>/login/", single_sign_on.begin),
+    path("accounts/oidc/<str:provider_id>/login/callback/", single_sign_on.finish),
     path("accounts/", include("allauth.urls")),
     URLResolver(
         RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"

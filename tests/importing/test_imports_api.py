@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 from django.test import Client
 
 from chatapp.accounts.models import User
@@ -100,6 +101,24 @@ def test_what_another_worker_holds_is_left_to_it_until_its_lease_ends(alice_clie
     work(made)
     assert not Conversation.objects.exists()
     assert waiting_imports(clock.now()) == []
+    Import.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
+    assert [str(pk) for pk in waiting_imports(clock.now())] == [made]
+    work(made)
+    assert now_as(alice_client, made)["state"] == "done"
+
+
+def test_a_database_that_was_away_ends_no_import(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+
+    def is_away(**_: Any) -> bool:
+        raise OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "import_file", is_away)
+        with pytest.raises(OperationalError):
+            work(made)
     Import.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
     assert [str(pk) for pk in waiting_imports(clock.now())] == [made]
     work(made)

@@ -32,6 +32,7 @@ from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
+from chatapp.operations.database import AWAY
 from chatapp.operations.durable_files import sync_folder
 from chatapp.operations.ids import new_id
 from chatapp.operations.jobs import wake_worker
@@ -93,6 +94,8 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
         is_done, error = True, str(unreadable)
     except FileNotFoundError:
         is_done, error = True, GONE
+    except AWAY:  # the sweep goes on with it; the file is kept
+        raise
     except Exception:
         log.exception("Import %s failed.", row.pk)
         is_done, error = True, BROKEN

@@ -86,6 +86,8 @@ function place(button, menu, align) {
   const top = fitsBelow ? anchor.bottom + GAP : Math.max(8, anchor.top - GAP - height);
   menu.style.left = `${left}px`;
   menu.style.top = `${top}px`;
+  // The browser tells of the opening a moment later: who has chosen an item by then keeps it.
+  if (menu.contains(document.activeElement)) return;
   /** @type {HTMLElement|null} */ (menu.querySelector("[role^=menuitem]"))?.focus();
 }
 

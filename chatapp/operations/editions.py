@@ -57,7 +57,7 @@ class Edition(NamedTuple):
 
 
 _kept: dict[str, tuple[str, Any]] = {}
-_kept_of_users = LastUsed[tuple[UUID, str], tuple[str, Any]](4 * USERS_KEPT)
+_kept_of_users = LastUsed[tuple[UUID, str], tuple[str, Any]](8 * USERS_KEPT)
 _thread = threading.local()
 
 
@@ -73,9 +73,18 @@ def keep(name: str, load: Callable[[], T]) -> T:
     return value
 
 
+def keep_for(user_id: UUID, name: str, load: Callable[[], T]) -> T:
+    """Return the same where it differs from user to user."""
+    token = _known_edition()
+    return load() if token is None else _keep_for(user_id, name, token, load)
+
+
 def keep_of_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
     """Return the same of the tables that are watched for each user."""
-    token = edition_of_user(user_id)
+    return _keep_for(user_id, name, edition_of_user(user_id), load)
+
+
+def _keep_for(user_id: UUID, name: str, token: str, load: Callable[[], T]) -> T:
     found = _kept_of_users.get((user_id, name))
     if found is None or found[0] != token:
         found = _kept_of_users.put((user_id, name), (token, load()))

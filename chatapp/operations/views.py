@@ -59,7 +59,7 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
         except NotFound as error:
             raise Http404(error.message) from None
     shown = {
-        "retention_days": retention_days_of([user.pk], current("RETENTION_DAYS"))[user.pk],
+        "retention_days": retention_days_of(user.pk, current("RETENTION_DAYS")),
         "trash_days": current("TRASH_DAYS"),
         "operators_read": settings.OPERATORS_READ_CHATS,
     }

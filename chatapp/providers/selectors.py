@@ -18,7 +18,7 @@ from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import keep, keep_for
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.ids import first_id_at
 from chatapp.providers.model_facts import find_facts
@@ -73,7 +73,7 @@ def default_model(user_id: UUID | None = None) -> ModelConfig:
     Raises NotFound.
     """
     if user_id and allowed_to(user_id).models is not None:
-        model = usable_models(user_id).first()
+        model = keep_for(user_id, "default model", usable_models(user_id).first)
     else:
         model = keep("default model", usable_models(None).first)
     if model is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -17,8 +18,12 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.context.policies import agent_of
 from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.models import GroupRetention
+from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.operations import clock
+from chatapp.operations.editions import EDITION, Edition, one_edition
 from chatapp.operations.errors import NotFound
+from chatapp.operations.statements import execute
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, may_use, model_of
 
@@ -116,6 +121,23 @@ def test_lists_of_several_groups_add_up_and_a_group_without_one_says_nothing(
     assert not may_use(large, alice.pk)
     assert default_model(alice.pk) == small
     assert default_model(bob.pk) == large
+
+
+def test_what_groups_say_is_read_again_only_when_it_has_changed(
+    alice: User, large: ModelConfig, small: ModelConfig, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    interns = group("Interns", alice, models=[small])
+    GroupRetention.objects.create(group=interns, days=7)
+
+    def read() -> tuple[object, ...]:
+        return allowed_to(alice.pk).models, default_model(alice.pk).name, retention_days_of(alice.pk, 30)
+
+    assert read() == ({small.pk}, "Small", 7)
+    edition = Edition(execute(f"SELECT {EDITION}").fetchone()[0])
+    with one_edition(edition), django_assert_num_queries(0):
+        read()
+    interns.user_set.clear()
+    assert read() == (None, "Large", 30)
 
 
 def test_where_all_allowed_models_are_off_nothing_takes_their_place(

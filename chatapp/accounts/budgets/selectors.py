@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.contrib.auth.models import Group
-
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.values import NANOS, Limit, Spender
+from chatapp.accounts.group_access.selectors import groups_of
 from chatapp.operations.editions import keep
 
 Scope = Budget.Scope
@@ -50,7 +49,7 @@ def _budgets() -> list[Budget]:
 
 def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:
     own = {budget.period for budget in budgets if budget.user_id == user_id}
-    groups = _groups_of(user_id) if any(budget.scope == Scope.GROUP for budget in budgets) else frozenset()
+    groups = groups_of(user_id) if any(budget.scope == Scope.GROUP for budget in budgets) else frozenset()
     for budget in budgets:
         match budget.scope:
             case Scope.GROUP if budget.group_id in groups and budget.group:
@@ -61,10 +60,6 @@ def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:
                 yield limit_of(budget, WHOSE[Scope.USER], user_id)
             case Scope.EVERY_USER if budget.period not in own:
                 yield limit_of(budget, WHOSE[Scope.EVERY_USER], user_id)
-
-
-def _groups_of(user_id: UUID) -> frozenset[int]:
-    return frozenset(Group.objects.filter(user=user_id).values_list("pk", flat=True))
 
 
 def limit_of(budget: Budget, whose: str, holder_id: UUID | None) -> Limit:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib.auth.models import Group
 
 from chatapp.accounts.group_access.models import GroupAccess
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import keep, keep_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,14 @@ EVERYTHING = Allowed()
 def allowed_to(user_id: UUID) -> Allowed:
     """Return what the user's groups allow together. Where no group has a list, nothing is read for it."""
     lists = keep("group access", _lists)
-    if not lists:
-        return EVERYTHING
-    groups = Group.objects.filter(user=user_id, pk__in=lists).values_list("pk", flat=True)
-    found = [lists[group] for group in groups]
+    found = [lists[group] for group in groups_of(user_id) if group in lists] if lists else ()
     return Allowed(_together(each.models for each in found), _together(each.agents for each in found))
+
+
+def groups_of(user_id: UUID) -> frozenset[int]:
+    """Return the keys of the user's groups, from memory while no configuration has changed."""
+    rows = Group.objects.filter(user=user_id)
+    return keep_for(user_id, "groups", lambda: frozenset(rows.values_list("pk", flat=True)))
 
 
 def _together(lists: Iterable[frozenset[UUID] | None]) -> frozenset[UUID] | None:

@@ -129,7 +129,7 @@ def updated_event(
     """Return the event that shows the conversation as it is now. `is_quiet`: it is known that no run is active."""
     if active_run is None and not is_quiet:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
-    days = retention_days_of([conversation.owner_id], current("RETENTION_DAYS"))[conversation.owner_id]
+    days = retention_days_of(conversation.owner_id, current("RETENTION_DAYS"))
     shape = conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
+from chatapp.accounts.group_access.selectors import groups_of
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Conversation, Folder, GroupRetention
@@ -64,7 +65,8 @@ def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     waiting = Counter(
         ToolCall.undecided().filter(run__conversation__in=rows).values_list("run__conversation", flat=True)
     )
-    days = retention_days_of((row.owner_id for row in rows), current("RETENTION_DAYS"))
+    default_days = current("RETENTION_DAYS")
+    days = {user_id: retention_days_of(user_id, default_days) for user_id in {row.owner_id for row in rows}}
     return [conversation_shape(row, days[row.owner_id], active.get(row.pk), waiting[row.pk]) for row in rows]
 
 
@@ -72,20 +74,19 @@ def full_conversation(row: Conversation) -> dict[str, Any]:
     return full_conversations([row])[0]
 
 
-def retention_days_of(user_ids: Iterable[UUID], default_days: int) -> Mapping[UUID, int]:
-    """Return the retention period of each user: the longest of their groups', else the default; 0 = for ever."""
-    users = set(user_ids)
-    if not keep("group retention", GroupRetention.objects.exists):
-        return dict.fromkeys(users, default_days)
-    found: dict[UUID, list[int]] = {user_id: [] for user_id in users}
-    rows = GroupRetention.objects.filter(group__user__in=users).values_list("group__user", "days")
-    for user_id, days in rows:
-        found[user_id].append(days)
-    return {user_id: _longest(periods) if periods else default_days for user_id, periods in found.items()}
+def retention_days_of(user_id: UUID, default_days: int) -> int:
+    """Return the retention period of a user: the longest of their groups', else the default; 0 = for ever."""
+    days_of = _days_of_groups()
+    groups = groups_of(user_id) if days_of else ()
+    return _longest([days_of[group] for group in groups if group in days_of], default_days)
 
 
-def _longest(periods: Sequence[int]) -> int:
-    return 0 if min(periods) <= 0 else max(periods)
+def _days_of_groups() -> Mapping[int, int]:
+    return keep("group retention", lambda: dict(GroupRetention.objects.values_list("group", "days")))
+
+
+def _longest(periods: Sequence[int], default_days: int) -> int:
+    return (0 if min(periods) <= 0 else max(periods)) if periods else default_days
 
 
 def _is_period(days: int) -> bool:
@@ -95,19 +96,22 @@ def _is_period(days: int) -> bool:
 
 def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, datetime]]:
     """Return `(conversation_id, idle_since)`, longest idle first. Whoever deletes one checks again under its lock."""
-    periods = [default_days, *GroupRetention.objects.values_list("days", flat=True)]
-    shortest = min(filter(_is_period, periods), default=None)
+    days_of = _days_of_groups()
+    shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=None)
     if shortest is None:
         return []
     rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
     idle = list(rows.order_by("last_activity_at", "pk").values_list("pk", "user_id", "last_activity_at"))
-    days_of = retention_days_of((user_id for _, user_id, _ in idle), default_days)
-    since = {user_id: now - timedelta(days=days) for user_id, days in days_of.items() if _is_period(days)}
-    return [
-        (conversation_id, since[user_id])
-        for conversation_id, user_id, last_activity_at in idle
-        if user_id in since and last_activity_at < since[user_id]
-    ]
+    periods: defaultdict[UUID, list[int]] = defaultdict(list)
+    members = User.groups.through.objects.filter(group__in=days_of)
+    for user_id, group in members.values_list("user", "group"):
+        periods[user_id].append(days_of[group])
+    found = []
+    for conversation_id, user_id, last_activity_at in idle:
+        days = _longest(periods.get(user_id, ()), default_days)
+        if _is_period(days) and last_activity_at < (since := now - timedelta(days=days)):
+            found.append((conversation_id, since))
+    return found
 
 
 def scope_for(agent: Agent | None, *, temporary: bool) -> Agent | None:

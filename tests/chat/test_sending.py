@@ -17,10 +17,11 @@ from chatapp.operations.errors import Conflict, InvalidInput, LeaseLost, NotFoun
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.realtime.event_log import read_after
+from chatapp.runs.actions.answering_again import regenerate_message
 from chatapp.runs.actions.endings import Outcome, finish_run, interrupt_run, request_stop
 from chatapp.runs.actions.injected_messages import inject_message, take_injected
 from chatapp.runs.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run, record_plan
-from chatapp.runs.actions.sending import NewMessage, Receipt, regenerate_message, send_message
+from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.models import AnswerPiece, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)

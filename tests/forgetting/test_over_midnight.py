@@ -14,10 +14,11 @@ from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.operations.errors import LeaseLost
+from chatapp.runs.actions.answering_again import regenerate_message
 from chatapp.runs.actions.endings import Outcome, finish_run
 from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.runs import Lease, PartialAnswer, claim_run
-from chatapp.runs.actions.sending import NewMessage, regenerate_message, send_message
+from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.runs.models import Run
 from memory.types import ToolResultPart

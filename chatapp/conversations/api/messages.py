@@ -36,16 +36,11 @@ from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
 from chatapp.runs import runner
+from chatapp.runs.actions.answering_again import receipt_of_run, regenerate_message, show_message
 from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
-from chatapp.runs.actions.sending import (
-    Receipt,
-    receipt_of_run,
-    regenerate_message,
-    send_message,
-    show_message,
-)
+from chatapp.runs.actions.sending import Receipt, send_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import new_message
 from chatapp.runs.schemas import Answer

@@ -14,18 +14,16 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from agents.events import Fact, MessageCreated
-from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
-from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.access import accessible_message
 from chatapp.conversations.actions.conversations import title_from, updated_event
 from chatapp.conversations.actions.messages import next_message
-from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
+from chatapp.conversations.branches import lineage_below, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import accessible_attachments
 from chatapp.operations import jobs
-from chatapp.operations.access import find_row
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.operations.statements import insert_rows
@@ -190,24 +188,6 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
     )
 
 
-def receipt_of_run(user: User, run_id: str) -> Receipt:
-    """Return the receipt of a run that continues an answer or answers a question again. Raises NotFound."""
-    run = find_row(Run.objects.filter(conversation__user=user).select_related("conversation"), run_id)
-    first = run.events.order_by("seq").values_list("seq", flat=True).first()
-    asked = run.continues_id or run.question_id
-    seq = first - 1 if first else run.conversation.last_seq
-    return Receipt(str(run.conversation_id), str(asked), str(run.pk), str(run.answer_id), seq, is_new=False)
-
-
-def refuse_while_running(conversation: Conversation) -> None:
-    if conversation.runs.filter(status__in=Run.ACTIVE).exists():
-        raise run_active()
-
-
-def run_active() -> Conflict:
-    return Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")
-
-
 def _end_of(place: Place, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:
     """Return (what the message follows, the branch it is in)."""
     conversation = place.conversation
@@ -227,10 +207,11 @@ def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Messa
         return replaced.parent
     if new.parent_id is not None:
         return accessible_message(user, str(conversation.pk), new.parent_id)
-    return _leaf(conversation)
+    return leaf_of(conversation)
 
 
-def _leaf(conversation: Conversation) -> Message | None:
+def leaf_of(conversation: Conversation) -> Message | None:
+    """Return the last message that is shown."""
     assert conversation.branch is not None
     return visible_messages(conversation.branch).order_by("-position").first()
 
@@ -238,7 +219,7 @@ def _leaf(conversation: Conversation) -> Message | None:
 def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
     """Return the branch that continues after `parent`: the current one at its end, a new one elsewhere."""
     assert conversation.branch is not None
-    if parent == _leaf(conversation):
+    if parent == leaf_of(conversation):
         return conversation.branch
     lineage = lineage_below(parent) if parent else []
     return Branch.objects.create(conversation=conversation, lineage=lineage)
@@ -320,81 +301,10 @@ def _created_event(conversation: Conversation, question: Message, now: datetime)
     return MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(question))
 
 
-def regenerate_message(
-    *,
-    user: User,
-    conversation_id: str,
-    message_id: str,
-    model: ModelConfig | None,
-    now: datetime,
-    mode: str = "",
-) -> Receipt:
-    """Queue a second answer to the question before `message_id`, in a branch of its own; the first one stays.
-
-    Where neither `mode` nor the conversation says how, it is made as the one before.
-    """
-    with transaction.atomic():
-        conversation = lock_conversation(user, conversation_id)
-        refuse_while_running(conversation)
-        question = _question_before(accessible_message(user, conversation_id, message_id))
-        branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
-        if model is not None:
-            conversation.model = model
-        mode = mode or ("" if conversation.mode else _last_mode(question))
-        run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
-        record_made(run.pk)
-        return Receipt(
-            str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
-        )
+def refuse_while_running(conversation: Conversation) -> None:
+    if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+        raise run_active()
 
 
-def _last_mode(question: Message) -> str:
-    return question.runs_asked.order_by("-created_at", "-pk").values_list("mode", flat=True).first() or ""
-
-
-def _question_before(message: Message) -> Message:
-    """Return the question above a message: an answer may continue an interrupted one."""
-    found: Message | None = message
-    while found is not None and (found.role != Message.Role.USER or found.kind == Message.Kind.INJECTED):
-        found = found.parent
-    if found is None:
-        raise InvalidInput("There is no question before this message to answer again.")
-    return found
-
-
-def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
-    """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown."""
-    with transaction.atomic():
-        run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
-        if run is None:
-            raise InvalidInput("This run does not exist.")
-        conversation = lock_conversation(user, run.conversation_id)
-        refuse_while_running(conversation)
-        if run.answer != _leaf(conversation) or run.answer.status == Message.Status.COMPLETE:
-            raise Conflict("Only an unfinished last answer can be continued.")
-        assert conversation.branch is not None
-        new = queue_run(
-            conversation,
-            branch=conversation.branch,
-            question=run.question,
-            after=run.answer,
-            continues=run.answer,
-            now=now,
-        )
-        record_made(new.pk)
-        return Receipt(
-            str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
-        )
-
-
-def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:
-    """Show the branch with that message. Raises NotFound, Conflict (a run is going on)."""
-    with transaction.atomic():
-        conversation = lock_conversation(user, conversation_id)
-        refuse_while_running(conversation)
-        branch = newest_branch_showing(accessible_message(user, conversation_id, message_id))
-        if branch != conversation.branch:
-            conversation.branch = branch
-            conversation.save(update_fields=["branch"])
-            event_log.append(conversation, updated_event(conversation, now))
-    return conversation
+def run_active() -> Conflict:
+    return Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")

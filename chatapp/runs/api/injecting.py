@@ -17,8 +17,9 @@ from chatapp.conversations.schemas.messages import SentMessage
 from chatapp.operations import clock
 from chatapp.operations.http.schemas import answers
 from chatapp.runs import runner, schemas
+from chatapp.runs.actions.answering_again import receipt_of_run
 from chatapp.runs.actions.injected_messages import inject_message, send_queued
-from chatapp.runs.actions.sending import Receipt, receipt_of_run
+from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.api.contents import new_message
 
 router = Router(tags=["messages"])

@@ -20,8 +20,9 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
+from chatapp.runs.actions.answering_again import continue_run, receipt_of_run
 from chatapp.runs.actions.endings import request_stop
-from chatapp.runs.actions.sending import Receipt, continue_run, receipt_of_run
+from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.actions.tool_calls import decide_tool_call
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.models import ToolCall

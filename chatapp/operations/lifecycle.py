@@ -8,7 +8,7 @@ from chatapp.operations.database import in_database
 from chatapp.providers.actions import ensure_first_model
 from chatapp.providers.detection import detect_in_background
 from chatapp.realtime.hub import hub
-from chatapp.runs import runner
+from chatapp.runs import loops
 
 log = logging.getLogger(__name__)
 
@@ -18,9 +18,9 @@ async def start() -> None:
     await in_database(ensure_first_model)()
     detect_in_background()
     await hub.start()
-    await runner.start_loops()
+    await loops.start_loops()
 
 
 async def stop() -> None:
-    """Stop the hub. Call it after `runner.drain`."""
+    """Stop the hub. Call it after `loops.drain`."""
     await hub.stop()

@@ -1,6 +1,7 @@
-"""Runs as detached tasks of this process: started, kept alive, stored, stopped and drained.
+"""Runs as detached tasks of this process: begun, stopped, ended and stored.
 
-What a run does is `answering`; this module sees to it that every run ends, whatever happens to it.
+What a run does is `answering`; this module sees to it that every run ends, whatever happens to it. `loops` keeps those
+alive that are under way.
 """
 
 from __future__ import annotations
@@ -10,30 +11,21 @@ import contextvars
 import logging
 import os
 import socket
-import time
 import uuid
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from django.conf import settings
-
-from chatapp.accounts.budgets.actions import release_all as release_all_holds
-from chatapp.compaction.actions.compactions import release_all_compactions
-from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock
 from chatapp.operations.database import AWAY, in_database, in_writer, persistently
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.outages import is_outage
-from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
 from chatapp.runs.actions.endings import (
     INTERRUPTED,
-    NOT_STARTED,
     Outcome,
     finish_run,
     interrupt_run,
@@ -41,11 +33,7 @@ from chatapp.runs.actions.endings import (
 )
 from chatapp.runs.actions.runs import (
     Lease,
-    checkpoint_answers,
     claim_run,
-    give_last_term,
-    renew_leases,
-    stops_requested,
 )
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
@@ -56,16 +44,12 @@ from chatapp.runs.run_context import (
     describe_run,
     prepare_claimed,
 )
-from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
-from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer
+from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from memory.errors import ContextError
 
 log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-ADOPT_S = 3.0
-RETRY_S = 1.0
-LAST_WRITE_S = 5.0
 READER_S = 1.0
 """So long does a run wait for the reader who asked for its words, before its first call of a model."""
 OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
@@ -85,7 +69,7 @@ class _Work:
 
 
 @dataclass(slots=True)
-class _Process:
+class Process:
     """Everything this process is answering right now, by run id."""
 
     works: dict[str, _Work] = field(default_factory=dict)
@@ -96,22 +80,22 @@ class _Process:
     up_since: float = 0.0
 
 
-_process = _Process()
+process = Process()
 
 
 def start(run_id: str) -> None:
     """Answers a queued run in the background, and lets one that waits for its reader ask the model. On the event loop;
     the caller need not stay."""
-    if run_id in _process.works:
-        _process.works[run_id].may_ask.set()
+    if run_id in process.works:
+        process.works[run_id].may_ask.set()
         return
-    if _process.is_draining:
+    if process.is_draining:
         return
     loop = asyncio.get_running_loop()
     # A context of its own: a run must not inherit the request or socket that happened to start it.
     task = loop.create_task(_execute(run_id), context=contextvars.Context())
-    _process.works[run_id] = _Work(task)
-    task.add_done_callback(lambda _: _process.works.pop(run_id, None))
+    process.works[run_id] = _Work(task)
+    task.add_done_callback(lambda _: process.works.pop(run_id, None))
 
 
 def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
@@ -119,7 +103,7 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
 
     `waits_for_reader`: `start` is called once its reader listens. A reader who does not come is waited for READER_S.
     """
-    if _process.is_draining:
+    if process.is_draining:
         return None
     loop = asyncio.get_running_loop()
 
@@ -139,43 +123,43 @@ def _begin(claimed: ClaimedRun, waits_for_reader: bool) -> None:
     """Answer a run that is ours already, whatever became of who sent the message."""
     run_id = str(claimed.run.pk)
     task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
-    work = _process.works[run_id] = _Work(task)
+    work = process.works[run_id] = _Work(task)
     if not waits_for_reader:
         work.may_ask.set()
-    task.add_done_callback(lambda _: _process.works.pop(run_id, None))
+    task.add_done_callback(lambda _: process.works.pop(run_id, None))
 
 
 def live_text(message_id: str) -> str | None:
     """The answer so far, where this process is writing it."""
-    live = _process.by_message.get(message_id)
+    live = process.by_message.get(message_id)
     return live.answer.text if live else None
 
 
-def _tell_all(message_id: str) -> None:
-    live = _process.by_message.get(message_id)
+def tell_all(message_id: str) -> None:
+    live = process.by_message.get(message_id)
     if live is not None:
         live.tell_all()
 
 
 def active_count() -> int:
-    return len(_process.works)
+    return len(process.works)
 
 
 def is_answering(run_id: UUID) -> bool:
     """Whether this process is at work on the run: then it is alive, however old its lease is."""
-    return str(run_id) in _process.works
+    return str(run_id) in process.works
 
 
 def stop_here(run_id: str) -> None:
     """Ends the run if it is ours; its text so far becomes the answer."""
-    work = _process.works.get(run_id)
+    work = process.works.get(run_id)
     if work is None or work.stop_wanted:
         return
     work.stop_wanted = True
-    _cancel(work)
+    cancel(work)
 
 
-def _cancel(work: _Work) -> None:
+def cancel(work: _Work) -> None:
     """Not while a transaction decides over the run: its claim or its end would be lost from sight."""
     work.must_end = True
     if work.live is not None and not work.is_finishing:
@@ -201,10 +185,10 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
         prepared = await persistently(_prepare)(claimed)
     except Exception:
         log.exception("Run %s could not be prepared.", claimed.run.pk)
-        await _interrupt([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
+        await interrupt_runs([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
         return
     with suppress(TimeoutError):
-        await asyncio.wait_for(_process.works[str(claimed.run.pk)].may_ask.wait(), READER_S)
+        await asyncio.wait_for(process.works[str(claimed.run.pk)].may_ask.wait(), READER_S)
     await _answer_to_the_end(prepared, claimed.lease)
 
 
@@ -225,21 +209,21 @@ def _prepare(claimed: ClaimedRun) -> PreparedRun:
 async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
     run_id = str(lease.run_id)
     live = LiveAnswer(lease, prepared.conversation_id)
-    work = _process.works[run_id]
+    work = process.works[run_id]
     work.live = live
-    _process.by_message[str(lease.answer_id)] = live
-    session = Session(prepared, live, _process.pump)
+    process.by_message[str(lease.answer_id)] = live
+    session = Session(prepared, live, process.pump)
     try:
         outcome = await _answer(session, work)
         work.is_finishing = True
-        _process.pump.forget(live)
+        process.pump.forget(live)
         await _finish(lease, outcome)
     except LeaseLost as lost:
         log.warning("Run %s is no longer ours: %s", run_id, lost)
-        _process.pump.forget(live)
+        process.pump.forget(live)
         await _keep_late_text(live, prepared.forgotten_count)
     finally:
-        _process.by_message.pop(str(lease.answer_id), None)
+        process.by_message.pop(str(lease.answer_id), None)
     if not session.leaves_nothing:
         await _end_turn(run_id)
 
@@ -301,7 +285,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
             await asyncio.sleep(1)
         except Exception:
             log.exception("Run %s could not be finished as it ended.", lease.run_id)
-            await _interrupt([(lease.run_id, lease.fence)], INTERRUPTED)
+            await interrupt_runs([(lease.run_id, lease.fence)], INTERRUPTED)
             return
 
 
@@ -330,117 +314,6 @@ async def _end_turn(run_id: str) -> None:
         log.exception("What follows run %s failed.", run_id)
 
 
-# --- Loops of the process ------------------------------------------------------------------------------
-
-
-async def start_loops() -> None:
-    """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
-    _process.is_draining = False
-    _process.up_since = time.monotonic()
-    hub.on_stop = stop_here
-    hub.on_sync = _tell_all
-    if settings.EMBEDDED:
-        await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
-        await in_database(release_all_holds)()
-        await in_database(release_all_compactions)(now=clock.now())
-        await in_database(release_all_consolidations)(now=clock.now())
-    loop = asyncio.get_running_loop()
-    _process.loops = [
-        loop.create_task(_repeat(CHECKPOINT_S, _store_partial_answers)),
-        loop.create_task(_repeat(1.0, _obey_stops)),
-        loop.create_task(_repeat(settings.HEARTBEAT_S, _renew)),
-        loop.create_task(_repeat(ADOPT_S, _adopt_and_reap)),
-        loop.create_task(_repeat(STORE_EVERY_S, in_writer(store_token_counts))),
-    ]
-
-
-async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            await work()
-            await asyncio.sleep(interval_s)
-        except Exception:
-            log.exception("A loop of the runner failed; trying again.")
-            # A lease waits for nobody.
-            await asyncio.sleep(min(interval_s, RETRY_S))
-
-
-async def _store_partial_answers() -> None:
-    waiting = [live for live in _process.by_message.values() if not live.is_stored]
-    if not waiting:
-        return
-    try:
-        await _store(waiting)
-    except AWAY:
-        raise
-    except Exception:
-        log.exception("Partial answers could not be stored together; each is stored by itself.")
-        await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
-
-
-async def _store(answers: list[LiveAnswer]) -> None:
-    partials = [live.partial for live in answers]
-    stored = await in_writer(checkpoint_answers)(answers=partials)
-    for live, partial in zip(answers, partials, strict=True):
-        if live.lease.run_id in stored:
-            live.note_stored(partial)
-
-
-async def _obey_stops() -> None:
-    if _process.works:
-        for run_id in await in_database(stops_requested)(run_ids=[UUID(key) for key in _process.works]):
-            stop_here(str(run_id))
-
-
-async def _renew() -> None:
-    leases = [work.live.lease for work in _process.works.values() if work.live]
-    if not leases:
-        return
-    for run_id in await in_writer(renew_leases)(leases=leases, now=clock.now()):
-        work = _process.works.get(str(run_id))
-        if work is not None:
-            _cancel(work)
-
-
-async def _adopt_and_reap() -> None:
-    now = clock.now()
-    for run_id, fence in await in_database(dead_runs)(now):
-        if is_answering(run_id):
-            continue
-        if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
-            await in_database(interrupt_run)(
-                run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
-            )
-    for run_id in await in_database(orphaned_runs)(now):
-        start(str(run_id))
-    if time.monotonic() - _process.up_since > GIVE_UP_AFTER.total_seconds():
-        await _interrupt(await in_database(abandoned_runs)(now), NOT_STARTED)
-
-
-async def _interrupt(runs: list[tuple[UUID, int]], message: str) -> None:
+async def interrupt_runs(runs: list[tuple[UUID, int]], message: str) -> None:
     for run_id, fence in runs:
         await in_database(interrupt_run)(run_id=run_id, fence=fence, now=clock.now(), message=message)
-
-
-async def drain(timeout_s: float) -> None:
-    """Takes nothing new; lets answers finish; what is not done in time is interrupted, with its text."""
-    _process.is_draining = True
-    deadline = time.monotonic() + timeout_s
-    while (
-        _process.works and (left_s := deadline - time.monotonic()) > 0
-    ):  # one may begin that was accepted before
-        await asyncio.wait([work.task for work in _process.works.values()], timeout=left_s)
-        await asyncio.sleep(0)  # who is done takes itself out
-    works = list(_process.works.values())
-    if works:
-        for work in works:
-            _cancel(work)
-        await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
-    for loop_task in _process.loops:
-        loop_task.cancel()
-    await asyncio.gather(*_process.loops, return_exceptions=True)
-    _process.loops = []
-    try:
-        await in_writer(store_token_counts)()
-    except AWAY:
-        log.warning("What was learned of tokens in the last seconds is lost.", exc_info=True)

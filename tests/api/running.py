@@ -11,7 +11,7 @@ from typing import Any
 
 from chatapp.operations import lifecycle
 from chatapp.realtime.hub import hub
-from chatapp.runs import runner
+from chatapp.runs import loops
 from tests.api.program import Answer, Program
 from tests.servers.openai_server import ModelServer
 
@@ -23,7 +23,7 @@ async def running_service() -> AsyncIterator[None]:
         yield
         assert hub.reader_count == 0, "a reader was left behind"
     finally:
-        await runner.drain(timeout_s=60)
+        await loops.drain(timeout_s=60)
         await lifecycle.stop()
 
 

@@ -15,7 +15,7 @@ from chatapp.operations.errors import LeaseLost
 from chatapp.realtime.event_log import read_after
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument
-from chatapp.runs import runner
+from chatapp.runs import loops
 from chatapp.runs.actions.endings import interrupt_run
 from chatapp.runs.actions.runs import Lease, give_last_term
 from chatapp.runs.answering import Session
@@ -64,7 +64,7 @@ async def test_a_process_does_not_end_what_it_is_answering(
         for _ in range(2):
             await in_database(expire)(sent["run_id"])
             await in_database(tasks.sweep)()
-            await runner._adopt_and_reap()
+            await loops.adopt_and_reap()
         model_server.release()
         assert (await wait_for_end(alice_program, sent["run_id"]))["status"] == "complete"
         page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]

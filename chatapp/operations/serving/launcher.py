@@ -24,7 +24,7 @@ from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, loc
 from chatapp.operations.serving.listener import CannotServe, browser_address, open_listener
 from chatapp.operations.serving.server import Server
 from chatapp.operations.serving.server_limits import Limits
-from chatapp.runs import runner
+from chatapp.runs import loops
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class WebProcess:
     async def end(self) -> None:
         try:
             await self.server.stop_listening()
-            await runner.drain(settings.DRAIN_TIMEOUT_S)
+            await loops.drain(settings.DRAIN_TIMEOUT_S)
             await lifecycle.stop()
             await self.server.close_connections(RESTARTING, CLOSE_REASON)
             if self.worker:

@@ -1,0 +1,139 @@
+"""What a web process does for its runs from time to time: it stores partial answers, renews leases, obeys stops, takes
+over what a dead process left, and drains before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp.accounts.budgets.actions import release_all as release_all_holds
+from chatapp.compaction.actions.compactions import release_all_compactions
+from chatapp.long_term.actions.consolidations import release_all_consolidations
+from chatapp.operations import clock
+from chatapp.operations.database import AWAY, in_database, in_writer
+from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
+from chatapp.realtime.hub import hub
+from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
+from chatapp.runs.actions.runs import checkpoint_answers, give_last_term, renew_leases, stops_requested
+from chatapp.runs.runner import cancel, interrupt_runs, is_answering, process, start, stop_here, tell_all
+from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
+from chatapp.runs.streaming import CHECKPOINT_S, LiveAnswer
+
+log = logging.getLogger(__name__)
+
+ADOPT_S = 3.0
+RETRY_S = 1.0
+LAST_WRITE_S = 5.0
+
+
+async def start_loops() -> None:
+    """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
+    process.is_draining = False
+    process.up_since = time.monotonic()
+    hub.on_stop = stop_here
+    hub.on_sync = tell_all
+    if settings.EMBEDDED:
+        await interrupt_runs(await in_database(unfinished_runs)(), INTERRUPTED)
+        await in_database(release_all_holds)()
+        await in_database(release_all_compactions)(now=clock.now())
+        await in_database(release_all_consolidations)(now=clock.now())
+    loop = asyncio.get_running_loop()
+    process.loops = [
+        loop.create_task(_repeat(CHECKPOINT_S, _store_partial_answers)),
+        loop.create_task(_repeat(1.0, _obey_stops)),
+        loop.create_task(_repeat(settings.HEARTBEAT_S, _renew)),
+        loop.create_task(_repeat(ADOPT_S, adopt_and_reap)),
+        loop.create_task(_repeat(STORE_EVERY_S, in_writer(store_token_counts))),
+    ]
+
+
+async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+            await asyncio.sleep(interval_s)
+        except Exception:
+            log.exception("A loop of the runner failed; trying again.")
+            # A lease waits for nobody.
+            await asyncio.sleep(min(interval_s, RETRY_S))
+
+
+async def _store_partial_answers() -> None:
+    waiting = [live for live in process.by_message.values() if not live.is_stored]
+    if not waiting:
+        return
+    try:
+        await _store(waiting)
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("Partial answers could not be stored together; each is stored by itself.")
+        await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
+
+
+async def _store(answers: list[LiveAnswer]) -> None:
+    partials = [live.partial for live in answers]
+    stored = await in_writer(checkpoint_answers)(answers=partials)
+    for live, partial in zip(answers, partials, strict=True):
+        if live.lease.run_id in stored:
+            live.note_stored(partial)
+
+
+async def _obey_stops() -> None:
+    if process.works:
+        for run_id in await in_database(stops_requested)(run_ids=[UUID(key) for key in process.works]):
+            stop_here(str(run_id))
+
+
+async def _renew() -> None:
+    leases = [work.live.lease for work in process.works.values() if work.live]
+    if not leases:
+        return
+    for run_id in await in_writer(renew_leases)(leases=leases, now=clock.now()):
+        work = process.works.get(str(run_id))
+        if work is not None:
+            cancel(work)
+
+
+async def adopt_and_reap() -> None:
+    now = clock.now()
+    for run_id, fence in await in_database(dead_runs)(now):
+        if is_answering(run_id):
+            continue
+        if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
+            await in_database(interrupt_run)(
+                run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
+            )
+    for run_id in await in_database(orphaned_runs)(now):
+        start(str(run_id))
+    if time.monotonic() - process.up_since > GIVE_UP_AFTER.total_seconds():
+        await interrupt_runs(await in_database(abandoned_runs)(now), NOT_STARTED)
+
+
+async def drain(timeout_s: float) -> None:
+    """Takes nothing new; lets answers finish; what is not done in time is interrupted, with its text."""
+    process.is_draining = True
+    deadline = time.monotonic() + timeout_s
+    while (
+        process.works and (left_s := deadline - time.monotonic()) > 0
+    ):  # one may begin that was accepted before
+        await asyncio.wait([work.task for work in process.works.values()], timeout=left_s)
+        await asyncio.sleep(0)  # who is done takes itself out
+    works = list(process.works.values())
+    if works:
+        for work in works:
+            cancel(work)
+        await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
+    for loop_task in process.loops:
+        loop_task.cancel()
+    await asyncio.gather(*process.loops, return_exceptions=True)
+    process.loops = []
+    try:
+        await in_writer(store_token_counts)()
+    except AWAY:
+        log.warning("What was learned of tokens in the last seconds is lost.", exc_info=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -40,8 +38,8 @@ from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.recall.actions.sources import recalled_rows
 from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
-from chatapp.runs.actions.requests import NewRequest, record_asked, store_request
-from chatapp.runs.actions.runs import record_facts
+from chatapp.runs.actions.requests import NewRequest, store_request
+from chatapp.runs.answer_ends import KEPT, describe_end
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
@@ -49,13 +47,12 @@ from chatapp.runs.models import Run, RunSource
 from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
+from chatapp.runs.side_work import SideWork
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from chatapp.runs.time_limit import TimeLimit
 from chatapp.runs.tool_ports import ToolPorts
 from memory.errors import ContextError
 from memory.tokens import estimate_text, text_message, total_tokens
-
-log = logging.getLogger(__name__)
 
 LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
@@ -64,26 +61,6 @@ NOT_YET_SUMMARISED = (
     "The conversation is longer than the model's window; until its oldest messages are summarised, an extract of them "
     "stands in."
 )
-KEPT = "what was written so far is kept. Press Continue to go on."
-CUT_SENTENCES: dict[FinishReason, str] = {
-    "length": f"The model reached its output limit before the answer was finished; {KEPT}",
-    "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",
-    "bound": f"The model wrote more than one answer may hold and was stopped; {KEPT}",
-    "lost": "A part of the answer was lost on its way from the provider; what arrived is kept. Press Retry for all.",
-    "unknown_reason": f"The provider ended the answer for a reason of its own; {KEPT}",
-}
-ONLY_THOUGHTS: dict[FinishReason, str] = {
-    "length": "The model used up its output limit on reasoning and wrote no answer; your message is stored. Ask for "
-    "something shorter, or choose another model.",
-    "content_filter": "The provider's content filter withheld the answer; your message is stored. Rephrase it, or "
-    "choose another model.",
-    "bound": "The model went on reasoning until it was stopped and wrote no answer; your message is stored. Press "
-    "Retry, or choose another model.",
-    "lost": "The answer was lost on its way from the provider; your message is stored. Press Retry.",
-    "unknown_reason": "The provider ended the answer before it began, for a reason of its own; your message is stored. "
-    "Press Retry, or choose another model.",
-}
-NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +86,7 @@ class Session:
         self.numbers = itertools.count(1)
         self.clock = CallClock(self.numbers)
         self.planning: Planning | None = None
-        self._side_work: list[asyncio.Task[None]] = []
-        self._telling = asyncio.Lock()
+        self.side_work = SideWork(live.lease)
         self._asked: _Asked | None = None
         """What the first request is made of, until it is stored with that."""
         self._last_facts: list[events.Fact] = []
@@ -132,22 +108,11 @@ class Session:
         except ModelError as error:
             return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
         finally:
-            await self._settle()
-        return self._answered()
-
-    def _answered(self) -> Outcome:
-        """An answer that ended at a limit is complete as a run, and its message is cut."""
-        reason = self._last_reason
-        if not self.live.has_text:
-            is_cut = reason in ONLY_THOUGHTS
-            return self.ended(
-                Run.Status.FAILED, reason if is_cut else "bad_response", ONLY_THOUGHTS.get(reason, NO_ANSWER)
-            )
-        if self._time_limit:
-            return self.ended(Run.Status.COMPLETE, "bound", self._time_limit)
-        if reason in CUT_SENTENCES:
-            return self.ended(Run.Status.COMPLETE, reason, CUT_SENTENCES[reason])
-        return self.ended(Run.Status.COMPLETE)
+            if self._asked is not None:  # it ended before it asked
+                self.side_work.begin(self._record_asked(None))
+            await self.side_work.settle()
+        end = describe_end(self._last_reason, has_text=self.live.has_text, time_limit=self._time_limit)
+        return self.ended(*end)
 
     async def _ask(self, loaded: LoadedContext) -> None:
         limit = TimeLimit(loaded.time_limit_s)
@@ -168,9 +133,13 @@ class Session:
         if self.prepared.assembled is not None:
             return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
-        loaded = await hooks.start_turn(loaded, run, reload=self._reload, tell=self._tell_hooks)
+        loaded = await hooks.start_turn(loaded, run, reload=self._reload, tell=self._tell_of_hooks)
         self.loaded = loaded
         return loaded
+
+    def _tell_of_hooks(self, fired: Sequence[Firing]) -> None:
+        if fired:
+            self.side_work.tell(*self.facts.fired(fired))
 
     def _reload(self) -> LoadedContext:
         """Raises LeaseLost where the conversation was deleted meanwhile."""
@@ -210,9 +179,9 @@ class Session:
         self.asked = context
         if context.view.dropped:
             sentence = NOT_YET_SUMMARISED if loaded.rules.policy.has_summary else LEFT_OUT
-            self._tell(self.facts.notice("truncated", sentence))
+            self.side_work.tell(self.facts.notice("truncated", sentence))
         if recalled.has_failed:
-            self._tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
+            self.side_work.tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
         answering = run_react(
             chat_model_for(loaded.config, self._spender(loaded)),
             context,
@@ -246,7 +215,7 @@ class Session:
         def note(summary: SummaryResult) -> None:
             self.calls.extend(priced_call(config, usage, "compaction") for usage in summary.usages)
             if summary.window_tokens:
-                self._beside(self._note_window(config, summary.window_tokens))
+                self.side_work.begin(self._note_window(config, summary.window_tokens))
 
         return Summariser(
             chat_model_for(config, self._spender(loaded)), rules.budget, rules.calibration, note
@@ -254,7 +223,7 @@ class Session:
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
         def notify(kind: str, text: str) -> None:
-            self._tell(self.facts.notice(kind, text))
+            self.side_work.tell(self.facts.notice(kind, text))
 
         return PlanHost(
             lease=self.live.lease,
@@ -264,7 +233,7 @@ class Session:
             sources=self.sources,
             numbers=self.numbers,
             notify=notify,
-            beside=self._beside,
+            beside=self.side_work.begin,
             spender=self._spender(loaded),
         )
 
@@ -272,7 +241,7 @@ class Session:
         """Return who pays, warned in the conversation."""
 
         def warn(text: str) -> None:
-            self._tell(self.facts.notice("budget", text))
+            self.side_work.tell(self.facts.notice("budget", text))
 
         return replace(loaded.spender, notify=warn)
 
@@ -282,16 +251,16 @@ class Session:
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
         """With the rights of the user who asks."""
         caller = self._caller(loaded)
-        desk = ToolPorts(
+        ports = ToolPorts(
             self.live.lease, caller, self._take_spent, has_all=self.prepared.assembled is not None
         )
         return ToolUse(
             tools,
             caller,
-            records=desk,
-            consents=desk,
-            inbox=desk,
-            store=desk,
+            records=ports,
+            consents=ports,
+            inbox=ports,
+            store=ports,
             earlier=self.prepared.earlier,
         )
 
@@ -307,7 +276,7 @@ class Session:
                 self._call_count += 1
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                self._beside(self._record_asked(self._request_of(step)))
+                self.side_work.begin(self._record_asked(self._request_of(step)))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -318,7 +287,7 @@ class Session:
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
             case Notice():
-                self._tell(self.facts.notice(step.kind, step.text))
+                self.side_work.tell(self.facts.notice(step.kind, step.text))
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
             case CallFinished():
@@ -350,30 +319,21 @@ class Session:
             return persistently(store_request, in_writer)(
                 lease=self.live.lease, request=request, now=clock.now()
             )
-        return self._record_first(request, asked or _Asked())
-
-    async def _record_first(self, request: NewRequest | None, asked: _Asked) -> None:
-        async with self._telling:
-            await persistently(record_asked, in_writer)(
-                lease=self.live.lease,
-                request=request,
-                facts=asked.facts,
-                recalled=asked.recalled,
-                now=clock.now(),
-            )
+        asked = asked or _Asked()
+        return self.side_work.record_asked(request, asked.facts, asked.recalled)
 
     def _summarise_what_was_cut(self) -> None:
         """While the model answers, but not before it began to: nobody waits for a summary."""
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
-        self._beside(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
+        self.side_work.begin(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
         """A provider that refused for its window told how large it is."""
         loaded = self.loaded
         if loaded is not None and window_tokens and window_tokens < loaded.rules.budget.context_size:
-            self._beside(self._note_window(loaded.config, window_tokens))
+            self.side_work.begin(self._note_window(loaded.config, window_tokens))
 
     def _note_window(self, config: ModelConfig, tokens: int) -> Awaitable[object]:
         return persistently(note_named_window)(
@@ -383,39 +343,6 @@ class Session:
             named_by=str(self.live.lease.run_id),
             now=clock.now(),
         )
-
-    # --- beside the answer -------------------------------------------------------------------------
-
-    def _beside(self, work: Awaitable[object]) -> None:
-        async def run() -> None:
-            try:
-                await work
-            except LeaseLost as lost:
-                log.info("Work beside run %s came too late: %s", self.live.lease.run_id, lost)
-            except Exception:
-                # The answer goes on without it; a later turn does it again.
-                log.exception("Work beside run %s failed.", self.live.lease.run_id)
-
-        self._side_work.append(asyncio.get_running_loop().create_task(run()))
-
-    async def _settle(self) -> None:
-        """Nothing of this run is told after its end."""
-        if self._asked is not None:  # it ended before it asked
-            self._beside(self._record_asked(None))
-        if self._side_work:
-            await asyncio.wait(self._side_work)
-
-    def _tell(self, *facts: events.Fact) -> None:
-        self._beside(self._tell_in_turn(facts))
-
-    async def _tell_in_turn(self, facts: Sequence[events.Fact]) -> None:
-        """What is told later has the higher number, however long the first takes to be written."""
-        async with self._telling:
-            await persistently(record_facts, in_writer)(lease=self.live.lease, facts=facts)
-
-    def _tell_hooks(self, fired: Sequence[Firing]) -> None:
-        if fired:
-            self._tell(*self.facts.fired(fired))
 
     # --- the end -----------------------------------------------------------------------------------
 
@@ -429,7 +356,7 @@ class Session:
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
-            self._beside(persistently(queue_emergency)(self.loaded, step.context))
+            self.side_work.begin(persistently(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             if not step.has_tool_calls:
                 self._last_facts = [self.facts.context(step.context, step.usage.input_tokens, is_exact=True)]

@@ -1,0 +1,59 @@
+"""Work beside an answer: the answer does not wait for it, and the end of its run does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+
+from agents.events import Fact
+from chatapp.operations import clock
+from chatapp.operations.database import in_writer, persistently
+from chatapp.operations.errors import LeaseLost
+from chatapp.runs.actions.requests import NewRequest, record_asked
+from chatapp.runs.actions.runs import Lease, record_facts
+from chatapp.runs.models import RunSource
+
+log = logging.getLogger(__name__)
+
+
+class SideWork:
+    """The tasks of one run. Facts are stored in the order in which they were told."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self._tasks: list[asyncio.Task[None]] = []
+        self._in_turn = asyncio.Lock()
+
+    def begin(self, work: Awaitable[object]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except LeaseLost as lost:
+                log.info("Work beside run %s came too late: %s", self.lease.run_id, lost)
+            except Exception:
+                # The answer goes on without it; a later turn does it again.
+                log.exception("Work beside run %s failed.", self.lease.run_id)
+
+        self._tasks.append(asyncio.get_running_loop().create_task(run()))
+
+    def tell(self, *facts: Fact) -> None:
+        self.begin(self._record_facts(facts))
+
+    async def _record_facts(self, facts: Sequence[Fact]) -> None:
+        async with self._in_turn:
+            await persistently(record_facts, in_writer)(lease=self.lease, facts=facts)
+
+    async def record_asked(
+        self, request: NewRequest | None, facts: Sequence[Fact], recalled: Sequence[RunSource]
+    ) -> None:
+        """Store what the first request is made of, with that where there is one."""
+        async with self._in_turn:
+            await persistently(record_asked, in_writer)(
+                lease=self.lease, request=request, facts=facts, recalled=recalled, now=clock.now()
+            )
+
+    async def settle(self) -> None:
+        """Wait for all of it."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)

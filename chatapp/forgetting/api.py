@@ -31,7 +31,7 @@ from chatapp.forgetting.services import (
 from chatapp.forgetting.wishes import confirm_forgetting, propose_forgetting
 from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_QUERY_CHARS, Cursor, Day, Id, PageSize
 
@@ -201,13 +201,7 @@ async def receipts(
 
 
 def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    rows = accessible_receipts(user, before=decode_cursor(cursor), limit=limit + 1)
-    page = rows[:limit]
-    more = len(rows) > limit
-    return {
-        "items": [_receipt(row) for row in page],
-        "next_cursor": encode_cursor(page[-1].at, page[-1].pk) if more else None,
-    }
+    return read_page(accessible_receipts(user), "at", cursor, limit, _receipt)
 
 
 @forgetting_router.get(
@@ -221,14 +215,10 @@ async def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSiz
 
 
 def _not_learned(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    rows = barring_receipts(user, before=decode_cursor(cursor), limit=limit + 1)
-    page = rows[:limit]
-    return {
-        "items": [
-            _receipt(row) | {"kind": row.what, "count": row.count, "for_good": row.for_good} for row in page
-        ],
-        "next_cursor": encode_cursor(page[-1].at, page[-1].pk) if len(rows) > limit else None,
-    }
+    def shape(row: Any) -> dict[str, Any]:
+        return _receipt(row) | {"kind": row.what, "count": row.count, "for_good": row.for_good}
+
+    return read_page(barring_receipts(user), "at", cursor, limit, shape)
 
 
 @forgetting_router.delete("/memory/not-learned/{receipt_id}", auth=allow("memory"), response=answers(404))
@@ -247,7 +237,7 @@ def _receipt(row: ForgetReceipt) -> dict[str, Any]:
         "id": str(row.pk),
         "what": row.what,
         "removed": row.removed,
-        "at": row.at.isoformat().replace("+00:00", "Z"),
+        "at": clock.iso_time(row.at),
     }
 
 

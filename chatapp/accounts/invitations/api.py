@@ -12,11 +12,11 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.invitations.actions import withdraw_invitation
 from chatapp.accounts.invitations.models import Invitation
-from chatapp.accounts.invitations.selectors import invitation_of, invitation_page
+from chatapp.accounts.invitations.selectors import all_invitations, invitation_of
 from chatapp.accounts.invitations.services import invite
 from chatapp.accounts.models import User
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -57,9 +57,7 @@ async def list_invitations(request: ApiRequest, cursor: Cursor = None, limit: Pa
 
 
 def _page(cursor: str | None, limit: int) -> dict[str, Any]:
-    rows, has_more = invitation_page(cursor=decode_cursor(cursor), limit=limit)
-    next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
-    return {"items": [_shape(row) for row in rows], "next_cursor": next_cursor}
+    return read_page(all_invitations(), "created_at", cursor, limit, _shape)
 
 
 async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.operations.access import find_row
@@ -19,14 +18,9 @@ def valid_invitation(token_hash: str, now: datetime) -> Invitation | None:
 
 def invitation_of(invitation_id: UUID | str) -> Invitation:
     """Return an invitation, for operators. Raises NotFound."""
-    return find_row(Invitation.objects.all(), invitation_id)
+    return find_row(all_invitations(), invitation_id)
 
 
-def invitation_page(*, cursor: tuple[datetime, UUID] | None, limit: int) -> tuple[Sequence[Invitation], bool]:
-    """Return (one page of the invitations, newest first; whether there are more), for operators."""
-    rows = Invitation.objects.all()
-    if cursor is not None:
-        moment, last_id = cursor
-        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=last_id))
-    found = list(rows.order_by("-created_at", "-id")[: limit + 1])
-    return found[:limit], len(found) > limit
+def all_invitations() -> QuerySet[Invitation]:
+    """Return all of them, for operators."""
+    return Invitation.objects.all()

@@ -16,14 +16,14 @@ from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import (
     accessible_delivery,
     accessible_webhook,
-    delivery_page,
+    deliveries_of,
     webhooks_of,
 )
 from chatapp.features.webhooks.sending import check_url
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import Forbidden
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -150,10 +150,7 @@ async def list_deliveries(
 
 
 def _deliveries(user: User, webhook_id: str, cursor: str | None, limit: int) -> dict[str, Any]:
-    webhook = accessible_webhook(user, webhook_id)
-    rows, has_more = delivery_page(webhook, cursor=decode_cursor(cursor), limit=limit)
-    next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
-    return {"items": [_delivery_shape(row) for row in rows], "next_cursor": next_cursor}
+    return read_page(deliveries_of(user, webhook_id), "created_at", cursor, limit, _delivery_shape)
 
 
 @router.post(

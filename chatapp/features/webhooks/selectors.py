@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
@@ -29,20 +29,12 @@ def accessible_webhook(user: User, webhook_id: str) -> Webhook:
 
 def accessible_delivery(user: User, webhook_id: str, delivery_id: str) -> WebhookDelivery:
     """Return a delivery of a webhook of the user. Raises NotFound."""
-    webhook = accessible_webhook(user, webhook_id)
-    return find_row(WebhookDelivery.objects.filter(webhook=webhook), delivery_id)
+    return find_row(deliveries_of(user, webhook_id), delivery_id)
 
 
-def delivery_page(
-    webhook: Webhook, *, cursor: tuple[datetime, UUID] | None, limit: int
-) -> tuple[list[WebhookDelivery], bool]:
-    """Return (one page of the log, newest first; whether there are more)."""
-    rows = WebhookDelivery.objects.filter(webhook=webhook)
-    if cursor is not None:
-        moment, last_id = cursor
-        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=last_id))
-    found = list(rows.order_by("-created_at", "-id")[: limit + 1])
-    return found[:limit], len(found) > limit
+def deliveries_of(user: User, webhook_id: str) -> QuerySet[WebhookDelivery]:
+    """Return the log of a webhook of the user. Raises NotFound."""
+    return WebhookDelivery.objects.filter(webhook=accessible_webhook(user, webhook_id))
 
 
 def delivery_to_send(delivery_id: UUID) -> WebhookDelivery | None:

@@ -7,57 +7,39 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import parse_id
-from chatapp.operations.errors import NotFound
+from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.clock import iso_time
 from chatapp.recall.models import SearchOwner
 from memory.sentences import split_sentences
 
 
-def accessible_receipts(
-    user: User, *, before: tuple[datetime, UUID] | None, limit: int
-) -> list[ForgetReceipt]:
-    """Newest first; `before` is the last of the page ahead."""
-    rows = ForgetReceipt.objects.filter(user=user)
-    if before is not None:
-        at, receipt_id = before
-        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=receipt_id))
-    return list(rows.order_by("-at", "-pk")[:limit])
+def accessible_receipts(user: User) -> QuerySet[ForgetReceipt]:
+    return ForgetReceipt.objects.filter(user=user)
 
 
 def accessible_receipt(user: User, receipt_id: str) -> ForgetReceipt:
     """Raises NotFound."""
-    receipt = ForgetReceipt.objects.filter(user=user, pk=parse_id(receipt_id)).first()
-    if receipt is None:
-        raise NotFound
-    return receipt
+    return find_row(accessible_receipts(user), receipt_id)
 
 
-def barring_receipts(user: User, *, before: tuple[datetime, UUID] | None, limit: int) -> list[Any]:
-    """The receipts of what is not learned again, newest first, with the `count` of its sentences and whether any is
-    `for_good`; `before` is the last of the page ahead."""
-    rows = ForgetReceipt.objects.filter(user=user, tombstones__isnull=False)
-    if before is not None:
-        at, receipt_id = before
-        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=receipt_id))
+def barring_receipts(user: User) -> QuerySet[Any]:
+    """Return the receipts of what is not learned again, with the `count` of its sentences and whether any is
+    `for_good`."""
     for_good = Tombstone.objects.filter(receipt=OuterRef("pk"), for_good=True)
-    counted = rows.annotate(count=Count("tombstones"), for_good=Exists(for_good))
-    return list(counted.order_by("-at", "-pk")[:limit])
+    rows = accessible_receipts(user).filter(tombstones__isnull=False)
+    return rows.annotate(count=Count("tombstones"), for_good=Exists(for_good))
 
 
 def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
-    proposal = (
-        ForgetProposal.objects.filter(user=user, pk=parse_id(proposal_id)).select_related("receipt").first()
-    )
-    if proposal is None:
-        raise NotFound
-    return proposal
+    """Raises NotFound."""
+    return find_row(ForgetProposal.objects.filter(user=user).select_related("receipt"), proposal_id)
 
 
 def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
@@ -124,7 +106,7 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
         "kind": kind,
         "id": str(pk),
         "preview": text[:PREVIEW_CHARS],
-        "created_at": at.isoformat().replace("+00:00", "Z"),
+        "created_at": iso_time(at),
         "conversation_id": str(conversation_id) if conversation_id else None,
     }
 

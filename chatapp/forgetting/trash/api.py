@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from functools import partial
 from typing import Any, Literal
-from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
@@ -16,13 +15,13 @@ from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.forgetting.models import TrashedConversation
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.actions import empty_trash
-from chatapp.forgetting.trash.selectors import trash_page
+from chatapp.forgetting.trash.selectors import trash_of
 from chatapp.forgetting.trash.services import delete_from_trash, move_to_trash, restore
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 from memory.tombstones import Tombstones
@@ -58,14 +57,12 @@ def _trash(user: User, conversation_id: str) -> None:
 @router.get("/trash", auth=allow("chat", "read"), response=answers(ok=Page[Trashed]))
 async def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
     """What was deleted by hand or cleaned up, the newest first."""
-    return await sync_to_async(_page)(request.auth.user, decode_cursor(cursor), limit)
+    return await sync_to_async(_page)(request.auth.user, cursor, limit)
 
 
-def _page(user: User, before: tuple[datetime, UUID] | None, limit: int) -> dict[str, Any]:
-    rows, has_more = trash_page(user, before=before, limit=limit, now=clock.now())
-    next_cursor = encode_cursor(rows[-1].trashed_at, rows[-1].pk) if has_more else None
-    forgotten = tombstones_of(user.pk)
-    return {"items": [_shape(row, forgotten) for row in rows], "next_cursor": next_cursor}
+def _page(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    shape = partial(_shape, forgotten=tombstones_of(user.pk))
+    return read_page(trash_of(user, clock.now()), "trashed_at", cursor, limit, shape)
 
 
 def _shape(row: TrashedConversation, forgotten: Tombstones) -> dict[str, Any]:

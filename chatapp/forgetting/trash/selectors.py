@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.conversations.message_values import text_of
@@ -18,22 +18,14 @@ from chatapp.runs.models import RunSource
 from memory.sentences import split_sentences
 
 
-def trash_page(
-    user: User, *, before: tuple[datetime, UUID] | None, limit: int, now: datetime
-) -> tuple[list[TrashedConversation], bool]:
-    """Return (one page, newest first; whether there are more)."""
-    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now).select_related("conversation")
-    if before is not None:
-        at, last_id = before
-        rows = rows.filter(Q(trashed_at__lt=at) | Q(trashed_at=at, pk__lt=last_id))
-    found = list(rows.order_by("-trashed_at", "-pk")[: limit + 1])
-    return found[:limit], len(found) > limit
+def trash_of(user: User, now: datetime) -> QuerySet[TrashedConversation]:
+    """Return what the user can restore."""
+    return TrashedConversation.objects.filter(user=user, purge_at__gt=now).select_related("conversation")
 
 
 def is_in_trash(user: User, conversation_id: str, now: datetime) -> bool:
     """Raises NotFound for what is no id."""
-    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now, pk=parse_id(conversation_id))
-    return rows.exists()
+    return trash_of(user, now).filter(pk=parse_id(conversation_id)).exists()
 
 
 def due_for_purge(now: datetime, limit: int = 50) -> list[TrashedConversation]:

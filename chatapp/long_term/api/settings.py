@@ -13,9 +13,9 @@ from chatapp.accounts.models import User
 from chatapp.long_term import changes as memory_changes
 from chatapp.long_term import schemas
 from chatapp.long_term.actions.settings import update_memory_settings
-from chatapp.long_term.selectors.entries import proposed_page
+from chatapp.long_term.selectors.entries import proposed_entries
 from chatapp.operations import clock
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import MemorySettingsChanges, Page, answers
 
 settings_router = Router(tags=["memory"])
@@ -58,9 +58,7 @@ async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50)
 
 
 def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    rows, has_more = proposed_page(user, after=decode_cursor(cursor), limit=limit)
-    next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
-    return {"items": [schemas.entry_shape(row) for row in rows], "next_cursor": next_cursor}
+    return read_page(proposed_entries(user), "created_at", cursor, limit, schemas.entry_shape)
 
 
 @settings_router.post(

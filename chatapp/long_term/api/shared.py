@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -12,8 +12,9 @@ from pydantic import Field
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.long_term.models import MemoryEntry
-from chatapp.long_term.selectors.scopes import accessible_scope, readable_scopes, shared_page
-from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.long_term.selectors.scopes import accessible_scope, readable_scopes, shared_entries
+from chatapp.operations.clock import iso_time
+from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -63,17 +64,12 @@ async def entries(
     limit: PageSize = 50,
 ) -> Any:
     """All that may be recalled in chats with this agent besides what was said there, newest first."""
-    return await sync_to_async(_entries)(request.auth.user, agent_id, decode_cursor(cursor), limit)
+    return await sync_to_async(_entries)(request.auth.user, agent_id, cursor, limit)
 
 
-def _entries(user: User, agent_id: str, after: tuple[datetime, Any] | None, limit: int) -> dict[str, Any]:
-    found = shared_page(accessible_scope(user, agent_id), after=after, limit=limit + 1)
-    page = found[:limit]
-    more = len(found) > limit
-    return {
-        "items": [_entry(user, row) for row in page],
-        "next_cursor": encode_cursor(page[-1].created_at, page[-1].pk) if more else None,
-    }
+def _entries(user: User, agent_id: str, cursor: str | None, limit: int) -> dict[str, Any]:
+    rows = shared_entries(accessible_scope(user, agent_id))
+    return read_page(rows, "created_at", cursor, limit, partial(_entry, user))
 
 
 def _entry(user: User, row: MemoryEntry) -> dict[str, Any]:
@@ -82,5 +78,5 @@ def _entry(user: User, row: MemoryEntry) -> dict[str, Any]:
         "day": row.day.isoformat(),
         "text": row.text,
         "is_mine": row.user_id == user.pk,
-        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "created_at": iso_time(row.created_at),
     }

@@ -85,18 +85,10 @@ def day_version(rows: Iterable[MemoryEntry]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
-def proposed_page(
-    user: User, *, after: tuple[datetime, UUID] | None, limit: int
-) -> tuple[list[MemoryEntry], bool]:
-    """What waits for approval, newest first, and whether there is more."""
+def proposed_entries(user: User) -> QuerySet[MemoryEntry]:
+    """Return what waits for approval."""
     rows = MemoryEntry.objects.filter(user=user, state=MemoryEntry.State.PROPOSED)
-    if after is not None:
-        moment, entry_id = after
-        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
-    found = list(
-        rows.select_related("scope").prefetch_related("sources").order_by("-created_at", "-pk")[: limit + 1]
-    )
-    return found[:limit], len(found) > limit
+    return rows.select_related("scope").prefetch_related("sources")
 
 
 def stale_mark_ids(user_id: UUID, day: date) -> list[int]:

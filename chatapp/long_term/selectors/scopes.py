@@ -7,10 +7,9 @@ can get into it. What it knows of elsewhere is what the scope shares, while its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
@@ -20,7 +19,7 @@ from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.pauses import is_paused
-from chatapp.operations.access import parse_id
+from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
 
 
@@ -63,10 +62,7 @@ def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
 
 def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
     """Raises NotFound."""
-    row = shared_entries(scope_id).filter(pk=parse_id(entry_id)).first()
-    if row is None:
-        raise NotFound()
-    return row
+    return find_row(shared_entries(scope_id), entry_id)
 
 
 def readable_scopes(user: User) -> list[tuple[Agent, int]]:
@@ -84,15 +80,6 @@ def accessible_scope(user: User, agent_id: str) -> UUID:
     if scope_for(agent, temporary=False) is None or agent is None:
         raise NotFound()
     return agent.pk
-
-
-def shared_page(scope_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int) -> list[MemoryEntry]:
-    """Newest first; `after` is the last of the page ahead."""
-    rows = shared_entries(scope_id)
-    if after is not None:
-        moment, entry_id = after
-        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
-    return list(rows.order_by("-created_at", "-pk")[:limit])
 
 
 def scopes_of(user_id: UUID) -> list[UUID]:

@@ -1,13 +1,34 @@
-"""Keyset cursors: opaque to clients, they hold the sort key of the last row."""
+"""Pages of lists. Their cursors are opaque to clients and hold the sort key of the last row."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
+from django.db.models import Model, Q, QuerySet
+
 from chatapp.operations.errors import InvalidInput
+
+Row = TypeVar("Row", bound=Model)
+
+
+def read_page(
+    rows: QuerySet[Row], by: str, cursor: str | None, limit: int, shape: Callable[[Row], Any]
+) -> dict[str, Any]:
+    """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raises InvalidInput for a
+    cursor that is none of ours."""
+    before = decode_cursor(cursor)
+    if before is not None:
+        moment, row_id = before
+        rows = rows.filter(Q(**{f"{by}__lt": moment}) | Q(**{by: moment}, pk__lt=row_id))
+    found = list(rows.order_by(f"-{by}", "-pk")[: limit + 1])
+    page, has_more = found[:limit], len(found) > limit
+    next_cursor = encode_cursor(getattr(page[-1], by), page[-1].pk) if has_more else None
+    return {"items": [shape(row) for row in page], "next_cursor": next_cursor}
 
 
 def encode_cursor(moment: datetime, row_id: UUID) -> str:

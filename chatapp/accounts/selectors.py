@@ -20,8 +20,7 @@ from django.utils.crypto import constant_time_compare
 
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
-from chatapp.operations.errors import NotFound
+from chatapp.operations.access import find_row, parse_id
 
 SCOPES = ("chat", "read", "memory", "admin")
 SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore
@@ -61,10 +60,7 @@ def visible_tokens(user: User) -> Iterable[ApiToken]:
 
 def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
     """Return a token of the user. Raises NotFound."""
-    token = ApiToken.objects.filter(user=user, pk=parse_id(token_id)).first()
-    if token is None:
-        raise NotFound
-    return token
+    return find_row(ApiToken.objects.filter(user=user), token_id)
 
 
 def all_users() -> list[User]:

@@ -24,8 +24,9 @@ from chatapp.agent_presets.selectors import listing_fingerprint
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import encryption, jobs
+from chatapp.operations.access import find_row
 from chatapp.operations.changeable_settings import current
-from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.actions import free_name, key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 
@@ -151,9 +152,7 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
     Raises what `change` raises, Conflict for a taken name, NotFound.
     """
     with transaction.atomic():
-        row = Agent.objects.select_for_update().filter(pk=agent.pk).first()
-        if row is None:
-            raise NotFound
+        row = find_row(Agent.objects.select_for_update(), agent.pk)
         values = change(row)
         for name, value in values.columns.items():
             setattr(row, name, value)

@@ -18,6 +18,7 @@ from chatapp.files.attachments import check_size, content_path, delete_attachmen
 from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
+from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http.etags import IfNoneMatch
 from chatapp.operations.http.schemas import Moment, Shape, answers
@@ -59,7 +60,7 @@ def file_shape(row: Attachment) -> dict[str, Any]:
         "height": row.height,
         "size_bytes": row.size_bytes,
         "url": f"/api/v1/files/{row.pk}",
-        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "created_at": iso_time(row.created_at),
     }
 
 
@@ -211,7 +212,7 @@ def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -
         "text": page,
         "next_offset": end if text is not None and page and end < len(text) else None,
         "content_url": f"/api/v1/conversations/{conversation_id}/offloads/{row.pk}/content",
-        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "created_at": iso_time(row.created_at),
     }
 
 

@@ -236,7 +236,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 "v": 1,
                 "type": "message.snapshot",
                 "conversation_id": stored.conversation_id,
-                "at": clock.now().isoformat().replace("+00:00", "Z"),
+                "at": clock.iso_time(clock.now()),
                 "message_id": frame.message_id,
                 "offset": min(frame.length, len(text)),
                 "text": text[frame.length :],

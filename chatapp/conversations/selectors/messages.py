@@ -19,7 +19,7 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import PageAsked, message_shape, tool_call_shape
 from chatapp.forgetting.models import ForgetProposal
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
-from chatapp.operations.access import parse_id
+from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.statements import execute
 from chatapp.realtime.models import Event
@@ -237,9 +237,7 @@ class StoredText:
 
 def stored_answer_text(user: User, message_id: str) -> StoredText:
     """Return the text of an answer as far as it is stored. Raises NotFound."""
-    row = Message.objects.filter(pk=parse_id(message_id), conversation__user=user).first()
-    if row is None:
-        raise NotFound()
+    row = find_row(Message.objects.filter(conversation__user=user), message_id)
     is_growing = row.status == Message.Status.STREAMING
     with_stored_pieces([row])
     return StoredText(str(row.conversation_id), text_of(row.parts), is_growing)

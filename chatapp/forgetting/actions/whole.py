@@ -29,7 +29,7 @@ from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.profile import empty_profile
 from chatapp.long_term.actions.tombstones import make_tombstones, raise_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
-from chatapp.operations.errors import NotFound
+from chatapp.operations.access import find_row
 from chatapp.recall.actions.indexing import delete_index
 from chatapp.recall.actions.removal import unshare_entries
 from chatapp.runs.models import Run
@@ -135,9 +135,7 @@ def forget_copies_of(
 def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
     """By an operator: nobody else knows it any more, and what others were told goes. It stays its user's own. Raises
     NotFound."""
-    entry = MemoryEntry.objects.filter(pk=entry_id).select_related("user").first()
-    if entry is None:
-        raise NotFound
+    entry = find_row(MemoryEntry.objects.select_related("user"), entry_id)
     begin_forgetting(entry.user_id)
     work = _take_from_others(entry.user, [entry], now)
     lock_shared_entry(entry_id)

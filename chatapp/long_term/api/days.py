@@ -20,6 +20,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.schemas import EntryText, MarkdownIn
 from chatapp.long_term.selectors.entries import day_entries, day_version, list_days
 from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.http.etags import IfMatch, version_of
 from chatapp.operations.http.schemas import Page, answers
@@ -112,7 +113,7 @@ def _superseded(row: MemoryEntry) -> list[dict[str, Any]]:
     return [
         {
             "text": claim.said,
-            "valid_until": claim.until.isoformat().replace("+00:00", "Z"),
+            "valid_until": iso_time(claim.until),
             "superseded_by": claim.text,
         }
         for claim in over.values()

@@ -15,6 +15,7 @@ from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.long_term.selectors.entries import entry_history
 from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Page, answers
 
 entries_router = Router(tags=["memory"])
@@ -87,7 +88,7 @@ def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
             "revision": said.number,
             "text": said.text,
             "author": said.author,
-            "written_at": said.written_at.isoformat().replace("+00:00", "Z"),
+            "written_at": iso_time(said.written_at),
             "is_current": said.is_current,
         }
         for said in entry_history(accessible_entry(user, entry_id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
@@ -25,6 +24,7 @@ from chatapp.long_term.selectors.profile import (
     version_page,
 )
 from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.etags import IfMatch, version_of
 from chatapp.operations.http.schemas import Page, answers
@@ -67,7 +67,7 @@ def _shape(user: User, profile: Profile) -> dict[str, Any]:
         "markdown": profile.text,
         "version": profile.version,
         "author": newest.author if newest else None,
-        "updated_at": _iso(newest.created_at) if newest else None,
+        "updated_at": iso_time(newest.created_at) if newest else None,
         "tokens": estimate_text(profile.text),
         "budget_tokens": DEFAULT_POLICY.profile_budget,
         "is_used": user.uses_profile and not user.memory_paused,
@@ -83,13 +83,9 @@ def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
         "reason": row.error or None,
         "entry_count": row.entry_count,
         "version": row.version,
-        "created_at": _iso(row.created_at),
-        "finished_at": _iso(row.finished_at) if row.finished_at else None,
+        "created_at": iso_time(row.created_at),
+        "finished_at": iso_time(row.finished_at),
     }
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 @profile_router.put(
@@ -144,7 +140,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
     return {
         "version": row.number,
         "author": row.author,
-        "created_at": _iso(row.created_at),
+        "created_at": iso_time(row.created_at),
         "tokens": estimate_text(row.text),
     }
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
-from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
@@ -17,11 +16,10 @@ from chatapp.long_term.selectors.entries import proposed_entries
 from chatapp.operations import clock
 from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import MemorySettingsChanges, Page, answers
+from memory.bounds import Cursor, PageSize
 
 settings_router = Router(tags=["memory"])
 
-Cursor = Annotated[str | None, Field(max_length=200)]
-Limit = Annotated[int, Field(ge=1, le=100)]
 COLUMNS = {"paused": "memory_paused", "review": "reviews_memory", "profile": "uses_profile"}
 
 
@@ -52,7 +50,7 @@ def _shape(user: User) -> dict[str, bool]:
     auth=allow("memory", "read"),
     response=answers(ok=Page[schemas.MemoryEntry]),
 )
-async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50) -> Any:
+async def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """Entries that wait for your approval, newest first. Until then they are in no file, search, recall or profile."""
     return await sync_to_async(_waiting)(request.auth.user, cursor, limit)
 

@@ -104,7 +104,7 @@ class ConversationReader:
             "v": 1,
             "type": "message.snapshot",
             "conversation_id": self.conversation_id,
-            "at": clock.now().isoformat().replace("+00:00", "Z"),
+            "at": clock.iso_time(clock.now()),
             "message_id": message_id,
             "offset": 0,
             "text": text,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from agents.libraries import Library
-from agents.tools.apart import MEMORY_BYTES, read_apart, tell
+from agents.tools.in_subprocess import MEMORY_BYTES, read_in_subprocess, write_result
 
 if TYPE_CHECKING:
     import docx
@@ -32,8 +32,8 @@ MAX_COLUMNS = 500
 
 async def read_office(data: bytes, mime_type: str, *, memory_bytes: int = MEMORY_BYTES) -> str:
     """Return the text of the file, of one too long its beginning. Raise ToolFailure."""
-    told = await read_apart(__name__, mime_type, data, what="file", memory_bytes=memory_bytes)
-    return str(told["text"])
+    result = await read_in_subprocess(__name__, mime_type, data, what="file", memory_bytes=memory_bytes)
+    return str(result["text"])
 
 
 def extract_text(data: bytes, mime_type: str) -> dict[str, str]:
@@ -108,4 +108,4 @@ def _slides(file: io.BytesIO) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    tell(extract_text)
+    write_result(extract_text)

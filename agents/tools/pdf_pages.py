@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.libraries import Library
-from agents.tools.apart import MEMORY_BYTES, read_apart, tell
+from agents.tools.in_subprocess import MEMORY_BYTES, read_in_subprocess, write_result
 
 if TYPE_CHECKING:
     import pypdf
@@ -25,8 +25,8 @@ class PdfText:
 
 async def read_pdf(data: bytes, page: int, *, memory_bytes: int = MEMORY_BYTES) -> PdfText:
     """Return the text of a page, counted from 1. Raise ToolFailure."""
-    told = await read_apart(__name__, str(page), data, what="PDF", memory_bytes=memory_bytes)
-    return PdfText(told["text"], told["page_count"])
+    result = await read_in_subprocess(__name__, str(page), data, what="PDF", memory_bytes=memory_bytes)
+    return PdfText(result["text"], result["page_count"])
 
 
 def extract_page(data: bytes, wanted: str) -> dict[str, str | int]:
@@ -52,4 +52,4 @@ def extract_page(data: bytes, wanted: str) -> dict[str, str | int]:
 
 
 if __name__ == "__main__":
-    tell(extract_page)
+    write_result(extract_page)

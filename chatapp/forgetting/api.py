@@ -14,6 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.proposing import confirm_forgetting, propose_forgetting
 from chatapp.forgetting.selectors.forgotten import (
     accessible_proposal,
     accessible_receipt,
@@ -28,7 +29,6 @@ from chatapp.forgetting.services import (
     forget_message,
     forget_whole_conversation,
 )
-from chatapp.forgetting.wishes import confirm_forgetting, propose_forgetting
 from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
 from chatapp.operations.http.cursors import read_page

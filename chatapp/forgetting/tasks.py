@@ -8,10 +8,10 @@ from uuid import UUID
 from celery import shared_task
 
 from chatapp.forgetting import removing, services
+from chatapp.forgetting.proposing import propose_for_message
 from chatapp.forgetting.selectors.forgotten import has_abandoned_index, waiting_removals
 from chatapp.forgetting.trash.selectors import due_for_purge
 from chatapp.forgetting.trash.services import purge_due
-from chatapp.forgetting.wishes import propose_for_message
 from chatapp.operations import clock
 from chatapp.operations.jobs import wake_worker
 from chatapp.operations.work_budget import BEHIND

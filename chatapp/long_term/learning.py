@@ -7,7 +7,7 @@ from itertools import chain
 from uuid import UUID
 
 from chatapp.compaction.models import Compaction
-from chatapp.long_term.actions.tombstones import lift_wished_back
+from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.selectors.entries import corrected_texts, known_texts, recalled_texts
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.recall.analysis import vocabulary
@@ -24,7 +24,7 @@ def learn_from(
     The entry of the same span is passed over, so that a repeated job says the same again.
     """
     user_id = row.conversation.owner_id
-    lift_wished_back(
+    lift_requested(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )
     texts = chain(

@@ -15,7 +15,7 @@ from chatapp.conversations import message_values
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.selectors.pauses import sent_messages
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, liftable_tombstones, tombstones_of
-from memory.wishes import wished_remembered
+from memory.memory_requests import read_remember_requests
 
 MAX_SENTENCES = 20_000
 BATCH = 500
@@ -68,20 +68,20 @@ def lift_tombstones(*, receipt: ForgetReceipt) -> int:
         return Tombstone.objects.filter(user=receipt.user_id, receipt=receipt).delete()[0]
 
 
-def lift_wished_back(user_id: UUID, message_ids: Iterable[UUID]) -> int:
-    """How many tombstones stand no more, because one of these messages asks to remember what they cover. Saying it
-    again is not enough; nor is what was imported, or said while memory was paused."""
-    wished = [
+def lift_requested(user_id: UUID, message_ids: Iterable[UUID]) -> int:
+    """Delete the tombstones of what one of these messages asks to remember, and return how many. Saying it again is not
+    enough; nor is what was imported, or said while memory was paused."""
+    asked = [
         (row.created_at, sentence)
         for row in sent_messages(user_id, message_ids)
-        for sentence in wished_remembered(message_values.text_of(row.parts))
+        for sentence in read_remember_requests(message_values.text_of(row.parts))
     ]
-    standing = liftable_tombstones(user_id) if wished else {}
-    if not standing:
+    liftable = liftable_tombstones(user_id) if asked else {}
+    if not liftable:
         return 0
     tombstones, lifted = tombstones_of(user_id), set[int]()
-    for said_at, sentence in wished:
+    for said_at, sentence in asked:
         wholes = tombstones.covering(sentence)
-        lifted |= {whole for whole in wholes if whole in standing and standing[whole] < said_at}
+        lifted |= {whole for whole in wholes if whole in liftable and liftable[whole] < said_at}
     Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()
     return len(lifted)

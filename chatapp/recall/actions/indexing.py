@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from chatapp.conversations.models import Conversation, Message
-from chatapp.long_term.actions.tombstones import lift_wished_back
+from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
 from chatapp.operations.statements import update_row
@@ -141,7 +141,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
             [claim for claim in claims if claim.message_id in present],
         )
         note_messages(conversation.owner_id, emptied)
-        lift_wished_back(conversation.owner_id, [row.pk for row in (*claiming, *emptied)])
+        lift_requested(conversation.owner_id, [row.pk for row in (*claiming, *emptied)])
         return len(documents)
 
 

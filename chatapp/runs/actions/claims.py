@@ -25,7 +25,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run as it was stored, running, with its conversation, question and answer. The rest is as `Place` has it."""
+    """A run as it was stored, running, with its conversation, question and answer. The rest is as in `SendingState`."""
 
     run: Run
     forgotten_count: int

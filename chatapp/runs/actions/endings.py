@@ -27,10 +27,10 @@ from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs import shapes
-from chatapp.runs.actions.held_messages import release_injected
 from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_leased, lock_run, plan_fact
 from chatapp.runs.actions.sending import queue_run
 from chatapp.runs.actions.tool_calls import close_tool_calls
+from chatapp.runs.actions.unseen_messages import release_injected
 from chatapp.runs.models import Run
 from memory.tokens import estimate_parts
 

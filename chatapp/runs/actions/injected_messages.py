@@ -24,7 +24,6 @@ from chatapp.files.selectors import accessible_attachments
 from chatapp.operations.errors import Conflict
 from chatapp.realtime import event_log
 from chatapp.recall.actions.blanking import blank_messages, tell_forgotten
-from chatapp.runs.actions.held_messages import moved_event, release_held
 from chatapp.runs.actions.message_order import (
     is_anything_new,
     messages_behind,
@@ -41,6 +40,7 @@ from chatapp.runs.actions.sending import (
     refuse_while_running,
     send_message,
 )
+from chatapp.runs.actions.unseen_messages import moved_event, release_unseen
 from chatapp.runs.models import Run
 from memory.tokens import estimate_parts
 
@@ -123,7 +123,7 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
         refuse_while_running(conversation)
         branch = conversation.branch
         assert branch is not None
-        last = release_held(conversation, branch, now)
+        last = release_unseen(conversation, branch, now)
         if last is None:
             raise Conflict("Nothing waits here to be sent.")
         run = queue_run(conversation, branch=branch, question=last, after=last, now=now)

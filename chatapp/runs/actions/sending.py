@@ -30,10 +30,10 @@ from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
 from chatapp.runs.actions.claims import Claim, ClaimedRun, started_event
-from chatapp.runs.actions.held_messages import release_held
-from chatapp.runs.actions.places import Place, lock_place
+from chatapp.runs.actions.sending_state import SendingState, lock_for_sending
+from chatapp.runs.actions.unseen_messages import release_unseen
 from chatapp.runs.models import Run
-from memory.wishes import read_forget_wish
+from memory.memory_requests import read_forget_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +102,22 @@ def _send(
     now: datetime,
     claim: Claim | None,
 ) -> Receipt:
-    place = lock_place(user, conversation_id, new.client_id, holds_fences=claim is not None)
-    conversation = place.conversation
-    if place.is_sent_before:
+    state = lock_for_sending(user, conversation_id, new.client_id, holds_fences=claim is not None)
+    conversation = state.conversation
+    if state.is_sent_before:
         sent_before = find_receipt(user, str(conversation.pk), new)
         if sent_before is not None:
             return sent_before
-    if place.is_running:
+    if state.is_running:
         raise run_active()
     if (
-        place.has_held
+        state.has_unseen
         and conversation.branch is not None
         and new.parent_id is None
         and new.replaces_id is None
     ):
-        release_held(conversation, conversation.branch, now)
-    parent_id, branch = _end_of(place, user, new)
+        release_unseen(conversation, conversation.branch, now)
+    parent_id, branch = _end_of(state, user, new)
     attachments = accessible_attachments(user, list(new.attachment_ids)) if new.attachment_ids else []
     question = next_message(
         conversation,
@@ -133,10 +133,10 @@ def _send(
         conversation.title = title_from(new.text) or _title_of(attachments[0])
     if model is not None:
         conversation.model = model
-    if read_forget_wish(new.text) is not None:
+    if read_forget_request(new.text) is not None:
         jobs.wake_worker("chatapp.forgetting.tasks.propose_forgetting", str(question.pk))
     seq = conversation.last_seq + 1
-    with one_edition(place.edition):
+    with one_edition(state.edition):
         run = queue_run(
             conversation,
             branch=branch,
@@ -146,7 +146,7 @@ def _send(
             mode=new.mode,
             is_asked_now=True,
             claim=claim,
-            place=place,
+            state=state,
         )
     if attachments:
         question.attachments.set(attachments)
@@ -188,13 +188,13 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
     )
 
 
-def _end_of(place: Place, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:
+def _end_of(state: SendingState, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:
     """Return (what the message follows, the branch it is in)."""
-    conversation = place.conversation
+    conversation = state.conversation
     branch = conversation.branch
     is_at_end = new.parent_id is None and new.replaces_id is None
-    if branch is not None and is_at_end and (place.leaf_id is not None or not branch.lineage):
-        return place.leaf_id, branch
+    if branch is not None and is_at_end and (state.leaf_id is not None or not branch.lineage):
+        return state.leaf_id, branch
     parent = _parent_of(user, conversation, new)
     return parent.pk if parent else None, _branch_after(conversation, parent)
 
@@ -254,11 +254,11 @@ def queue_run(
     mode: str = "",
     is_asked_now: bool = False,
     claim: Claim | None = None,
-    place: Place | None = None,
+    state: SendingState | None = None,
 ) -> Run:
     """Store the answer's row after `after`, and return the run that will write it, running where it is claimed.
 
-    `is_asked_now`: the question is stored with it. A run is claimed where its `place` was read.
+    `is_asked_now`: the question is stored with it. A run is claimed where its `state` was read.
     """
     answer = next_message(
         conversation,
@@ -291,8 +291,8 @@ def queue_run(
     if is_claimed:
         facts.append((started_event(run, now), run))
     event_log.append_all(conversation, facts, ["branch", "title", "model", "last_activity_at"])
-    if claim is not None and place is not None and is_claimed:
-        claimed = ClaimedRun(run, place.forgotten_count, place.edition)
+    if claim is not None and state is not None and is_claimed:
+        claimed = ClaimedRun(run, state.forgotten_count, state.edition)
         transaction.on_commit(partial(claim.begin, claimed))
     return run
 

@@ -18,7 +18,7 @@ from chatapp.operations.fences import hold_fences
 from chatapp.operations.statements import as_key, columns_of, execute, read_models
 from chatapp.providers.models import ModelConfig
 
-_PLACE = """
+_STATE = """
 SELECT {conversation}, {owner}, {branch}, {model}, {agent},
     EXISTS (SELECT 1 FROM chatapp_run
         WHERE conversation_id = conversation.id AND status IN ('queued', 'running')),
@@ -40,10 +40,10 @@ _LOCK = "SELECT id FROM chatapp_conversation WHERE id = %s AND user_id = %s FOR 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SendingState:
     """A locked conversation, with its user, branch, model and agent.
 
-    `leaf_id` is the last message of its branch itself; None where that has none of its own. `has_held`: a stopped
+    `leaf_id` is the last message of its branch itself; None where that has none of its own. `has_unseen`: a stopped
     answer left messages behind that nobody has answered. `forgotten_count` is what `read_fences` returns, `edition`
     what `one_edition` takes.
     """
@@ -52,14 +52,14 @@ class Place:
     is_running: bool
     is_sent_before: bool
     leaf_id: UUID | None
-    has_held: bool
+    has_unseen: bool
     forgotten_count: int
     edition: Edition
 
 
-def lock_place(
+def lock_for_sending(
     user: User, conversation_id: str | UUID, client_id: str | None, *, holds_fences: bool = False
-) -> Place:
+) -> SendingState:
     """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raises NotFound.
 
     `holds_fences`: as the first statements of a transaction that claims a run.
@@ -77,7 +77,7 @@ def lock_place(
     leaf_kind, forgotten, configuration, of_user = others
     conversation.user, conversation.branch = owner, branch
     conversation.model, conversation.agent = model, agent
-    return Place(
+    return SendingState(
         conversation,
         bool(is_running),
         bool(is_sent_before),
@@ -91,7 +91,7 @@ def lock_place(
 @cache
 def _statement() -> str:
     names = ("conversation", "owner", "branch", "model", "agent")
-    return _PLACE.format(
+    return _STATE.format(
         edition=EDITION,
         user_edition=user_edition("owner.id"),
         **{name: columns_of(model, name) for name, model in zip(names, _MODELS, strict=True)},

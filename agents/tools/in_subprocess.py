@@ -19,7 +19,7 @@ MEMORY_BYTES = 1 << 30
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-async def read_apart(
+async def read_in_subprocess(
     module: str, argument: str, data: bytes, *, what: str, memory_bytes: int = MEMORY_BYTES
 ) -> dict[str, Any]:
     """Return what the module tells of the file. Raise ToolFailure, which names the file as `what`."""
@@ -40,15 +40,15 @@ async def read_apart(
                 process.kill()
             await process.wait()
     try:
-        told: dict[str, Any] = json.loads(written)
+        result: dict[str, Any] = json.loads(written)
     except ValueError:
         raise ToolFailure(f"This {what} cannot be read; it is damaged, or too large.") from None
-    if "problem" in told:
-        raise ToolFailure(told["problem"])
-    return told
+    if "problem" in result:
+        raise ToolFailure(result["problem"])
+    return result
 
 
-def tell(extract: Callable[[bytes, str], dict[str, Any]]) -> None:
+def write_result(extract: Callable[[bytes, str], dict[str, Any]]) -> None:
     """Be that process: write what `extract` returns for the file and the argument, as one line of JSON."""
     argument, memory_bytes = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))

@@ -1,4 +1,4 @@
-"""The wishes to forget something and to remember it, as people write them in a chat."""
+"""Reads requests to forget or to remember something, as people write them in a chat."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memory.sentences import split_sentences
 
 MAX_CHARS = 1_000
-"""Longer messages tell something; a wish is short."""
+"""Longer messages tell something; a request is short."""
 
 _POLITE = (
     r"(?:(?:please|pls|ok|okay|hey|and|now|so|can you|could you|would you|will you|i want you to|i'd like you to|"
@@ -50,13 +50,13 @@ _BARE = (
 """A name or a thing and no more: who goes on behind a comma changes the subject."""
 _COMMAND = r"/forget\s+(?P<what>.+)"
 _END = r"[\s.!。！।]*"
-_WISHES = tuple(
+_FORGET = tuple(
     re.compile(pattern + _END, re.IGNORECASE | re.DOTALL)
     for pattern in (
         _COMMAND,
         *(
-            _POLITE + wish
-            for wish in (
+            _POLITE + request
+            for request in (
                 *(_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _RUSSIAN, _ARABIC),
                 *(_CHINESE, _CHINESE_OBJECT, _JAPANESE, _KOREAN, _HINDI, _TURKISH, _BARE),
             )
@@ -97,12 +97,12 @@ _NOTHING = re.compile(
 )
 
 
-def read_forget_wish(text: str) -> str | None:
-    """What is to be forgotten; None where the text is no such wish, or does not say what."""
+def read_forget_request(text: str) -> str | None:
+    """Return what is to be forgotten; None where the text is no such request, or does not say what."""
     text = text.strip()
     if len(text) > MAX_CHARS:
         return None
-    for pattern in (*_WISHES, _NEVER):
+    for pattern in (*_FORGET, _NEVER):
         match = pattern.fullmatch(text)
         if match is not None:
             what = _FOR_GOOD.sub("", match["what"].strip()).rstrip(" .!?。！？।")
@@ -111,13 +111,13 @@ def read_forget_wish(text: str) -> str | None:
 
 
 def is_for_good(text: str) -> bool:
-    """Whether a wish says that it is never to be remembered, even when it is asked for again."""
+    """Return whether a request says that it is never to be remembered, even when it is asked for again."""
     text = text.strip()
     return _NEVER.fullmatch(text) is not None or _FOR_GOOD.search(text) is not None
 
 
-def wished_remembered(text: str) -> Iterator[str]:
-    """What a message asks to remember, by sentence: `I live in Paris.` of `Remember that I live in Paris.`"""
+def read_remember_requests(text: str) -> Iterator[str]:
+    """Yield what a message asks to remember, by sentence: `I live in Paris.` of `Remember that I live in Paris.`"""
     for sentence in split_sentences(text):
         if len(sentence) > MAX_CHARS or sentence.rstrip().endswith(("?", "？", "؟")):
             continue

@@ -12,10 +12,10 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
-from chatapp.forgetting.wishes import propose_forgetting
+from chatapp.forgetting.proposing import propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
-from memory.wishes import is_for_good, read_forget_wish, wished_remembered
+from memory.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -71,7 +71,7 @@ FORGET = "/api/v1/memory/forget"
     ],
 )
 def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
-    assert read_forget_wish(text) == what
+    assert read_forget_request(text) == what
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
     ],
 )
 def test_a_wish_to_remember_says_what(text: str, wished: list[str]):
-    assert list(wished_remembered(text)) == wished
+    assert list(read_remember_requests(text)) == wished
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_wish_to_remember_says_what(text: str, wished: list[str]):
 )
 def test_a_wish_may_be_for_good(text: str, expected: bool):
     assert is_for_good(text) == expected
-    assert read_forget_wish(text)
+    assert read_forget_request(text)
 
 
 def post(client: Client, path: str, status: int = 200, **body: object) -> dict:

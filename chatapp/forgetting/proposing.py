@@ -1,4 +1,4 @@
-"""Wishes to forget: finds what is meant, proposes it, and forgets what the user confirms."""
+"""Requests to forget: finds what is meant, proposes it, and forgets what the user confirms."""
 
 from __future__ import annotations
 
@@ -20,36 +20,38 @@ from chatapp.operations.access import parse_id
 from chatapp.operations.errors import InvalidInput
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.user_search import search_memory
+from memory.memory_requests import is_for_good, read_forget_request
 from memory.sentences import split_sentences
-from memory.wishes import is_for_good, read_forget_wish
 
 LOOKED_AT = 40
 LEAST_SHARE = 0.6
-"""Of the wish's telling words, what is found must say this share."""
+"""Of the request's telling words, what is found must say this share."""
 
 
 def propose_forgetting(user: User, query: str, *, now: datetime) -> ForgetProposal:
-    """What the wish may mean, best match first. Nothing is forgotten before it is confirmed."""
-    return record_proposal(user=user, items=_find_meant(user, read_forget_wish(query) or query, now), now=now)
+    """Return what the request may mean, best match first. Nothing is forgotten before it is confirmed."""
+    return record_proposal(
+        user=user, items=_find_meant(user, read_forget_request(query) or query, now), now=now
+    )
 
 
 def propose_for_message(message_id: UUID) -> None:
-    """The worker's: for a wish that was written in a chat. Safe to call twice."""
+    """The worker's: for a request that was written in a chat. Safe to call twice."""
     asked = Message.objects.select_related("conversation__user").filter(pk=message_id).first()
-    wish = read_forget_wish(message_values.text_of(asked.parts)) if asked else None
-    if asked is None or wish is None:
+    request = read_forget_request(message_values.text_of(asked.parts)) if asked else None
+    if asked is None or request is None:
         return
     now = clock.now()
-    items = _find_meant(asked.conversation.user, wish, now, apart_from={asked.pk})
+    items = _find_meant(asked.conversation.user, request, now, apart_from={asked.pk})
     if items:
         propose_in_chat(asked=asked, items=items, now=now)
 
 
 def _find_meant(
-    user: User, wish: str, now: datetime, apart_from: Collection[UUID] = ()
+    user: User, request: str, now: datetime, apart_from: Collection[UUID] = ()
 ) -> list[dict[str, Any]]:
-    words = vocabulary.rare_words(wish) or vocabulary.telling_words(wish)
-    found = search_memory(user_id=user.pk, query=wish, limit=LOOKED_AT, now=now) if words else []
+    words = vocabulary.rare_words(request) or vocabulary.telling_words(request)
+    found = search_memory(user_id=user.pk, query=request, limit=LOOKED_AT, now=now) if words else []
     items: list[dict[str, Any]] = []
     for one in found:
         if one.message_id in apart_from or not _is_about(words, one.text):
@@ -66,7 +68,7 @@ def _is_about(words: frozenset[str], text: str) -> bool:
 
 
 def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:
-    """Of an entry only what the wish means: it may say much else."""
+    """Of an entry only what the request means: it may say much else."""
     entry = MemoryEntry.objects.filter(user=user, pk=entry_id).first()
     if entry is None:
         return []
@@ -79,8 +81,8 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> ForgetReceipt:
-    """Forgets the chosen items, and the message that wished for it. A second time it is the same receipt.
-    `for_good`, or where the message wished so, no later wish to remember it counts.
+    """Forgets the chosen items, and the message that asked for it. A second time it is the same receipt.
+    `for_good`, or where the message said so, no later request to remember it counts.
 
     Raises NotFound, also where all of it is gone; InvalidInput for what was not proposed.
     """
@@ -101,12 +103,12 @@ def confirm_forgetting(
         now=now,
         lines=lines,
         asked_in=proposal.asked_in,
-        for_good=for_good or _wished_for_good(proposal),
+        for_good=for_good or _asked_for_good(proposal),
     )
     note_confirmed(proposal_id=proposal.pk, receipt=done.receipt)
     return done.receipt
 
 
-def _wished_for_good(proposal: ForgetProposal) -> bool:
+def _asked_for_good(proposal: ForgetProposal) -> bool:
     asked = Message.objects.filter(pk=proposal.asked_in).first() if proposal.asked_in else None
     return asked is not None and is_for_good(message_values.text_of(asked.parts))

@@ -22,7 +22,7 @@ def release_injected(conversation: Conversation, run: Run, now: datetime) -> Mes
     return _release(conversation, messages, now, run_id=str(run.pk))
 
 
-def release_held(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
+def release_unseen(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
     """Do the same with what a stopped answer of the branch left behind. `conversation` is locked, and no run active."""
     rows = Message.objects.filter(branch=branch, kind=Message.Kind.INJECTED, forgotten_at=None)
     return _release(

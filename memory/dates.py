@@ -96,9 +96,6 @@ class Dates:
         return frozenset(day for days in self.days for day in days)
 
 
-NO_DATES = Dates()
-
-
 def _day_or_none(year: int, month: int, day: int) -> date | None:
     """Return the day; None for a date that does not exist, or is too near the end of the calendar to look
     around it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -23,6 +24,18 @@ def endpoint_address(url: str) -> None:
         is_usable = False
     if not is_usable or parts.username or parts.query or parts.fragment or any(c.isspace() for c in url):
         raise ValidationError("Enter an address like https://api.example.com/v1, without user name or query.")
+
+
+def _price(name: str) -> models.DecimalField[Any, Any]:
+    return models.DecimalField(
+        name,
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(Decimal(0))],
+        help_text="Per million tokens. Empty: looked up.",
+    )
 
 
 class ModelConfig(models.Model):
@@ -62,33 +75,9 @@ class ModelConfig(models.Model):
     detected_max_output_tokens = models.PositiveIntegerField(default=0, editable=False)
     named_window = models.JSONField(default=dict, editable=False)
     """The smaller window that the provider named when it refused a request: `chatapp.providers.named_windows`."""
-    input_price = models.DecimalField(
-        "input price",
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(Decimal(0))],
-        help_text="Per million tokens. Empty: looked up.",
-    )
-    output_price = models.DecimalField(
-        "output price",
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(Decimal(0))],
-        help_text="Per million tokens. Empty: looked up.",
-    )
-    cached_price = models.DecimalField(
-        "cached input price",
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(Decimal(0))],
-        help_text="Per million tokens. Empty: looked up.",
-    )
+    input_price = _price("input price")
+    output_price = _price("output price")
+    cached_price = _price("cached input price")
     fast_model = models.ForeignKey(
         "self",
         null=True,

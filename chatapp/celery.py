@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's checks of the code are for its authors. Each worker would import every page and the admin for them.
@@ -30,3 +32,9 @@ app.autodiscover_tasks(
 )
 # Threads other than the one that imports this find it as the current app, too.
 app.set_default()
+
+
+@signals.before_task_publish.connect
+def note_time(headers: dict[str, Any], **_: Any) -> None:
+    """Let a task know when it was sent: how long it waited is measured where it begins."""
+    headers["sent_at"] = time.time()

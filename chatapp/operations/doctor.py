@@ -30,6 +30,7 @@ from chatapp.files.offloads import probe_store
 from chatapp.operations.changeable_settings import current, has_mail, mail_sender
 from chatapp.operations.environment import LOOPBACK_HOSTS
 from chatapp.operations.private_files import find_exposed, stored_paths
+from chatapp.operations.process_reports import ended_threads, living
 from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
 from chatapp.providers.model_check import check_model
 from chatapp.providers.selectors import models_by_preference
@@ -42,6 +43,7 @@ PING_TIMEOUT_S = 1.5
 MAX_CLOCK_DIFFERENCE_S = 5.0
 LOW_DISK_BYTES = 500 * 2**20
 CLOSE_FILES = "Restart `manage.py serve`, which closes what its account owns; give it the rest with chown."
+RESTART = "Restart `manage.py serve`; its log says why."
 PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError, ImportError)
 
 log = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ async def send_to_itself() -> None:
 
 def check_broker() -> Finding:
     if settings.EMBEDDED:
+        if "worker" in ended_threads():
+            return Finding("broker", False, "in memory, and the worker of this process ended", RESTART)
         return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
     with app.connection_for_write() as broker:
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
@@ -96,6 +100,18 @@ def check_broker() -> Finding:
         remedy = "Start one: `celery -A chatapp worker`. Summaries and daily files wait until then."
         return Finding("broker", False, "Redis answers, but no worker does", remedy)
     return Finding("broker", True, f"Redis, {len(workers)} worker{'s' if len(workers) > 1 else ''}")
+
+
+def check_beat() -> Finding:
+    """Look for what wakes the worker for all that goes by the clock, and for what the broker lost."""
+    if settings.EMBEDDED:
+        if "beat" in ended_threads():
+            return Finding("beat", False, "that of this process ended", RESTART)
+        return Finding("beat", True, "in `manage.py serve`")
+    if not living()["beat"]:
+        remedy = "Start one: `celery -A chatapp beat`. Clean-up and lost work wait until then."
+        return Finding("beat", False, f"none told of itself within {settings.LEASE_S} s", remedy)
+    return Finding("beat", True, "sends the periodic tasks")
 
 
 def check_data_folder() -> Finding:
@@ -217,6 +233,7 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
     check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
+    check_beat: ("beat", "Check REDIS_URL, and that Redis runs."),
     check_privacy: ("file permissions", CLOSE_FILES),
     check_data_folder: ("data folder", "Make it writable for this user, or set DATA_DIR to one that is."),
 }

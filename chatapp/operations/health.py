@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from chatapp.accounts.selectors import find_token, has_admin
 from chatapp.operations.database import in_database
 from chatapp.operations.environment import LOOPBACK_HOSTS
-from chatapp.operations.metrics import REGISTRY
+from chatapp.operations.exposition import exposed
 from chatapp.operations.outages import is_disk_full
+from chatapp.operations.process_reports import KINDS, Kind, living
 
 CHECK_TIMEOUT_S = 5.0
 PROBE_BYTES = 64 * 2**10
@@ -35,12 +37,14 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 async def readyz(request: HttpRequest) -> HttpResponse:
-    names = list(CHECKS)
-    problems = await asyncio.gather(*(_problem(CHECKS[name]) for name in names))
-    checks = {name: problem or "ok" for name, problem in zip(names, problems, strict=True)}
-    is_ready = not any(problems)
-    body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
-    return JsonResponse(body, status=200 if is_ready else 503)
+    """Answer 503 while a part is away that every request needs. Answers go on without a worker or beat, so that
+    missing ones are named, and this process keeps its requests."""
+    needed = await asyncio.gather(*map(_problem, NEEDED.values()))
+    others = await asyncio.gather(*map(_problem, (partial(_check_living, kind) for kind in KINDS)))
+    problems = dict(zip((*NEEDED, *KINDS), (*needed, *others), strict=True))
+    status = "unavailable" if any(needed) else "degraded" if any(others) else "ok"
+    body = {"status": status, "checks": {name: problem or "ok" for name, problem in problems.items()}}
+    return JsonResponse(body, status=503 if any(needed) else 200)
 
 
 async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
@@ -49,6 +53,8 @@ async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
         await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
     except TimeoutError:
         return f"no answer within {CHECK_TIMEOUT_S:.0f} s"
+    except NobodyTold:
+        return "missing"
     except Exception as error:
         return "the disk is full" if is_disk_full(error) else f"failed ({type(error).__name__})"
     return None
@@ -87,7 +93,16 @@ def _connect_to_broker() -> None:
         connection.ensure_connection(max_retries=1, timeout=int(CHECK_TIMEOUT_S))
 
 
-CHECKS: dict[str, Callable[[], Awaitable[Any]]] = {
+class NobodyTold(Exception):
+    """No worker, or no beat, told that it lives within LEASE_S."""
+
+
+async def _check_living(kind: Kind) -> None:
+    if not (await sync_to_async(living, thread_sensitive=False)())[kind]:
+        raise NobodyTold
+
+
+NEEDED: dict[str, Callable[[], Awaitable[Any]]] = {
     "database": _check_database,
     "storage": _check_storage,
     "layer": _check_layer,
@@ -101,7 +116,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not (_is_local(request) or _is_operator(request)):
         sentence = "Metrics are for operators: sign in as one, or send a token with the scope admin."
         return JsonResponse({"error": {"code": "forbidden", "message": sentence}}, status=403)
-    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(exposed(), content_type=CONTENT_TYPE_LATEST)
 
 
 def _is_local(request: HttpRequest) -> bool:

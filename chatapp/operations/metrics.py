@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from chatapp.context.recalled import RECALL_FAILED
 from chatapp.realtime.event_log import facts_committed
 from chatapp.realtime.hub import hub
 from chatapp.recall import embedding
 from chatapp.runs import runner
-
-__all__ = ["REGISTRY", "active_streams"]
 
 MAX_REMEMBERED_STARTS = 10_000
 

@@ -11,6 +11,8 @@ import chatapp.agent_presets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
+import chatapp.operations.metrics  # counts what tasks do
+import chatapp.operations.worker_signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_expired_tokens

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from prometheus_client import Histogram
+
 from agents.react import CallSent
 from agents.types import Purpose, TokenUsage
 from agents.usage import count_request
@@ -14,6 +16,12 @@ from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallTimes, CallUsage, priced_call
 from memory.tokens import estimate_text
+
+first_token_seconds = Histogram(
+    "palimpsest_first_token_seconds",
+    "From a call of a model for an answer to the first it says.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160),
+)
 
 
 class CallClock:
@@ -37,6 +45,7 @@ class CallClock:
     def note_token(self) -> None:
         if self._first_token is None:
             self._first_token = time.monotonic()
+            first_token_seconds.observe(self._first_token - self._begun)
 
     def read(self) -> CallTimes | None:
         """Return the times of the call that has just ended; None where none was sent."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,10 +12,20 @@ from celery import current_app
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.operations.doctor import check_beat, check_broker
+from chatapp.operations.process_reports import (
+    connect,
+    process_name,
+    tell_counts,
+    tell_life,
+    threads,
+    withdraw,
+)
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 from tests.fixtures.processes import ServiceStarter
+from tests.servers.redis import Redis
 from tests.servers.service import run_manage
 
 
@@ -26,7 +38,57 @@ def test_it_is_alive_without_asking_anybody(client: Client, django_assert_num_qu
 def test_it_is_ready_when_database_layer_and_broker_are(client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json()["checks"] == {"database": "ok", "storage": "ok", "layer": "ok", "broker": "ok"}
+    needed = {"database": "ok", "storage": "ok", "layer": "ok", "broker": "ok"}
+    assert answer.json()["checks"] == needed | {"worker": "missing", "beat": "missing"}
+
+
+def test_a_missing_worker_or_beat_is_named_and_takes_no_requests_from_this_process(
+    client: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.EMBEDDED = True
+    monkeypatch.setitem(threads, "worker", lambda: True)
+    monkeypatch.setitem(threads, "beat", lambda: False)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert (answer.json()["checks"]["worker"], answer.json()["checks"]["beat"]) == ("ok", "missing")
+    assert check_broker().is_well
+    assert "ended" in check_beat().what
+    monkeypatch.setitem(threads, "beat", lambda: True)
+    assert client.get("/readyz").json()["status"] == "ok"
+    assert check_beat().is_well
+
+
+def test_processes_of_other_machines_tell_through_redis(client: Client, settings: Any, redis: Redis) -> None:
+    settings.EMBEDDED, settings.REDIS_URL = False, redis.new_database()
+    assert client.get("/readyz").json()["checks"]["worker"] == "missing"
+    assert "Start one" in check_beat().remedy
+    tell_life("worker")
+    tell_counts()
+    with connect() as queue:
+        sent = {"headers": {"sent_at": time.time() - 60}}
+        queue.lpush(settings.CELERY_TASK_DEFAULT_QUEUE, json.dumps(sent))
+    checks = client.get("/readyz").json()["checks"]
+    assert (checks["worker"], checks["beat"]) == ("ok", "missing")
+    text = client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST="127.0.0.1:8000").content.decode()
+    assert f'palimpsest_messages_total{{process="{process_name()}"}}' in text
+    assert text.count("# TYPE palimpsest_messages_total ") == 1
+    assert sample(text, 'palimpsest_processes{kind="worker"}') == 1
+    assert sample(text, 'palimpsest_queue_length{queue="tasks"}') == 1
+    assert sample(text, 'palimpsest_queue_age_seconds{queue="tasks"}') >= 60
+    assert sample(text, 'palimpsest_queue_length{queue="runs"}') == 0
+    withdraw()
+    tell_life("beat")
+    checks = client.get("/readyz").json()["checks"]
+    assert (checks["worker"], checks["beat"]) == ("missing", "ok")
+
+
+def test_metrics_are_shown_while_redis_is_away(client: Client, settings: Any) -> None:
+    settings.EMBEDDED, settings.REDIS_URL = False, "redis://127.0.0.1:9/0"
+    answer = client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST="127.0.0.1:8000")
+    assert answer.status_code == 200
+    assert b"palimpsest_messages_total" in answer.content
+    checks = client.get("/readyz").json()["checks"]
+    assert checks["worker"] == checks["beat"] == "failed (ConnectionError)"
 
 
 @pytest.fixture
@@ -78,6 +140,10 @@ def test_metrics_know_a_proxy_by_the_settings_or_by_what_it_sends(start_service:
     alone = start_service(is_new=True)
     with alone.client() as scraper:
         assert scraper.get("/metrics").status_code == 200
+        assert scraper.get("/readyz").json()["status"] == "ok"  # with the worker and beat of its own threads
+        counted = scraper.get("/metrics").text
+        assert sample(counted, 'palimpsest_http_requests_total{kind="health",method="GET",status="200"}') >= 2
+        assert sample(counted, 'palimpsest_http_seconds_count{kind="health"}') >= 2
         assert scraper.get("/metrics", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 403
     for settings in (
         {"PUBLIC_URL": "https://chat.example.com"},
@@ -121,6 +187,7 @@ async def test_metrics_count_what_happened(alice_program: Program, model: ModelC
         'palimpsest_runs_total{status="complete"}',
         "palimpsest_messages_total",
         "palimpsest_run_seconds_count",
+        "palimpsest_first_token_seconds_count",
         'palimpsest_tokens_total{kind="output",purpose="chat"}',
     ):
         assert sample(after, name) > sample(before, name), name

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.servers.people import ALICE, make_people
 from tests.servers.service import run_manage
+from tests.servers.waiting import wait_for
 
 
 def test_two_web_processes_share_a_database(start_service):
@@ -19,8 +22,15 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
     assert "Redis answers, but no worker does" in alone.stdout
+    assert "BROKEN beat: none told of itself" in alone.stdout
+    client = service.client()
+    checks = client.get("/readyz").json()
+    assert (checks["status"], checks["checks"]["worker"]) == ("degraded", "missing")
     worker = start_worker(service)
     assert "well   broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
     start_beat(service)
     worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded")
+    wait_for(lambda: client.get("/readyz").json()["status"] == "ok", what="a worker and a beat are known")
+    swept = re.compile(r'palimpsest_tasks_total{process="\S+",state="success",task="operations.tasks.sweep"}')
+    wait_for(lambda: swept.search(client.get("/metrics").text), what="what the worker counted is shown")
     assert worker.stop() == 0

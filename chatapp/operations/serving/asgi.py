@@ -16,6 +16,7 @@ from django.urls import path  # noqa: E402
 
 from chatapp import urls as urls  # noqa: E402 # now, not for the first request
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
+from chatapp.operations.http.measured import measure_requests  # noqa: E402
 from chatapp.operations.logs import name_requests  # noqa: E402
 from chatapp.operations.serving.file_streams import Handler  # noqa: E402
 from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
@@ -24,7 +25,7 @@ http_application = Handler()
 application = name_requests(
     ProtocolTypeRouter(
         {
-            "http": http_application,
+            "http": measure_requests(http_application),
             "websocket": OriginCheck(
                 AuthMiddlewareStack(BearerAuth(URLRouter([path("ws/chat", ChatConsumer.as_asgi())])))
             ),

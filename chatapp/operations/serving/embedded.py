@@ -12,6 +12,7 @@ from celery.beat import EmbeddedService
 from celery.worker import WorkController
 
 from chatapp.celery import app
+from chatapp.operations.process_reports import threads
 
 LOCK_NAME = "serve.lock"
 CONCURRENCY = 2
@@ -51,9 +52,12 @@ class EmbeddedWorker:
         self.beat: Any = EmbeddedService(app, thread=True)
 
     def start(self) -> None:
-        threading.Thread(target=self.worker.start, name="celery-worker", daemon=True).start()
+        working = threading.Thread(target=self.worker.start, name="celery-worker", daemon=True)
+        working.start()
+        threads["worker"] = working.is_alive
         self.beat.daemon = True
         self.beat.start()
+        threads["beat"] = self.beat.is_alive
 
     def stop(self) -> None:
         """Wait some seconds for running tasks; later ones end with the process."""

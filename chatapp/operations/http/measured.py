@@ -1,0 +1,50 @@
+"""Counts the requests that are answered, and how long their answers take to begin."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from prometheus_client import Counter, Histogram
+
+KINDS = {
+    "api": "api",
+    "v1": "openai",
+    "mcp": "mcp",
+    "admin": "admin",
+    "accounts": "accounts",
+    "static": "static",
+    "healthz": "health",
+    "readyz": "health",
+    "metrics": "health",
+}
+"""What an address is, by its first part. Any other is a page."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+requests = Counter("palimpsest_http_requests", "Requests that were answered.", ["kind", "method", "status"])
+seconds = Histogram(
+    "palimpsest_http_seconds",
+    "From a request to the begin of its answer. A stream begins at once, and a message asked for without one when the "
+    "answer is complete.",
+    ["kind"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
+
+
+def measure_requests(application: Any) -> Any:
+    """Return the ASGI application, whose answers are counted."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        begun = time.monotonic()
+        kind = KINDS.get(scope["path"].split("/", 2)[1], "page")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+
+        async def send_counted(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                requests.labels(kind, method, str(message["status"])).inc()
+                seconds.labels(kind).observe(time.monotonic() - begun)
+            await send(message)
+
+        await application(scope, receive, send_counted)
+
+    return answer

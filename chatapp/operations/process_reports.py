@@ -1,0 +1,112 @@
+"""What workers and beats tell of themselves: that they live, and what they counted.
+
+They tell it through Redis. Embedded, they are threads of the one process, which asks them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.conf import settings
+from prometheus_client import REGISTRY
+
+from agents.libraries import Library
+
+if TYPE_CHECKING:
+    import redis
+else:
+    redis = Library("redis")
+
+Kind = Literal["worker", "beat"]
+KINDS: tuple[Kind, ...] = ("worker", "beat")
+LIVING = "palimpsest:processes:living"
+COUNTED = "palimpsest:processes:counted"
+TIMEOUT_S = 1.0
+KEPT_S = 3600
+"""Reports of processes that died are read no more after LEASE_S, and removed after this."""
+
+Sample = tuple[str, dict[str, str], float]
+Family = tuple[str, str, str, list[Sample]]
+"""Name, description and type of a metric, and its samples: name, labels, value."""
+
+threads: dict[Kind, Callable[[], bool]] = {}
+"""The worker and beat that this process started in threads, by what tells whether they live."""
+
+
+def ended_threads() -> list[Kind]:
+    """Return which threads of this process should live and do not."""
+    return [kind for kind, is_alive in threads.items() if not is_alive()]
+
+
+def process_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def connect() -> redis.Redis:
+    """Return a connection to Redis that waits for TIMEOUT_S at most. Close it."""
+    return redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+    )
+
+
+def tell_life(kind: Kind) -> None:
+    """Tell that this process lives. Raise redis.RedisError."""
+    _tell(LIVING, {"kind": kind})
+
+
+def tell_counts() -> None:
+    """Tell what this process counted. Raise redis.RedisError."""
+    _tell(COUNTED, {"families": list(counted_here())})
+
+
+def _tell(key: str, said: dict[str, Any]) -> None:
+    with connect() as client, client.pipeline(transaction=False) as pipeline:
+        pipeline.hset(key, process_name(), json.dumps({"at": time.time(), **said}))
+        pipeline.expire(key, KEPT_S)
+        pipeline.execute()
+
+
+def withdraw() -> None:
+    """Take back what this process told: it ends. Raise redis.RedisError."""
+    with connect() as client:
+        for key in (LIVING, COUNTED):
+            client.hdel(key, process_name())
+
+
+def living() -> dict[Kind, int]:
+    """Return how many workers and beats live. Raise redis.RedisError."""
+    if settings.EMBEDDED:
+        return {kind: int(kind in threads and threads[kind]()) for kind in KINDS}
+    kinds = [said["kind"] for _, said in _read(LIVING)]
+    return {kind: kinds.count(kind) for kind in KINDS}
+
+
+def counted_here() -> Iterator[Family]:
+    """Yield what this process counted."""
+    for metric in REGISTRY.collect():
+        samples = [(each.name, each.labels, each.value) for each in metric.samples]
+        kept = [sample for sample in samples if not sample[0].endswith("_created")]
+        yield metric.name, metric.documentation, metric.type, kept
+
+
+def counted_elsewhere() -> Iterator[tuple[str, list[Family]]]:
+    """Yield the name of each worker process and what it counted. Raise redis.RedisError."""
+    if not settings.EMBEDDED:
+        for process, said in _read(COUNTED):
+            yield process, said["families"]
+
+
+def _read(key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return what processes told within LEASE_S, by their names."""
+    now = time.time()
+    with connect() as client:
+        stored: dict[bytes, bytes] = client.hgetall(key)
+        told = [(name.decode(), json.loads(raw)) for name, raw in stored.items()]
+        if dead := [name for name, said in told if now - said["at"] > KEPT_S]:
+            client.hdel(key, *dead)
+    return sorted((name, said) for name, said in told if now - said["at"] <= settings.LEASE_S)

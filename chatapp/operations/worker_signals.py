@@ -1,0 +1,105 @@
+"""Counts tasks, and lets workers and beats tell of themselves, by Celery's signals.
+
+Every process that runs tasks imports this with them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from celery import signals
+from django.conf import settings
+from prometheus_client import Counter, Histogram
+
+from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
+
+log = logging.getLogger(__name__)
+
+SWEEP = "chatapp.operations.tasks.sweep"
+BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
+
+tasks_ended = Counter("palimpsest_tasks", "Tasks that workers ended.", ["task", "state"])
+task_seconds = Histogram("palimpsest_task_seconds", "How long tasks took.", ["task"], buckets=BUCKETS)
+task_wait_seconds = Histogram(
+    "palimpsest_task_wait_seconds", "From the sending of a task to its start.", buckets=BUCKETS
+)
+
+_begun: dict[str, float] = {}
+_is_ending = threading.Event()
+
+
+@signals.task_prerun.connect
+def note_start(task_id: str, task: Any, **_: Any) -> None:
+    _begun[task_id] = time.monotonic()
+    sent_at = getattr(task.request, "sent_at", None)
+    if sent_at is not None:
+        task_wait_seconds.observe(max(0.0, time.time() - sent_at))
+
+
+@signals.task_postrun.connect
+def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> None:
+    name = task.name.removeprefix("chatapp.")
+    tasks_ended.labels(name, (state or "unknown").lower()).inc()
+    begun = _begun.pop(task_id, None)
+    if begun is not None:
+        task_seconds.labels(name).observe(time.monotonic() - begun)
+
+
+@signals.worker_ready.connect
+def report_worker(**_: Any) -> None:
+    """Report the process that gives tasks to others, or runs them in its threads."""
+    _report_forever(partial(tell_life, "worker"), tell_counts)
+
+
+@signals.worker_process_init.connect
+def report_pool_process(**_: Any) -> None:
+    """Report a process that runs tasks for its worker, which tells that it lives itself."""
+    _report_forever(tell_counts)
+
+
+@signals.worker_process_shutdown.connect
+@signals.worker_shutdown.connect
+def end_reports(**_: Any) -> None:
+    if not settings.EMBEDDED:
+        _is_ending.set()
+        _try(withdraw)
+
+
+@signals.beat_init.connect
+@signals.beat_embedded_init.connect
+def report_beat(**_: Any) -> None:
+    if not settings.EMBEDDED:
+        _try(partial(tell_life, "beat"))
+
+
+@signals.after_task_publish.connect
+def report_beat_that_sent(sender: str | None = None, **_: Any) -> None:
+    """Report whoever sent a sweep, which only beats do: a beat that sends nothing lives in vain."""
+    if sender == SWEEP:
+        report_beat()
+
+
+def _report_forever(*reports: Callable[[], None]) -> None:
+    if settings.EMBEDDED:
+        return
+
+    def report() -> None:
+        while not _is_ending.is_set():
+            for tell in reports:
+                _try(tell)
+            _is_ending.wait(settings.HEARTBEAT_S)
+
+    threading.Thread(target=report, name="reports", daemon=True).start()
+
+
+def _try(tell: Callable[[], None]) -> None:
+    """Tell, or log that Redis is away: a task must not wait for it or fail with it."""
+    try:
+        tell()
+    except Exception:
+        log.warning("This process could not tell of itself.", exc_info=True)

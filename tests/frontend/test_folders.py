@@ -70,6 +70,7 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     page.get_by_label("Name", exact=True).fill("Porto")
     page.get_by_role("button", name="Save").click()
     expect(folder).to_contain_text("Porto")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     choose(page, folder, "Delete folder…")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(folder).to_have_count(0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver
 
 from chatapp.accounts.models import User
@@ -41,6 +43,37 @@ def test_every_address_tells_browsers_what_they_may_do(admin_user: User, alice: 
         for address in ROUTES:
             if "logout" not in address:
                 check(client.get(address))
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/conversations/{id}", "/api/v1/conversations", "/api/v1/models", "/v1/models"]
+)
+def test_what_has_not_changed_is_not_sent_again(
+    api_client, alice, bob, path, django_assert_num_queries
+) -> None:
+    client = api_client(alice)
+    made = client.post("/api/v1/conversations", {"title": "Lisbon"}, "application/json").json()["id"]
+    address = path.format(id=made)
+    client.get(address)  # what is read once for a user is known from here on
+    with CaptureQueriesContext(connection) as whole:
+        first = client.get(address)
+    assert first.headers["Cache-Control"] == "private, no-store"
+    known = {"If-None-Match": f'"another", W/{first.headers["ETag"]}'}
+    with django_assert_num_queries(len(whole)):
+        again = client.get(address, headers=known)
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    assert again.headers["Cache-Control"] == "private, no-store"
+    assert client.head(address, headers=known).status_code == 304
+    assert client.head(address).headers["ETag"] == first.headers["ETag"]
+    assert client.get(address, headers={"If-None-Match": '"another"'}).content == first.content
+    assert client.get(address, headers={"If-Match": '"another"'}).status_code == 200
+    assert Client().get(address, headers=known).status_code == 401
+    if "conversations" in path:
+        client.patch(f"/api/v1/conversations/{made}", {"title": "Porto"}, "application/json")
+        changed = client.get(address, headers=known)
+        assert (changed.status_code, b"Porto" in changed.content) == (200, True)
+    if made in address:
+        assert api_client(bob).get(address, headers=known).status_code == 404
 
 
 def test_an_image_is_kept_by_its_owner_only_and_asked_for_again(api_client, alice, bob) -> None:

@@ -20,13 +20,15 @@ from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
 from chatapp.operations.http.description import described
 from chatapp.operations.http.errors import method_not_allowed, nothing_here, register_errors
+from chatapp.operations.http.etags import unless_known, with_etag
 
 DESCRIPTION = """\
 Conversations that never end and never forget.
 
 Authenticate with `Authorization: Bearer <token>` (`POST /tokens`, or `manage.py create_token EMAIL`). JSON in and out,
 times in ISO 8601 UTC, ids are opaque strings. Lists are `{"items", "next_cursor"}`; errors are
-`{"error": {"code", "message", "details"?}}`. What is not yours is not found.
+`{"error": {"code", "message", "details"?}}`. What is not yours is not found. Answers to GET of up to 1 MB have an
+`ETag`: send it as `If-None-Match`, and what has not changed is answered with 304.
 """
 
 
@@ -65,15 +67,12 @@ def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
     return response
 
 
-def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
+def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponseBase:
     found = described(api, prefix)
-    if request.headers.get("If-None-Match") == found.etag:
-        response = HttpResponse(status=304)
-    else:
-        response = HttpResponse(found.content, content_type="application/json")
+    response = HttpResponse(found.content, content_type="application/json")
     response["ETag"] = found.etag
     response["Cache-Control"] = "private, no-cache"  # kept, and asked for again with the ETag
-    return response
+    return unless_known(request, response)
 
 
 def _in_json(api: NinjaAPI, prefix: str, pattern: Any, wrap: Wrap) -> URLPattern:
@@ -101,7 +100,7 @@ def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
         if isinstance(response, HttpResponseNotAllowed):
             request.method = "HEAD" if is_head else request.method
             response = method_not_allowed(request, response["Allow"])
-        response = wrap(response)
+        response = with_etag(request, wrap(response))
         return _without_body(response) if is_head else response
 
     return answer

@@ -32,7 +32,9 @@ def test_a_polite_end_loses_no_word_and_tells_everybody(
         waiting = threads.submit(Person(installation.client()).ask, third, long)
         for reader in readers:
             reader.wait_for(lambda story: "word5 " in str(story.texts), "some words")
-        wait_for(lambda: "word0 " in str(alice.messages(third)), what="the answer that is waited for has begun")
+        wait_for(
+            lambda: "word0 " in str(alice.messages(third)), what="the answer that is waited for has begun"
+        )
         assert installation.first.stop() == 0
         told = waiting.result()
 

@@ -14,6 +14,7 @@ APART = frozenset(
         "stage",
         "context_load",
         "load_client",
+        "many_rows",
         "recall_baselines",
         "recall_data",
         "recall_letters",

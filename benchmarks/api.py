@@ -1,6 +1,6 @@
-"""What the API costs: messages imported a second on SQLite, and lists and reads at two numbers of rows.
+"""What the API costs: messages imported a second, and lists and reads at two numbers of rows.
 
-python -m benchmarks.api [--rows 100 100000] [--messages 12000]
+python -m benchmarks.api [--database postgres] [--rows 100 100000] [--explain] [--messages 12000 (0: none)]
 
 An import's CPU says more than its time where the machine does other things: it rests for those who write meanwhile.
 """
@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.context_load import prepare
-from benchmarks.stage import watch
+from benchmarks.many_rows import LISTS, Someone, selectors, store_someone
+from benchmarks.stage import prepared_database, watch
 
-ASKED = 60
-LISTS = ("/conversations?limit=30", "/conversations/{chat}", "/conversations/{chat}/messages?limit=50")
+ASKED = 40
+FLAT = 1.5
+"""A list may cost so many times as much with the most rows."""
 TEXT = "Pebble {n} of chat {chat} has the code PB-{n:05d} and lies between many others. " * 4
 
 
@@ -62,61 +65,53 @@ def _chat(number: int, length: int) -> dict[str, Any]:
     return {"id": f"c{number}-{length}", "title": f"Chat {number}", "mapping": nodes}
 
 
-def measure_reads(counts: list[int]) -> None:
-    """Print the median of each address for a user with so many messages and a tenth as many conversations."""
-    from django.test import Client
+def measure_reads(counts: list[int], *, explains: bool) -> None:
+    """Print the median of each address and selector for users with so many rows of each kind, asked in turn: what else
+    the machine does is the same for all. `explains`: also the plans of what is not flat."""
+    from django.db import connection
 
-    from chatapp.accounts.actions import create_token
-    from chatapp.accounts.models import User
-    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
-    from chatapp.conversations.models import Branch, Conversation
-    from chatapp.operations import clock
-
-    asked: list[tuple[Client, object]] = []
-    for count in counts:
-        user = User.objects.create_user(f"rows-{count}@example.com")
-        said = [ImportedMessage(("user", "assistant")[n % 2], f"Pebble {n}") for n in range(count)]
-        chat = import_conversation(user=user, messages=said, now=clock.now(), index_at_once=0)
-        rows = [
-            Conversation(user=user, title=f"Chat {n}", last_activity_at=clock.now())
-            for n in range(count // 10)
-        ]
-        Conversation.objects.bulk_create(rows, batch_size=500)
-        branches = [Branch(conversation=row) for row in rows]
-        Branch.objects.bulk_create(branches, batch_size=500)
-        for row, branch in zip(rows, branches, strict=True):
-            row.branch = branch
-        Conversation.objects.bulk_update(rows, ["branch"], batch_size=500)
-        _, secret = create_token(user=user, name="bench", scopes=["read"])
-        client = Client(SERVER_NAME="localhost", headers={"Authorization": f"Bearer {secret}"})
-        asked.append((client, chat.pk))
-    for address in LISTS:
-        taken = _times([(client, f"/api/v1{address.format(chat=chat)}") for client, chat in asked])
+    people = [store_someone(count) for count in counts]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # as its autovacuum does
+            cursor.execute("VACUUM ANALYZE")
+    reads = {address: partial(Someone.read, address=address) for address in LISTS} | selectors()
+    for name, read in reads.items():
+        taken = [statistics.median(times) for times in zip(*_rounds(people, read), strict=True)]
         shown = " : ".join(f"{seconds * 1000:.1f} ms" for seconds in taken)
-        print(f"{address}: {shown}; {taken[-1] / taken[0]:.2f} times", flush=True)
+        print(f"{name}: {shown}; {taken[-1] / taken[0]:.2f} times", flush=True)
+        if explains and taken[-1] > FLAT * taken[0]:
+            with connection.execute_wrapper(_explain):
+                read(people[-1])
 
 
-def _times(asked: list[tuple[Any, str]]) -> list[float]:
-    """Return the medians, asked in turn: what else the machine does is the same for all."""
-    taken: list[list[float]] = [[] for _ in asked]
+def _rounds(people: list[Someone], read: Callable[[Someone], object]) -> Iterator[list[float]]:
     for _ in range(ASKED):
-        for (client, path), times in zip(asked, taken, strict=True):
+        times = []
+        for someone in people:
             began = time.perf_counter()
-            answer = client.get(path)
+            read(someone)
             times.append(time.perf_counter() - began)
-            assert answer.status_code == 200, answer.content
-    return [statistics.median(times) for times in taken]
+        yield times
+
+
+def _explain(execute: Callable[..., Any], sql: str, values: Any, many: bool, context: Any) -> Any:
+    if sql.lstrip().startswith("SELECT"):
+        how = "EXPLAIN (ANALYZE)" if context["connection"].vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+        execute(f"{how} {sql}", values, many, context)
+        plan = context["cursor"].fetchall()
+        print(f"  {' '.join(sql.split())[-400:]}", *(f"    {row[-1]}" for row in plan), sep="\n")
+    return execute(sql, values, many, context)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 100_000])
     parser.add_argument("--messages", type=int, default=12_000)
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--explain", action="store_true", help="print the plans of what is not flat")
     chosen = parser.parse_args()
-    folder = prepare()
-    try:
+    with prepared_database(chosen.database), TemporaryDirectory() as folder:
         for length in (40, 400):
-            measure_import(Path(folder), chosen.messages // length, length)
-        measure_reads(chosen.rows)
-    finally:
-        shutil.rmtree(folder)
+            if chosen.messages >= length:
+                measure_import(Path(folder), chosen.messages // length, length)
+        measure_reads(chosen.rows, explains=chosen.explain)

@@ -45,6 +45,7 @@ class Folder(models.Model):
 
 IS_BEHIND = Q(temporary=False, indexed_below__lt=F("next_position"))
 """Of conversations with messages that the search index lacks, or that are still being written."""
+IS_UNREAD = Q(next_position__gt=F("read_count"))
 
 
 class Conversation(models.Model):
@@ -124,7 +125,23 @@ class Conversation(models.Model):
     class Meta:
         indexes = [
             # The sidebar: newest first, by keyset.
-            models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
+            models.Index(
+                fields=["user", "-last_activity_at", "-id"],
+                condition=Q(archived=False),
+                name="conversation_sidebar",
+            ),
+            # The same of what is archived: SQLite finds no boolean by a column of an index.
+            models.Index(
+                fields=["user", "-last_activity_at", "-id"],
+                condition=Q(archived=True),
+                name="conversation_archived",
+            ),
+            # The same of one folder.
+            models.Index(
+                fields=["folder", "-last_activity_at", "-id"],
+                condition=Q(folder__isnull=False),
+                name="conversation_in_folder",
+            ),
             # Recall: what of a user is not indexed yet, the most recently used first.
             models.Index(
                 fields=["user", "-last_activity_at", "-id"],
@@ -137,8 +154,8 @@ class Conversation(models.Model):
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
             # What its user has not seen yet.
             models.Index(
-                fields=["user"],
-                condition=Q(next_position__gt=models.F("read_count")),
+                fields=["user", "-last_activity_at", "-id"],
+                condition=IS_UNREAD,
                 name="conversation_unread",
             ),
             # The sweep: quiet, with something still to be summarised.

@@ -73,6 +73,12 @@ class MemoryEntry(models.Model):
                 condition=Q(consolidated_at=None),
                 name="memory_entry_unconsolidated",
             ),
+            # What waits for its user's approval, newest first.
+            models.Index(
+                fields=["user", "-created_at", "-id"],
+                condition=Q(state="proposed"),
+                name="memory_entry_proposed",
+            ),
         ]
 
 

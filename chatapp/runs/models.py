@@ -67,6 +67,12 @@ class Run(models.Model):
             ),
         ]
 
+    @classmethod
+    def active(cls) -> models.QuerySet[Run]:
+        """Return the runs that have not ended. In the words of the index `one_active_run`: by values that are given
+        beside the text, SQLite does not find it, and reads all runs of a conversation."""
+        return cls.objects.extra(where=["chatapp_run.status IN ('queued', 'running')"])
+
 
 class RunSource(models.Model):
     """A message or an entry of elsewhere that a run has read: recalled for its question, or returned by a tool that
@@ -201,6 +207,12 @@ class ToolCall(models.Model):
                 fields=["requested_at"],
                 condition=models.Q(state__in=["requested", "waiting", "running"]),
                 name="tool_call_open",
+            ),
+            # What of a conversation waits for a word of its user.
+            models.Index(
+                fields=["run"],
+                condition=models.Q(state="waiting", decision=""),
+                name="tool_call_undecided",
             ),
         ]
 

@@ -332,7 +332,7 @@ def clear_context(
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         assert conversation.branch is not None
-        if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+        if Run.active().filter(conversation=conversation).exists():
             raise Conflict("An answer is still being written here. Stop it or wait for its end.")
         previous = latest_checkpoint(conversation.branch, conversation.next_position)
         first = previous.last_position + 1 if previous else 0

@@ -128,7 +128,7 @@ def updated_event(
 ) -> ConversationUpdated:
     """Return the event that shows the conversation as it is now. `is_quiet`: it is known that no run is active."""
     if active_run is None and not is_quiet:
-        active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
+        active_run = Run.active().filter(conversation=conversation).first()
     days = retention_days_of(conversation.owner_id, current("RETENTION_DAYS"))
     shape = conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
@@ -32,9 +32,11 @@ def accessible_receipt(user: User, receipt_id: str) -> ForgetReceipt:
 def barring_receipts(user: User) -> QuerySet[Any]:
     """Return the receipts of what is not learned again, with the `count` of its sentences and whether any is
     `for_good`."""
-    for_good = Tombstone.objects.filter(receipt=OuterRef("pk"), for_good=True)
-    rows = accessible_receipts(user).filter(tombstones__isnull=False)
-    return rows.annotate(count=Count("tombstones"), for_good=Exists(for_good))
+    barred = Tombstone.objects.filter(receipt=OuterRef("pk"))
+    counts = barred.order_by().values("receipt").annotate(count=Count("pk")).values("count")
+    # Counted for the rows of a page alone.
+    rows = accessible_receipts(user).filter(Exists(barred))
+    return rows.annotate(count=Subquery(counts), for_good=Exists(barred.filter(for_good=True)))
 
 
 def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:

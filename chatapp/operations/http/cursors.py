@@ -21,14 +21,19 @@ def read_page(
 ) -> dict[str, Any]:
     """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raises InvalidInput for a
     cursor that is none of ours."""
-    before = decode_cursor(cursor)
-    if before is not None:
-        moment, row_id = before
-        rows = rows.filter(Q(**{f"{by}__lt": moment}) | Q(**{by: moment}, pk__lt=row_id))
-    found = list(rows.order_by(f"-{by}", "-pk")[: limit + 1])
+    found = list(newest_first(rows, by, decode_cursor(cursor))[: limit + 1])
     page, has_more = found[:limit], len(found) > limit
     next_cursor = encode_cursor(getattr(page[-1], by), page[-1].pk) if has_more else None
     return {"items": [shape(row) for row in page], "next_cursor": next_cursor}
+
+
+def newest_first(rows: QuerySet[Row], by: str, before: tuple[datetime, UUID] | None) -> QuerySet[Row]:
+    """Return the rows by a column and their keys, the newest first, behind the last row of the page ahead."""
+    if before is not None:
+        moment, row_id = before
+        # By itself, the second condition is a range of an index; a page far behind costs what the first one does.
+        rows = rows.filter(Q(**{f"{by}__lt": moment}) | Q(pk__lt=row_id), **{f"{by}__lte": moment})
+    return rows.order_by(f"-{by}", "-pk")
 
 
 def encode_cursor(moment: datetime, row_id: UUID) -> str:

@@ -66,7 +66,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
     sent_before = find_receipt(user, str(conversation.pk), new)
     if sent_before is not None:
         return sent_before
-    run = conversation.runs.filter(status__in=Run.ACTIVE).select_related("answer__branch").first()
+    run = Run.active().filter(conversation=conversation).select_related("answer__branch").first()
     if run is None:
         return send_message(user=user, conversation_id=conversation_id, new=new, model=None, now=now)
     attachments = accessible_attachments(user, list(new.attachment_ids))

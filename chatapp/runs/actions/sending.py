@@ -302,7 +302,7 @@ def _created_event(conversation: Conversation, question: Message, now: datetime)
 
 
 def refuse_while_running(conversation: Conversation) -> None:
-    if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+    if Run.active().filter(conversation=conversation).exists():
         raise run_active()
 
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 _COUNTER_BITS = 42
-_RANDOM_BITS = 32
+_RANDOM_BYTES = 4
+_RANDOM_BITS = 8 * _RANDOM_BYTES
 
 
 class IdGenerator:
@@ -31,13 +32,19 @@ class IdGenerator:
         )
         os.register_at_fork(after_in_child=self._leave_parent)
 
-    def new_id(self) -> uuid.UUID:
-        """Return an id greater than every earlier one of this generator."""
+    def new_ids(self, count: int) -> list[uuid.UUID]:
+        """Return so many ids, each greater than every earlier one of this generator."""
         with self._lock:
             now_ms = self._clock_ns() // 1_000_000
             is_later = now_ms > self._last >> _COUNTER_BITS
-            self._last = last = _first_of(now_ms) if is_later else self._last + 1
-        return _to_uuid(last << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big"))
+            first = _first_of(now_ms) if is_later else self._last + 1
+            self._last = first + count - 1
+        random = memoryview(os.urandom(count * _RANDOM_BYTES)).cast("I")
+        return [_to_uuid(first + at << _RANDOM_BITS | each) for at, each in enumerate(random)]
+
+    def new_id(self) -> uuid.UUID:
+        """Return an id greater than every earlier one of this generator."""
+        return self.new_ids(1)[0]
 
     def _leave_parent(self) -> None:
         """Take the next millisecond and another start: parent and child would go on with the same counter."""
@@ -63,6 +70,11 @@ _ids = IdGenerator()
 def new_id() -> uuid.UUID:
     """Return an id greater than every earlier one of this process."""
     return _ids.new_id()
+
+
+def new_ids(count: int) -> list[uuid.UUID]:
+    """Return so many ids in one go."""
+    return _ids.new_ids(count)
 
 
 def id_or_none(value: Any) -> str | None:

@@ -79,8 +79,9 @@ def _reader(model: type[Model], vendor: str) -> _Reader:
     return read
 
 
-def insert_rows(rows: Sequence[Model], *, ignore_conflicts: bool = False) -> None:
-    """Insert rows of one table, as `bulk_create` does. They do not get keys that the database makes."""
+def insert_rows(rows: Sequence[Model], *, ignore_conflicts: bool = False, is_dated: bool = False) -> None:
+    """Insert rows of one table, as `bulk_create` does. They do not get keys that the database makes. `is_dated`: they
+    keep the moments that `auto_now_add` would set to the present."""
     if not rows:
         return
     database = connections[connection.alias]
@@ -91,7 +92,7 @@ def insert_rows(rows: Sequence[Model], *, ignore_conflicts: bool = False) -> Non
             cursor.execute(
                 sql,
                 [
-                    field.get_db_prep_save(field.pre_save(row, True), database)
+                    field.get_db_prep_save(field.pre_save(row, not is_dated), database)
                     for row in some
                     for field in fields
                 ],

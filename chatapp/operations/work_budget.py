@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from chatapp.operations.database import calls_waiting
@@ -89,6 +91,27 @@ class Pace:
             if now - began >= self.seconds:
                 return False
             self.sleep((now - step_began) * REST_PER_WORK)
+
+
+@dataclass(slots=True)
+class LockTurns:
+    """Transactions of one work, one after the other, with rests between them. What is prepared in between is done while
+    the lock is free, and shortens the rest."""
+
+    pace: Pace
+    _free_until: float | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for its turn, then do what is inside, which is one transaction."""
+        if self._free_until is not None and not connection.in_atomic_block:
+            self.pace.sleep(max(0.0, self._free_until - self.pace.clock()))
+        began = self.pace.clock()
+        try:
+            yield
+        finally:
+            ended = self.pace.clock()
+            self._free_until = ended + (ended - began) * REST_PER_WORK
 
 
 AT_THE_DOOR = Pace(seconds=1.0)

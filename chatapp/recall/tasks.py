@@ -12,7 +12,7 @@ from celery import shared_task
 from django.conf import settings
 
 from agents.errors import ModelError
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.jobs import wake_for_many, wake_worker
 from chatapp.operations.work_budget import BEHIND, REST_PER_WORK, yield_to_answers
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
@@ -44,12 +44,15 @@ def index_conversation(conversation_id: str) -> None:
 def index_conversations(conversation_ids: list[str]) -> None:
     """Index a few messages of each conversation; what is longer waits at the end of the queue."""
     waiting = deque(UUID(conversation_id) for conversation_id in conversation_ids)
-    while waiting:
+    ends_at = time.monotonic() + BEHIND.seconds
+    while waiting and time.monotonic() < ends_at:
         began = time.perf_counter()
         for conversation_id in index_some(waiting):
             wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
         yield_to_answers(REST_PER_WORK * (time.perf_counter() - began))
-    if settings.EMBEDDINGS_MODEL:
+    for left in waiting:  # at the end of the queue, so that others are not kept waiting
+        wake_for_many("chatapp.recall.tasks.index_conversations", str(left))
+    if settings.EMBEDDINGS_MODEL and not waiting:
         for user_id in {owner_of(conversation_id) for conversation_id in conversation_ids} - {None}:
             wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
 

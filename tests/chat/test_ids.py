@@ -48,6 +48,14 @@ def test_ids_of_one_millisecond_increase_as_numbers_as_text_and_as_bytes():
     assert [one.bytes for one in made] == sorted(one.bytes for one in made)
 
 
+def test_many_ids_made_in_one_go_lie_between_those_before_and_after():
+    ids = _standing()
+    made = [ids.new_id(), *ids.new_ids(5_000), ids.new_id(), *ids.new_ids(0), *ids.new_ids(2)]
+    assert _increase(made)
+    assert len(made) == 5_004
+    assert {(one.version, _millisecond(one)) for one in made} == {(7, NOON_NS // MS)}
+
+
 def test_ids_increase_while_the_clock_goes_backwards():
     clock: Iterator[int] = iter(range(NOON_NS, NOON_NS - 5_000 * MS, -MS))
     ids = IdGenerator(clock_ns=lambda: next(clock))

@@ -16,7 +16,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
-from chatapp.features.importing import stream, tree
+from chatapp.features.importing import importer, stream, tree
 from chatapp.features.importing.importer import Report, import_file
 from chatapp.features.importing.values import Unreadable
 from chatapp.forgetting.models import Removal
@@ -189,6 +189,46 @@ def test_a_file_that_breaks_off_keeps_what_came_before(alice: User, file: Path) 
     assert (report.conversations, report.problem_count) == (1, 1)
     assert report.problems[0]["index"] == 1
     assert "From here on the file is no JSON" in report.problems[0]["reason"]
+
+
+def test_a_list_reads_alike_however_it_is_parsed(file: Path, monkeypatch: Any) -> None:
+    one, other = json.dumps(chatgpt(title="Möwe \U0001f426")), json.dumps(claude(), ensure_ascii=False)
+    sources = [
+        f" [ {one} ,\n{other}, {other}] ",
+        f"[{one}, null, {one}]",
+        f"[{one} {one}]",
+        f"[{one}, {one},]",
+        f"[{one}, {one}] x",
+        f'[{one}, {{"a": NaN}}, {one}]',
+        f"[{one}, [{one}], {one}",
+        f"[{one}, {one}",
+        one,
+        "[]",
+    ]
+    contents = [source.encode() for source in sources]
+    contents += [f"[{other}, {other}".encode()[:-1] + b"\xe9", b"[" + other.encode() + b', {"a": "\xff"}]']
+    for content in contents:
+        file.write_bytes(content)
+        with monkeypatch.context() as patched:
+            patched.setattr(stream, "READ_AT_ONCE", 777)
+            quickly = list(stream.entries(file, stream.Progress()))
+        with monkeypatch.context() as patched:
+            patched.setattr(stream._Ahead, "next_object", lambda _: None)
+            value_by_value = list(stream.entries(file, stream.Progress()))
+        assert quickly == value_by_value, content[:200]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_another_import_brings_meanwhile_is_there_once(
+    alice: User, file: Path, monkeypatch: Any
+) -> None:
+    path = write(file, *(chatgpt(conversation_id=f"c{number}", title=f"T{number}") for number in range(3)))
+    take_in(alice, write(file.with_name("other.json"), chatgpt(conversation_id="c1", title="T1")))
+    monkeypatch.setattr(importer, "known_conversations", lambda *_: {})  # as it was before the other import
+    report = take_in(alice, path)
+    assert (report.conversations, report.known) == (2, 1)
+    assert sorted(Conversation.objects.values_list("title", flat=True)) == ["T0", "T1", "T2"]
+    assert Message.objects.count() == 18
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"12", b"no json"], ids=repr)

@@ -230,7 +230,7 @@ def test_nobody_sees_an_import_before_it_is_complete(alice: User, api_client: Cl
     pace = Pace(1e9, Budget(7, 1_000_000, 1e9, FakeClock()), FakeClock(), look)
     chat = import_conversation(user=alice, messages=said(20), now=clock.now(), pace=pace)
     during = [one for one in seen if one[0]]
-    assert [count for _, _, count in during] == [7, 14]
+    assert [count for _, _, count in during] == [0, 7, 14, 20]
     assert all(statuses == {404} and items == [] for statuses, items, _ in during)
     assert client.get(f"/api/v1/conversations/{chat.pk}").status_code == 200
     assert list(chat.messages.order_by("position").values_list("position", flat=True)) == list(range(20))

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
-from typing import Any, Protocol
-from uuid import UUID
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 from django.db.models import Field
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations.actions.conversations import begin_conversation, title_from
+from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.removals import begin_import, end_import, release_removal, renew_import
 from chatapp.forgetting.models import Removal
 from chatapp.operations import jobs
-from chatapp.operations.ids import new_id
-from chatapp.operations.work_budget import TO_THE_END, Budget, Pace
-from chatapp.providers.models import ModelConfig
+from chatapp.operations.ids import new_ids
+from chatapp.operations.statements import as_stored, insert_rows, table_name, update_row
+from chatapp.operations.work_budget import TO_THE_END, Budget, LockTurns, Pace
 from chatapp.recall.actions.indexing import index_conversation
-from memory.tokens import estimate_parts
+from memory.tokens import MESSAGE_OVERHEAD, estimate_parts, estimate_text
 
 INSERTED_AT_ONCE = 50
 INDEXED_AT_ONCE = 5_000
@@ -66,199 +65,198 @@ class Completion(Protocol):
     def __call__(self, conversation: Conversation, *, branches: Sequence[Branch]) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A conversation to be stored. `columns` are others of its row, checked; `complete` writes what belongs to it in
+    the transaction that shows it."""
+
+    messages: Sequence[ImportedMessage]
+    title: str = ""
+    branches: ImportedBranches = ONE_BRANCH
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    complete: Completion | None = None
+
+
 def import_conversation(
     *,
     user: User,
     messages: Sequence[ImportedMessage],
     now: datetime,
     title: str = "",
-    model: ModelConfig | None = None,
-    pace: Pace = TO_THE_END,
-    branches: ImportedBranches = ONE_BRANCH,
+    columns: Mapping[str, Any] = MappingProxyType({}),
     complete: Completion | None = None,
+    pace: Pace = TO_THE_END,
     index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
-    """Store the messages in pieces and return their conversation, which nobody sees before it is complete. What fits in
-    one piece is stored in one transaction.
-
-    `complete` writes what belongs to it in the transaction that shows it. The sweep deletes what is left of an import
-    that failed (see `Removal`). More than `index_at_once` messages are left to the worker to index. No summary is
-    planned: most of what is brought along is never continued.
-    """
-    if connection.in_atomic_block:
-        pace = replace(pace, sleep=lambda _: None)
-    title = title or _first_user_line(messages)
+    """Store a conversation of one branch as `import_in_pieces` does, and return it. More than `index_at_once` messages
+    are left to the worker to index. No summary is planned: most of what is brought along is never continued."""
+    new = NewConversation(messages, title, columns=columns, complete=complete)
     is_left = len(messages) > index_at_once
-    if fits_at_once(messages, pace.budget):
-        conversation = _import_at_once(user, messages, title, model, branches, now, complete, is_left)
-        if not is_left:
-            index_conversation(conversation.pk, pace)
-        return conversation
-    conversation, removal, stored = _begin_import(user, title, model, branches, now)
-    rows = _imported_rows(messages, stored, now)
-    waiting: list[_ImportedRow] = []
-    inserted = 0
-
-    def insert_some() -> bool:
-        nonlocal inserted
-        waiting.extend(_take(rows, pace.budget))
-        inserted += _insert_piece(waiting, conversation, user, removal, pace.budget)
-        return inserted == len(messages)
-
-    try:
-        pace.work(insert_some)
-        finish = partial(complete, branches=stored) if complete else None
-        _complete_import(conversation, user, removal, len(messages), finish, is_left)
-    except Exception:
-        release_removal(removal_id=removal.pk, now=now)
-        raise
+    conversation = import_in_pieces(user=user, new=new, now=now, turns=LockTurns(pace), is_left=is_left)
     if not is_left:
         index_conversation(conversation.pk, pace)
     return conversation
 
 
-def fits_at_once(messages: Sequence[ImportedMessage], budget: Budget) -> bool:
-    """Return whether one transaction may insert all of them."""
-    return len(messages) <= budget.rows and sum(len(each.text) for each in messages) <= budget.chars
-
-
-@transaction.atomic
-def _import_at_once(
-    user: User,
-    messages: Sequence[ImportedMessage],
-    title: str,
-    model: ModelConfig | None,
-    branches: ImportedBranches,
-    now: datetime,
-    complete: Completion | None,
-    is_indexed_later: bool,
+def import_in_pieces(
+    *, user: User, new: NewConversation, now: datetime, turns: LockTurns, is_left: bool = True
 ) -> Conversation:
-    conversation, stored = _begin(user, title, model, branches, now)
-    into, shared = _insert_statement(conversation=conversation, user=user)
-    rows = list(_imported_rows(messages, stored, now))
-    with connection.cursor() as cursor:
-        for first in range(0, len(rows), INSERTED_AT_ONCE):
-            _insert(cursor, into, shared, rows[first : first + INSERTED_AT_ONCE])
-    finish = partial(complete, branches=stored) if complete else None
-    _show(conversation, user, len(messages), finish, is_indexed_later)
-    return conversation
+    """Store a conversation and return it. Nobody sees it before it is complete; what fits in one piece is stored in one
+    transaction. `is_left`: a worker is to index it.
+
+    The sweep deletes what is left of an import that failed (see `Removal`).
+    """
+    budget = turns.pace.budget
+    if _fits_at_once(new, budget):
+        return import_at_once(user=user, some=[new], now=now, turns=turns, is_left=is_left)[0]
+    begun = _begin(user, new, now)
+    with turns.hold(), transaction.atomic():
+        _insert_begun([begun])
+        removal = begin_import(begun.conversation)
+    rows = _message_rows(begun, now)
+    statement = _InsertStatement(user)
+    waiting: list[_MessageRow] = []
+    inserted = 0
+    try:
+        while inserted < len(new.messages):
+            waiting.extend(_take(rows, budget))  # made while the lock is free
+            with turns.hold():
+                inserted += _insert_piece(waiting, statement, removal, budget)
+        with turns.hold():
+            _complete_import(begun, removal, user, is_left)
+    except Exception:
+        release_removal(removal_id=removal.pk, now=now)
+        raise
+    return begun.conversation
 
 
-@transaction.atomic
-def _begin_import(
-    user: User, title: str, model: ModelConfig | None, branches: ImportedBranches, now: datetime
-) -> tuple[Conversation, Removal, list[Branch]]:
-    conversation, stored = _begin(user, title, model, branches, now)
-    return conversation, begin_import(conversation), stored
-
-
-def _begin(
-    user: User, title: str, model: ModelConfig | None, branches: ImportedBranches, now: datetime
-) -> tuple[Conversation, list[Branch]]:
-    conversation = begin_conversation(user=user, now=now, title=title, model=model)
-    first = conversation.branch
-    assert first is not None
-    stored = [first, *(Branch(conversation=conversation) for _ in branches.lineages[1:])]
-    for branch, lineage in zip(stored, branches.lineages, strict=True):
-        branch.lineage = [[str(stored[at].pk), position] for at, position in lineage]
-    if first.lineage:
-        first.save(update_fields=["lineage"])
-    Branch.objects.bulk_create(stored[1:])
-    conversation.branch = stored[branches.shown]
-    return conversation, stored
-
-
-@transaction.atomic
-def _complete_import(
-    conversation: Conversation,
+def import_at_once(
+    *,
     user: User,
-    removal: Removal,
-    count: int,
-    complete: Callable[[Conversation], None] | None,
-    is_indexed_later: bool,
-) -> None:
+    some: Sequence[NewConversation],
+    now: datetime,
+    turns: LockTurns,
+    is_left: bool = True,
+) -> list[Conversation]:
+    """Store conversations in one transaction, which must not be too many for one, and return them."""
+    begun = [_begin(user, new, now) for new in some]
+    rows = [row for each in begun for row in _message_rows(each, now)]
+    statement = _InsertStatement(user)
+    with turns.hold(), transaction.atomic():
+        _insert_begun(begun)
+        for first in range(0, len(rows), INSERTED_AT_ONCE):
+            statement.insert(rows[first : first + INSERTED_AT_ONCE])
+        for each in begun:
+            _end(each, is_left)
+    return [each.conversation for each in begun]
+
+
+def _fits_at_once(new: NewConversation, budget: Budget) -> bool:
+    chars = sum(len(message.text) for message in new.messages)
+    return len(new.messages) <= budget.rows and chars <= budget.chars
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The rows of a conversation and its branches, with keys."""
+
+    new: NewConversation
+    conversation: Conversation
+    branches: list[Branch]
+
+
+def _begin(user: User, new: NewConversation, now: datetime) -> _Begun:
+    count, title = len(new.messages), new.title or _first_user_line(new.messages)
+    columns = {"title": title, "created_at": now, "last_activity_at": now, **new.columns}
+    conversation = Conversation(user=user, next_position=count, read_count=count, **columns)
+    branches = [Branch(conversation=conversation) for _ in new.branches.lineages]
+    for branch, lineage in zip(branches, new.branches.lineages, strict=True):
+        branch.lineage = [[str(branches[at].pk), position] for at, position in lineage]
+    conversation.branch = branches[new.branches.shown]
+    return _Begun(new, conversation, branches)
+
+
+def _insert_begun(begun: Sequence[_Begun]) -> None:
+    insert_rows([each.conversation for each in begun], is_dated=True)
+    insert_rows([branch for each in begun for branch in each.branches])
+
+
+@transaction.atomic
+def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool) -> None:
     """Show the conversation to its user. Raises Conflict where its rows were deleted meanwhile."""
     end_import(removal)
-    _show(conversation, user, count, complete, is_indexed_later)
+    begun.conversation.user = user
+    update_row(begun.conversation, "user")
+    _end(begun, is_left)
 
 
-def _show(
-    conversation: Conversation,
-    user: User,
-    count: int,
-    complete: Callable[[Conversation], None] | None,
-    is_indexed_later: bool,
-) -> None:
+def _end(begun: _Begun, is_left: bool) -> None:
     """In the transaction that stores the last of the messages."""
-    conversation.user, conversation.next_position, conversation.read_count = user, count, count
-    conversation.save(update_fields=["user", "next_position", "read_count", "branch"])
+    conversation = begun.conversation
     record_made(conversation.pk)
-    if complete is not None:
-        complete(conversation)
-    if is_indexed_later:
-        jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
+    if begun.new.complete is not None:
+        begun.new.complete(conversation, branches=begun.branches)
+    if is_left:
+        jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
 
 
-_IMPORTED_COLUMNS = (
+_OWN_COLUMNS = (
     "id",
+    "conversation",
+    "branch",
     "parent",
     "position",
     "role",
     "parts",
     "token_estimate",
     "created_at",
-    "branch",
-    "kind",
-    "status",
-    "pinned",
-    "model_name",
-    "usage",
-    "forgotten_at",
 )
+_OTHER_COLUMNS = ("kind", "status", "pinned", "model_name", "usage", "forgotten_at")
+"""Which most messages have the default of."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ImportedRow:
+class _MessageRow(NamedTuple):
     """The columns that differ from message to message, converted for the database."""
 
     values: tuple[Any, ...]
     chars: int
 
 
-def _imported_rows(
-    messages: Sequence[ImportedMessage], branches: Sequence[Branch], now: datetime
-) -> Iterator[_ImportedRow]:
-    operations = connection.ops
+def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
+    is_sqlite = connection.vendor == "sqlite"  # which has no type for UUIDs and moments
+    fields = {name: _message_column(name) for name in _OTHER_COLUMNS}
     defaults = {
-        name: _message_column(name).get_db_prep_save(value, connection) for name, value in _CHANGED.items()
+        name: field.get_db_prep_save(field.get_default(), connection) for name, field in fields.items()
     }
-    is_hex = connection.vendor == "sqlite"  # which has no type for UUIDs
-
-    def as_stored(key: UUID | None) -> Any:
-        return key.hex if key is not None and is_hex else key
-
-    ids: list[UUID] = []
+    plain = tuple(defaults.values())
+    home, lines = as_stored(begun.conversation.pk), [as_stored(branch.pk) for branch in begun.branches]
+    messages = begun.new.messages
+    keys: list[Any] = [key.hex if is_sqlite else key for key in new_ids(len(messages))]
     for position, message in enumerate(messages):
-        at = position - 1 if message.parent == PREVIOUS else message.parent
-        parent_id = None if at is None or at < 0 else ids[at]
-        ids.append(new_id())
+        above = position - 1 if message.parent == PREVIOUS else message.parent
+        parent = keys[above] if above is not None and above >= 0 else None
         parts = message.columns.get("parts")
         if parts is None:
-            parts = [{"type": "text", "text": message.text}]
-        tokens = estimate_parts(message_values.parts_from_json(parts))
-        own_id, above, branch_id = map(as_stored, (ids[-1], parent_id, branches[message.branch].pk))
-        own = (own_id, above, position, message.role, operations.adapt_json_value(parts, None), tokens)
-        others = (
-            defaults[name]
-            if name not in message.columns
-            else _message_column(name).get_db_prep_save(message.columns[name], connection)
-            for name in _CHANGED
-        )
-        said_at = operations.adapt_datetimefield_value(message.created_at or now)
-        yield _ImportedRow((*own, said_at, branch_id, *others), len(message.text))
+            stored = f'[{{"type": "text", "text": {json.dumps(message.text)}}}]'
+            tokens = MESSAGE_OVERHEAD + estimate_text(message.text)
+        else:
+            stored = json.dumps(parts)
+            tokens = estimate_parts(message_values.parts_from_json(parts))
+        others = plain
+        if message.columns:
+            chosen = {
+                name: field.get_db_prep_save(message.columns[name], connection)
+                for name, field in fields.items()
+                if name in message.columns
+            }
+            others = tuple((defaults | chosen).values())
+        said_at: Any = (message.created_at or now).astimezone(UTC)
+        said_at = str(said_at).removesuffix("+00:00") if is_sqlite else said_at
+        own = (keys[position], home, lines[message.branch], parent, position, message.role, stored, tokens)
+        yield _MessageRow((*own, said_at, *others), len(message.text))
 
 
-def _take(rows: Iterator[_ImportedRow], budget: Budget) -> Iterator[_ImportedRow]:
+def _take(rows: Iterator[_MessageRow], budget: Budget) -> Iterator[_MessageRow]:
     """Yield as many rows as one transaction may insert."""
     count = chars = 0
     while count < budget.rows and chars < budget.chars and (row := next(rows, None)) is not None:
@@ -266,56 +264,52 @@ def _take(rows: Iterator[_ImportedRow], budget: Budget) -> Iterator[_ImportedRow
         yield row
 
 
+@transaction.atomic
 def _insert_piece(
-    waiting: list[_ImportedRow], conversation: Conversation, user: User, removal: Removal, budget: Budget
+    waiting: list[_MessageRow], statement: _InsertStatement, removal: Removal, budget: Budget
 ) -> int:
     """Insert rows in one transaction, remove them from `waiting` and return how many they were.
 
     Raises Conflict where the import was given up.
     """
-    into, shared = _insert_statement(conversation=conversation, user=user)
-    with transaction.atomic(), connection.cursor() as cursor:
-        renew_import(removal)
-        spending = budget.start()
-        while waiting:
-            batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
-            del waiting[: len(batch)]
-            _insert(cursor, into, shared, batch)
-            spending.spend(len(batch), sum(row.chars for row in batch))
-            if spending.is_spent:
-                break
+    renew_import(removal)
+    spending = budget.start()
+    while waiting:
+        batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
+        del waiting[: len(batch)]
+        statement.insert(batch)
+        spending.spend(len(batch), sum(row.chars for row in batch))
+        if spending.is_spent:
+            break
     return spending.rows
 
 
-def _insert(cursor: CursorWrapper, into: str, shared: tuple[Any, ...], batch: Sequence[_ImportedRow]) -> None:
-    placeholders = ", ".join(["%s"] * (len(shared) + len(_IMPORTED_COLUMNS)))
-    cursor.execute(
-        f"{into} VALUES {', '.join([f'({placeholders})'] * len(batch))}",
-        [value for row in batch for value in (*shared, *row.values)],
-    )
+class _InsertStatement:
+    """Inserts messages of one user. Building the statements with the ORM takes ten times as long as running them."""
 
+    def __init__(self, user: User) -> None:
+        names = (*_OWN_COLUMNS, *_OTHER_COLUMNS)
+        blank = Message(user=user)
+        same = [column for column in Message._meta.concrete_fields if column.name not in names]
+        self._same = tuple(field.get_db_prep_save(field.pre_save(blank, True), connection) for field in same)
+        quoted = [
+            connection.ops.quote_name(str(field.column)) for field in (*same, *map(_message_column, names))
+        ]
+        self._into = f"INSERT INTO {table_name(Message)} ({', '.join(quoted)}) VALUES "
+        self._row = f"({', '.join(['%s'] * len(quoted))})"
 
-def _insert_statement(**shared: Any) -> tuple[str, tuple[Any, ...]]:
-    """Return the beginning of the statement and the values that all rows share.
-
-    Building the statements with the ORM takes ten times as long as running them.
-    """
-    blank = Message(**shared)
-    same = [column for column in Message._meta.concrete_fields if column.name not in _IMPORTED_COLUMNS]
-    values = tuple(field.get_db_prep_save(field.pre_save(blank, True), connection) for field in same)
-    columns = [str(field.column) for field in (*same, *map(_message_column, _IMPORTED_COLUMNS))]
-    names = ", ".join(connection.ops.quote_name(column) for column in columns)
-    return f"INSERT INTO {connection.ops.quote_name(Message._meta.db_table)} ({names})", values
+    def insert(self, rows: Sequence[_MessageRow]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                self._into + ", ".join([self._row] * len(rows)),
+                [value for row in rows for value in (*self._same, *row.values)],
+            )
 
 
 def _message_column(name: str) -> Field[Any, Any]:
     field = Message._meta.get_field(name)
     assert isinstance(field, Field)
     return field
-
-
-_CHANGED = {name: _message_column(name).get_default() for name in _IMPORTED_COLUMNS[8:]}
-"""The columns that most messages have the default of."""
 
 
 def _first_user_line(messages: Sequence[ImportedMessage]) -> str:

@@ -98,7 +98,7 @@ def _import(request: ApiRequest) -> dict[str, Any]:
         messages=messages,
         now=now,
         title=head.title,
-        model=accessible_model(request.auth.user.pk, head.model) if head.model else None,
+        columns={"model": accessible_model(request.auth.user.pk, head.model)} if head.model else {},
     )
     return {"id": str(conversation.pk), "message_count": len(messages)}
 

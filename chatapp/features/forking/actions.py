@@ -43,8 +43,8 @@ def fork_conversation(
         messages=[_copied(message, parts) for message, parts in shown],
         now=now,
         title=source.title,
-        model=source.model,
-        complete=partial(_complete, user=user, source=source, shown=[parts for _, parts in shown], now=now),
+        columns={name: getattr(source, name) for name in KEPT},
+        complete=partial(_complete, user=user, shown=[parts for _, parts in shown], now=now),
     )
 
 
@@ -70,14 +70,10 @@ def _complete(
     *,
     branches: Sequence[Branch],
     user: User,
-    source: Conversation,
     shown: Sequence[Sequence[dict[str, Any]]],
     now: datetime,
 ) -> None:
     """In the transaction that shows the conversation."""
-    for name in KEPT:
-        setattr(conversation, name, getattr(source, name))
-    conversation.save(update_fields=KEPT)
     note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
     _link_files(user, conversation, shown)
 

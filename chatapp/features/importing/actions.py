@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,14 +15,21 @@ from django.db.models import Q, Sum
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.actions.conversations import note_pause
-from chatapp.conversations.actions.imports import import_conversation
+from chatapp.conversations.actions.imports import (
+    NewConversation,
+    import_at_once,
+    import_in_pieces,
+)
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation
+from chatapp.features.importing.offloaded import References
+from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import Grown
 from chatapp.features.importing.values import SourceConversation
 from chatapp.files.models import Attachment
-from chatapp.operations.work_budget import Pace
+from chatapp.operations.statements import insert_rows
+from chatapp.operations.work_budget import LockTurns
 
 LINKED_AT_ONCE = 100
 ORDER_SQUEEZED = 100_000
@@ -29,75 +37,65 @@ ORDER_SQUEEZED = 100_000
 keeps their order."""
 
 
-def store_source(
-    *,
-    user: User,
-    source: SourceConversation,
-    source_key: str,
-    grown: Grown,
-    summaries: Sequence[Summary],
-    files: Mapping[str, Attachment],
-    settings: Mapping[str, Any],
-    now: datetime,
-    pace: Pace,
-) -> Conversation | None:
-    """Store a conversation in pieces and return it; None where another import has brought it along meanwhile."""
-    finish = partial(
-        _finish,
-        user=user,
-        source=source,
-        source_key=source_key,
-        grown=grown,
-        summaries=summaries,
-        files=files,
-        settings=settings,
-        now=now,
-    )
-    try:
-        return import_conversation(
-            user=user,
-            messages=grown.messages,
-            now=now,
-            title=source.title,
-            pace=pace,
-            branches=grown.branches,
-            complete=finish,
-            index_at_once=0,  # a file has many: they would be seconds apart
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A conversation of a source that only has to be stored. `settings` are columns of its row."""
+
+    source: SourceConversation
+    source_key: str
+    grown: Grown
+    summaries: Sequence[Summary]
+    files: Mapping[str, Attachment]
+    settings: Mapping[str, Any]
+    references: References
+    now: datetime
+
+    def new_of(self, user: User) -> NewConversation:
+        """Return it as it is stored for the user."""
+        source, grown, now = self.source, self.grown, self.now
+        said = [message.created_at for message in grown.messages if message.created_at]
+        began, ended = (
+            source.created_at or min(said, default=now),
+            source.updated_at or max(said, default=now),
         )
+        columns = {
+            "created_at": min(began, now),
+            "last_activity_at": now - (now - min(ended, now)) / ORDER_SQUEEZED,
+            "archived": source.is_archived,
+            "pinned": source.is_pinned,
+            **self.settings,
+        }
+        finish = partial(_finish, user=user, prepared=self)
+        return NewConversation(grown.messages, source.title, grown.branches, columns, finish)
+
+
+def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> list[Conversation | None]:
+    """Store one conversation, or several that fit one transaction, and return them; None for each that another import
+    has brought along meanwhile."""
+    new, now = [prepared.new_of(user) for prepared in some], some[0].now
+    try:
+        if len(new) == 1:
+            return [import_in_pieces(user=user, new=new[0], now=now, turns=turns)]
+        return [*import_at_once(user=user, some=new, now=now, turns=turns)]
     except IntegrityError:
-        if ImportedConversation.objects.filter(user=user, source_key=source_key).exists():
-            return None
+        if len(new) > 1:
+            return [each for one in some for each in store_sources(user=user, some=[one], turns=turns)]
+        if some[0].source_key in known_conversations(user, [some[0].source_key]):
+            return [None]
         raise
 
 
 def _finish(
-    conversation: Conversation,
-    *,
-    branches: Sequence[Branch],
-    user: User,
-    source: SourceConversation,
-    source_key: str,
-    grown: Grown,
-    summaries: Sequence[Summary],
-    files: Mapping[str, Attachment],
-    settings: Mapping[str, Any],
-    now: datetime,
+    conversation: Conversation, *, branches: Sequence[Branch], user: User, prepared: Prepared
 ) -> None:
     """In the transaction that shows the conversation."""
-    said = [message.created_at for message in grown.messages if message.created_at]
-    began, ended = source.created_at or min(said, default=now), source.updated_at or max(said, default=now)
-    conversation.created_at = min(began, now)
-    conversation.last_activity_at = now - (now - min(ended, now)) / ORDER_SQUEEZED
-    conversation.archived, conversation.pinned = source.is_archived, source.is_pinned
-    for name, value in settings.items():
-        setattr(conversation, name, value)
-    conversation.save(update_fields=["created_at", "last_activity_at", "archived", "pinned", *settings])
     if conversation.memory == Conversation.Memory.PAUSED:
         # Since when is not known: nothing of it is learned.
         note_pause(user, conversation, True, conversation.created_at)
-    ImportedConversation.objects.create(user=user, source_key=source_key, conversation=conversation)
-    _store_summaries(conversation, branches, summaries, now)
-    _link_files(conversation, grown, files)
+    came_from = ImportedConversation(user=user, source_key=prepared.source_key, conversation=conversation)
+    insert_rows([came_from])
+    _store_summaries(conversation, branches, prepared.summaries, prepared.now)
+    _link_files(conversation, prepared.grown, prepared.files)
 
 
 def _store_summaries(
@@ -130,10 +128,12 @@ def _store_summaries(
 
 
 def _link_files(conversation: Conversation, grown: Grown, files: Mapping[str, Attachment]) -> None:
+    if not files:
+        return
     shown = {
         position: [part["file_id"] for part in parts if part.get("file_id") in files]
         for position, message in enumerate(grown.messages)
-        if files and (parts := message.columns.get("parts"))
+        if (parts := message.columns.get("parts"))
     }
     positions = [position for position, ids in shown.items() if ids]
     links = Attachment.messages.through

@@ -4,24 +4,28 @@ that was cut short goes on when it is begun again."""
 from __future__ import annotations
 
 import hashlib
+from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from chatapp.accounts.models import User
-from chatapp.conversations.actions.imports import fits_at_once
 from chatapp.features.importing.account import Account, open_account
-from chatapp.features.importing.actions import store_source
+from chatapp.features.importing.actions import Prepared, store_sources
 from chatapp.features.importing.files import files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
 from chatapp.features.importing.memory_actions import store_entries, store_profile
 from chatapp.features.importing.offloaded import References, store_results, with_references
-from chatapp.features.importing.selectors import messages_at, own_conversation, own_messages, was_imported
+from chatapp.features.importing.selectors import (
+    known_conversations,
+    messages_at,
+    own_conversations,
+    own_messages,
+)
 from chatapp.features.importing.settings import settings_of
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
@@ -30,10 +34,10 @@ from chatapp.features.importing.values import Reading, SourceConversation, Unrea
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
-from chatapp.operations.work_budget import REST_PER_WORK, TO_THE_END, Pace
+from chatapp.operations.work_budget import TO_THE_END, LockTurns, Pace
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
-CHATS_AT_ONCE = 6
+CHATS_AT_ONCE = 30
 MAX_PROBLEMS = 200
 MAX_REASON_CHARS = 300
 
@@ -53,8 +57,9 @@ class Report:
 
     def add_problem(self, index: int, reason: str, title: str = "") -> None:
         self.problem_count += 1
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append({"index": index, "title": title, "reason": reason[:MAX_REASON_CHARS]})
+        problem = {"index": index, "title": title, "reason": reason[:MAX_REASON_CHARS]}
+        insort(self.problems, problem, key=itemgetter("index"))  # what waits is looked at later
+        del self.problems[MAX_PROBLEMS:]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,7 +84,7 @@ def import_file(
     """Import what the file holds and return whether its end was reached. Raises Unreadable where it is no export."""
     progress = Progress()
     with open_account(path) as account:
-        importing = _Importing(user, report, pace, account)
+        importing = _Importing(user, report, LockTurns(pace), account)
         for entry in entries(path, progress):
             if entry.value is None:
                 report.add_problem(entry.index, entry.problem)
@@ -95,34 +100,29 @@ def import_file(
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A conversation that only has to be stored."""
+class _Read:
+    """A conversation as its source has it. `is_ours`: the source is an export of this service."""
 
     index: int
     source: SourceConversation
+    is_ours: bool
     key: str
     reading: Reading
-    grown: Grown
-    files: Mapping[str, Attachment]
-    settings: Mapping[str, Any]
-    references: References
 
 
 @dataclass(slots=True)
 class _Importing:
     """The import of one file. `account` is what it holds besides conversations, where it is a whole account of ours.
 
-    Small conversations wait for each other and are stored in one transaction: a commit takes as long as the rows.
+    Small conversations wait for each other: they are looked up in one statement and stored in one transaction.
     """
 
     user: User
     report: Report
-    pace: Pace
+    turns: LockTurns
     account: Account | None
-    waiting: list[_Prepared] = field(default_factory=list)
+    waiting: list[_Read] = field(default_factory=list)
     waiting_rows: int = 0
-    free_since: float = 0.0
-    """When this import last gave the write lock back."""
 
     def take(self, index: int, value: dict[str, Any]) -> None:
         read = next((each for each in FORMATS if each.matches(value)), None)
@@ -131,105 +131,102 @@ class _Importing:
             return
         self.report.source = self.report.source or read.NAME
         reading = Reading(clock.now(), Counter())
-        title = ""
         try:
             source = read.read(value, reading)
-            if read is not palimpsest:
-                _quote_instructions(source)
-            title = source.title
-            self._take_source(index, source, read is palimpsest, _key(read.NAME, source), reading)
         except Unreadable as error:
-            self.report.add_problem(index, str(error), title)
-        except ServiceError as error:
-            self.report.add_problem(index, error.message, title)
-
-    def _take_source(
-        self, index: int, source: SourceConversation, is_ours: bool, key: str, reading: Reading
-    ) -> None:
-        own = own_conversation(self.user, source.id) if is_ours else None
-        known = own or was_imported(self.user, key)
-        if known is None:
-            self._prepare(index, source, key, reading)
+            self.report.add_problem(index, str(error))
             return
-        self.report.known += 1
-        if self.account is not None and not self.account.wanted.isdisjoint(
-            each.id for each in source.messages
-        ):
-            if own is not None:
-                self.account.conversations[source.id] = own
-                self.account.messages |= own_messages(own, self.account.wanted)
-            else:
-                self._note(known, source, grow(source))
+        if read is not palimpsest:
+            _quote_instructions(source)
+        self._let_wait(_Read(index, source, read is palimpsest, _key(read.NAME, source), reading))
 
-    def _prepare(self, index: int, source: SourceConversation, key: str, reading: Reading) -> None:
-        grown = grow(source)
-        files = files_of(self.user, grown, self.account)
-        references: References = {}
-        messages = [
-            with_references(with_files(message, files, reading), source, self.account, references)
-            for message in grown.messages
-        ]
-        grown = replace(grown, messages=messages)
-        prepared = _Prepared(
-            index,
-            source,
-            key,
-            reading,
-            grown,
-            files={str(row.pk): row for row in files.values()},
-            settings=settings_of(self.user, source, self.account) if source.settings else {},
-            references=references,
-        )
-        if references or not fits_at_once(messages, self.pace.budget):
-            self._store(prepared)
-            return
-        self.waiting.append(prepared)
-        self.waiting_rows += len(messages)
-        if len(self.waiting) >= CHATS_AT_ONCE or self.waiting_rows >= self.pace.budget.rows // 2:
+    def _let_wait(self, one: _Read) -> None:
+        rows, most_rows = len(one.source.messages), self.turns.pace.budget.rows
+        if self.waiting_rows + rows > most_rows or any(each.key == one.key for each in self.waiting):
+            self.store_waiting()
+        self.waiting.append(one)
+        self.waiting_rows += rows
+        if len(self.waiting) >= CHATS_AT_ONCE or self.waiting_rows >= most_rows:
             self.store_waiting()
 
     def store_waiting(self) -> None:
-        """Store what waits, then leave the lock to others: for as long as a piece of larger work does, of which
-        reading the next conversations takes a part."""
-        if not self.waiting:
-            return
-        began = self.pace.clock()
-        with transaction.atomic():
-            for prepared in self.waiting:
-                self._store(prepared)
+        """Store what waits and is not here yet, in groups that fit a transaction each."""
+        known = known_conversations(self.user, [each.key for each in self.waiting])
+        own = own_conversations(self.user, [each.source.id for each in self.waiting if each.is_ours])
+        budget, group, rows, chars = self.turns.pace.budget, list[tuple[_Read, Prepared]](), 0, 0
+        for one in self.waiting:
+            try:
+                here = own.get(one.source.id) if one.is_ours else None
+                if here is not None or one.key in known:
+                    self._pass_over(one, here, known.get(one.key))
+                    continue
+                prepared = self._prepare(one)
+            except (Unreadable, ServiceError) as error:
+                self.report.add_problem(one.index, str(error), one.source.title)
+                continue
+            messages = prepared.grown.messages
+            own_chars = sum(len(message.text) for message in messages)
+            if group and (rows + len(messages) > budget.rows or chars + own_chars > budget.chars):
+                self._store(group)
+                group, rows, chars = [], 0, 0
+            group.append((one, prepared))
+            rows, chars = rows + len(messages), chars + own_chars
+        self._store(group)
         self.waiting, self.waiting_rows = [], 0
-        ended = self.pace.clock()
-        rest_s = (ended - began) * REST_PER_WORK - (began - self.free_since)
-        self.free_since = ended
-        if rest_s > 0:
-            self.pace.sleep(rest_s)
 
-    def _store(self, prepared: _Prepared) -> None:
-        source, grown = prepared.source, prepared.grown
+    def _pass_over(self, one: _Read, own: UUID | None, imported: UUID | None) -> None:
+        self.report.known += 1
+        account, source = self.account, one.source
+        if account is None or account.wanted.isdisjoint(each.id for each in source.messages):
+            return
+        if own is not None:
+            account.conversations[source.id] = own
+            account.messages |= own_messages(own, account.wanted)
+        elif imported is not None:
+            self._note(imported, source, grow(source))
+
+    def _prepare(self, one: _Read) -> Prepared:
+        source, reading = one.source, one.reading
+        grown = grow(source)
+        files: Mapping[str, Attachment] = {}
+        references: References = {}
+        if one.is_ours:  # others bring no files
+            files = files_of(self.user, grown, self.account)
+            messages = [
+                with_references(with_files(message, files, reading), source, self.account, references)
+                for message in grown.messages
+            ]
+            grown = replace(grown, messages=messages)
+        return Prepared(
+            source,
+            one.key,
+            grown,
+            summaries=summaries_of(source, grown, reading),
+            files={str(row.pk): row for row in files.values()},
+            settings=settings_of(self.user, source, self.account) if source.settings else {},
+            references=references,
+            now=reading.now,
+        )
+
+    def _store(self, group: Sequence[tuple[_Read, Prepared]]) -> None:
+        if not group:
+            return
         try:
-            conversation = store_source(
-                user=self.user,
-                source=source,
-                source_key=prepared.key,
-                grown=grown,
-                summaries=summaries_of(source, grown, prepared.reading),
-                files=prepared.files,
-                settings=prepared.settings,
-                now=prepared.reading.now,
-                pace=self.pace,
-            )
+            stored = store_sources(user=self.user, some=[each for _, each in group], turns=self.turns)
         except ServiceError as error:
-            self.report.add_problem(prepared.index, error.message, source.title)
+            for one, _ in group:
+                self.report.add_problem(one.index, error.message, one.source.title)
             return
-        if conversation is None:
-            self.report.known += 1
-            return
-        self.report.conversations += 1
-        self.report.messages += len(grown.messages)
-        self.report.left_out.update(source.left_out)
-        if self.account is not None:
-            store_results(conversation.pk, source, self.account, prepared.references)
-            self._note(conversation.pk, source, grown)
+        for (one, prepared), conversation in zip(group, stored, strict=True):
+            if conversation is None:
+                self.report.known += 1
+                continue
+            self.report.conversations += 1
+            self.report.messages += len(prepared.grown.messages)
+            self.report.left_out.update(one.source.left_out)
+            if self.account is not None:
+                store_results(conversation.pk, one.source, self.account, prepared.references)
+                self._note(conversation.pk, one.source, prepared.grown)
 
     def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:
         """Note where what the archive's entries name is now."""
@@ -241,7 +238,7 @@ class _Importing:
 
     def take_memory(self, account: Account) -> None:
         now = clock.now()
-        entry_ids, _ = store_entries(user=self.user, account=account, now=now, pace=self.pace)
+        entry_ids, _ = store_entries(user=self.user, account=account, now=now, pace=self.turns.pace)
         if account.profile and not store_profile(
             user=self.user, versions=account.profile, entry_ids=entry_ids
         ):

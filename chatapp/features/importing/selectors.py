@@ -17,19 +17,21 @@ WOKEN_AT_ONCE = 20
 READ_AT_ONCE = 500
 
 
-def was_imported(user: User, source_key: str) -> UUID | None:
-    """Return the conversation that the user has of it. One that is being deleted still counts."""
-    rows = ImportedConversation.objects.filter(user=user, source_key=source_key)
-    return rows.values_list("conversation_id", flat=True).first()
+def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUID]:
+    """Return the conversations that the user has of these sources, by their keys. One that is being deleted still
+    counts."""
+    rows = ImportedConversation.objects.filter(user=user, source_key__in=list(source_keys))
+    return dict(rows.values_list("source_key", "conversation_id"))
 
 
-def own_conversation(user: User, conversation_id: str) -> UUID | None:
-    """Return the id of the user's own conversation that an export of ours names; None where there is none."""
-    known = uuid_or_none(conversation_id)
-    if known is None:
-        return None
-    rows = Conversation.objects.filter(user=user, pk=known)
-    return rows.values_list("pk", flat=True).first()
+def own_conversations(user: User, conversation_ids: Iterable[str]) -> dict[str, UUID]:
+    """Return those of the ids in an export of ours that are conversations of the user's own."""
+    named = {each: known for each in conversation_ids if (known := uuid_or_none(each)) is not None}
+    if not named:
+        return {}
+    rows = Conversation.objects.filter(user=user, pk__in=named.values())
+    here = set(rows.values_list("pk", flat=True))
+    return {each: known for each, known in named.items() if known in here}
 
 
 def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UUID]:

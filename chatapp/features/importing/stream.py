@@ -5,6 +5,8 @@ No more than one conversation is in memory, and none that is larger than MAX_COS
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -90,7 +92,13 @@ class _Counted:
 
 
 def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]:
-    events = ijson.basic_parse(_Counted(file, progress), use_float=True, buf_size=READ_AT_ONCE)
+    """Yield the conversations of one JSON file, each parsed at once as long as that is possible; from then on each is
+    built value by value, which takes ten times as long."""
+    ahead = _Ahead(_Counted(file, progress))
+    while (value := ahead.next_object()) is not None:
+        yield Entry(index, value)
+        index += 1
+    events = ijson.basic_parse(ahead, use_float=True, buf_size=READ_AT_ONCE)
     try:
         event, value = next(events, ("", None))
         if event == "start_map":
@@ -100,6 +108,8 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
             yield Entry(index, None, "This is neither a list of conversations nor one of them.")
             return
         else:
+            if ahead.has_passed:
+                next(events)
             for event, value in events:
                 if event == "end_array":
                     break
@@ -110,6 +120,65 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
     except (ijson.JSONError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "its end is missing"
         yield Entry(index, None, f"From here on the file is no JSON: {reason}")
+
+
+_FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
+_NEXT = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON.")
+
+
+class _Ahead:
+    """A file whose objects in its list are parsed as long as they are whole, small and right; as a file of its own it
+    holds the rest, as a list that begins with a null where objects were passed."""
+
+    _decoder = json.JSONDecoder(parse_constant=_refuse)
+
+    def __init__(self, file: _Counted) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")()
+        self._text, self._at = "", 0
+        self._undecoded, self._is_taken = b"", False
+        self.has_passed = False
+
+    def next_object(self) -> dict[str, Any] | None:
+        """Return the next object of the list; None where the other parser has to look at the rest."""
+        most_chars = MAX_COST // VALUE_COST  # what is no longer costs less than MAX_COST, whatever it holds
+        while True:
+            found = (_NEXT if self.has_passed else _FIRST).match(self._text, self._at)
+            if found is not None:
+                try:
+                    value, end = self._decoder.raw_decode(self._text, found.end())
+                except (ValueError, RecursionError):
+                    pass  # its end may be missing
+                else:
+                    if end - self._at > most_chars:
+                        return None
+                    self._at, self.has_passed = end, True
+                    return dict(value)
+            if len(self._text) - self._at > most_chars or not self._read_more():
+                return None
+
+    def _read_more(self) -> bool:
+        """Read as much again as is there, so that the time to parse what is cut off stays in proportion."""
+        content = self._file.read(max(READ_AT_ONCE, len(self._text) - self._at))
+        try:
+            more = self._decode.decode(content)
+        except UnicodeDecodeError:
+            self._undecoded = content
+            return False
+        self._text, self._at = self._text[self._at :] + more, 0
+        return bool(content)
+
+    def read(self, size: int) -> bytes:
+        head = b""
+        if size and not self._is_taken:
+            self._is_taken = True
+            passed = b"[null" if self.has_passed else b""
+            head = passed + self._text[self._at :].encode() + self._decode.getstate()[0] + self._undecoded
+        return head or self._file.read(size)
 
 
 def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]) -> Entry:

@@ -127,5 +127,5 @@ def title_of(raw: Any) -> str:
 
 def model_columns(raw: Any) -> dict[str, Any]:
     """Return the column that says which model wrote a message, where the source names it."""
-    name = title_of(raw)[:MAX_NAME_CHARS]
+    name = title_of(raw)[:MAX_NAME_CHARS] if raw else ""
     return {"model_name": name} if name else {}

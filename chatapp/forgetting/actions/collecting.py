@@ -112,6 +112,8 @@ class Work:
         return here | {entry.conversation_id for entry in entries if entry.conversation_id}
 
     def blank(self, rows: Mapping[UUID, Message], left: Left = MappingProxyType({})) -> None:
+        if not rows:
+            return
         for pk, row in rows.items():
             self.note_returned(part for part in row.parts if part not in left.get(pk, ()))
         hides = self.removal is not None and not left

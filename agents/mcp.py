@@ -95,8 +95,8 @@ class McpToolFacts:
 
         An operator approves a tool by it: a server that changes the description or the schema later changes it, too.
         """
-        told = [self.name, self.description, self.parameters, self.is_idempotent]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        listing = [self.name, self.description, self.parameters, self.is_idempotent]
+        return hashlib.sha256(json.dumps(listing, sort_keys=True).encode()).hexdigest()
 
 
 def changed_tools(approved: Mapping[str, str], listed: Iterable[McpToolFacts]) -> tuple[str, ...]:

@@ -60,8 +60,8 @@ def write_refusal(excerpt: Excerpt) -> str:
 
 def write_unkept(excerpt: Excerpt) -> str:
     """Return the same for a call that must not be made again."""
-    told = "The rest could not be kept. The call was done: do not repeat it."
-    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {told}]"
+    note = "The rest could not be kept. The call was done: do not repeat it."
+    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {note}]"
 
 
 def write_failure(excerpt: Excerpt) -> str:

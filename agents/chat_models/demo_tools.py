@@ -87,14 +87,14 @@ def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple
 def describe_calls(steps: Sequence[Message]) -> str:
     """Return what was called and what came back, word for word."""
     arguments = {call.call_id: call.arguments for message in steps for call in message.tool_calls}
-    told = [
+    lines = [
         f"I called the tool `{result.name}` with `{arguments.get(result.call_id, '{}')}`. "
         f"{'It failed' if result.is_error else 'It answered'}:\n\n{_quoted(result.text)}"
         for message in steps
         for result in message.tool_results
     ]
     return "\n\n".join(
-        [*told, "The **Demo model** chose it by the words of your question; a language model would decide."]
+        [*lines, "The **Demo model** chose it by the words of your question; a language model would decide."]
     )
 
 

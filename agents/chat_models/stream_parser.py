@@ -361,8 +361,8 @@ def read_usage(usage: Any) -> TokenUsage | None:
     if not prompt or not _is_count(prompt) or not _is_count(output):
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    told = details.get("cached_tokens") if isinstance(details, Mapping) else None
-    cached = told or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
+    reported = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    cached = reported or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
     return TokenUsage(int(prompt), int(output), min(int(cached), int(prompt)) if _is_count(cached) else 0)
 
 

@@ -50,8 +50,8 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
         before = set(user.groups.values_list("pk", flat=True))
         if before != {group.pk for group in groups}:
             user.groups.set(groups)
-            told = [group.name for group in groups]
-            audit.record(AuditEvent.Kind.GROUPS_FOLLOWED, user_id=user.pk, groups=told)
+            names = [group.name for group in groups]
+            audit.record(AuditEvent.Kind.GROUPS_FOLLOWED, user_id=user.pk, groups=names)
 
 
 def ensure_setup_link() -> str | None:

@@ -109,15 +109,15 @@ def _request_hash(request: ApiRequest) -> str:
     if not (request.content_type or "").startswith("multipart/"):
         return _hash(query + b"\n" + request.body)
     # The parts of a form, because the boundary between them is another one each time.
-    told = [f"{name}={request.POST.getlist(name)}" for name in sorted(request.POST)]
+    parts = [f"{name}={request.POST.getlist(name)}" for name in sorted(request.POST)]
     for name in sorted(request.FILES):
         for file in request.FILES.getlist(name):
             content = hashlib.sha256()
             for chunk in file.chunks():
                 content.update(chunk)
             file.seek(0)
-            told.append(f"{name}={file.name} {content.hexdigest()}")
-    return _hash(query + b"\n" + "\n".join(told).encode())
+            parts.append(f"{name}={file.name} {content.hexdigest()}")
+    return _hash(query + b"\n" + "\n".join(parts).encode())
 
 
 def _hash(content: bytes) -> str:

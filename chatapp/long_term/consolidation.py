@@ -174,8 +174,8 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         reason = f"The model failed ({error.category}): {error.message}"
         _end_failed(lease, reason, _calls(work, asking))
         return
-    told, over = split_over(answer)
-    text = accept_profile(told, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
+    profile, over = split_over(answer)
+    text = accept_profile(profile, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
     if text is None:
         _end_failed(lease, "The model returned nothing.", _calls(work, asking))
         return

@@ -109,5 +109,5 @@ def _embed(asked: ModelEndpoint, texts: dict[int, str]) -> list[DocumentVectors]
 def _parts(text: str) -> list[str]:
     """Return the whole text, and its sentences where it has several."""
     sentences = [sentence.strip() for sentence in split_sentences(text)]
-    telling = [sentence for sentence in sentences if len(sentence) >= LEAST_SENTENCE_CHARS]
-    return [text, *telling[:MAX_SENTENCES]] if len(sentences) > 1 else [text]
+    long = [sentence for sentence in sentences if len(sentence) >= LEAST_SENTENCE_CHARS]
+    return [text, *long[:MAX_SENTENCES]] if len(sentences) > 1 else [text]

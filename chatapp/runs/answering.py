@@ -124,8 +124,8 @@ class Session:
                 raise
             sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; "
             if not self.live.has_text:
-                told = f"{sentence}your message is stored. Press Retry, or choose another model."
-                raise ModelError("timeout", told) from error
+                message = f"{sentence}your message is stored. Press Retry, or choose another model."
+                raise ModelError("timeout", message) from error
             self._time_limit = sentence + KEPT
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:

@@ -37,12 +37,12 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     if name not in {tool.spec.name for tool in loaded.tools}:
         raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
     caller = ToolCaller(str(loaded.user_id), str(loaded.conversation.pk), str(run.lease.run_id))
-    desk = HookPorts(run.lease, caller, hook.id, run.forgotten_count)
-    consents = None if run.has_ended else desk
-    use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
+    ports = HookPorts(run.lease, caller, hook.id, run.forgotten_count)
+    consents = None if run.has_ended else ports
+    use = ToolUse(loaded.tools, caller, ports, consents, store=ports, earlier=run.earlier)
     prepared = CallChecker(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
     calls = [one.call for one in prepared]
-    await desk.record_calls(calls)
+    await ports.record_calls(calls)
     policy = loaded.rules.policy
     limit = ResultLimit(policy.result_limit(loaded.rules.budget), policy.message_char_limit)
     async with aclosing(run_calls(prepared, use, limit)) as results:

@@ -30,8 +30,8 @@ class BudgetAdmin(SentAtOnce):
         starts_on = limit_of(budget, "", None).starts_on(clock.now())
         rows = BudgetPeriod.objects.filter(budget=budget, starts_on=starts_on)
         most = rows.aggregate(tokens=Max("used_tokens"), nanos=Max("used_nanos"))
-        told = f"{most['tokens'] or 0:,} tokens, ${(most['nanos'] or 0) / NANOS:,.2f}"
-        return f"{told} at most" if budget.scope == Budget.Scope.EVERY_USER else told
+        amount = f"{most['tokens'] or 0:,} tokens, ${(most['nanos'] or 0) / NANOS:,.2f}"
+        return f"{amount} at most" if budget.scope == Budget.Scope.EVERY_USER else amount
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Keep what was counted with whom it was counted for: another scope or period is another budget."""

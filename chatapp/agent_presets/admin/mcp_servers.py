@@ -135,8 +135,8 @@ class McpServerAdmin(TestedAdmin[McpServer]):
         if server.listed_at is None:
             return "not asked yet"
         waiting = len(waiting_tools(server))
-        told = f", {waiting} waiting for your approval" if waiting else ""
-        return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools{told}"
+        note = f", {waiting} waiting for your approval" if waiting else ""
+        return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools{note}"
 
     @admin.display(description="changed since you approved it; not offered")
     def waiting(self, server: McpServer) -> str:

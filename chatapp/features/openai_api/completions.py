@@ -185,8 +185,8 @@ def newest_of_user(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _instructions(messages: Sequence[ChatMessage]) -> str:
-    told = [message for message in messages if message.role in ("system", "developer")]
-    return "\n\n".join(text for message in told for text in message.texts).strip()
+    found = [message for message in messages if message.role in ("system", "developer")]
+    return "\n\n".join(text for message in found for text in message.texts).strip()
 
 
 @dataclass(slots=True)

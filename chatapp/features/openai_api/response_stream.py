@@ -90,10 +90,10 @@ class ResponseWriter:
         return response_shape(self.head, status, output=output, usage=usage, reason=reason)
 
     def failed(self, error: ModelError | ServiceError) -> Event:
-        told = error_of(error)["error"]
+        failure = error_of(error)["error"]
         output = [each.shape() for each in self.outputs]
         shape = response_shape(
-            self.head, "failed", output=output, error={"code": "server_error", "message": told["message"]}
+            self.head, "failed", output=output, error={"code": "server_error", "message": failure["message"]}
         )
         return self._event("response.failed", response=shape)
 

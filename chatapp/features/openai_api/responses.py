@@ -52,7 +52,7 @@ from chatapp.runs.models import Run
 
 router = Router()
 
-TOLD_BACK = ("max_output_tokens", "parallel_tool_calls", "temperature", "top_p", "user")
+REPEATED = ("max_output_tokens", "parallel_tool_calls", "temperature", "top_p", "user")
 
 
 @dataclass(slots=True)
@@ -111,14 +111,14 @@ async def _call_source(user: User, asked: NewResponse, key: str | None) -> Sourc
     )
     config, request = await sync_to_async(model_request)(user, asked.model, request)
     head = ResponseHead(new_name("resp"), float(int(time.time())), config.name, is_stored=False)
-    told = {name: getattr(asked, name) for name in TOLD_BACK if getattr(asked, name) is not None}
-    told |= {"tools": [tool.model_dump(exclude_none=True) for tool in asked.tools or ()]}
-    return Source(ModelCall(user, config, request).items(), _told(head, asked, told))
+    repeated = {name: getattr(asked, name) for name in REPEATED if getattr(asked, name) is not None}
+    repeated |= {"tools": [tool.model_dump(exclude_none=True) for tool in asked.tools or ()]}
+    return Source(ModelCall(user, config, request).items(), _with_asked(head, asked, repeated))
 
 
-def _told(head: ResponseHead, asked: NewResponse, told: Mapping[str, Any]) -> ResponseHead:
+def _with_asked(head: ResponseHead, asked: NewResponse, repeated: Mapping[str, Any]) -> ResponseHead:
     """Return the head with the fields of the request that a response repeats."""
-    return head.with_asked(**told, instructions=asked.instructions, metadata=asked.metadata or {})
+    return head.with_asked(**repeated, instructions=asked.instructions, metadata=asked.metadata or {})
 
 
 def _addresses(messages: Sequence[ChatMessage]) -> list[str]:
@@ -136,8 +136,8 @@ async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Sourc
     messages = asked.chat_messages()
     newest = newest_of_user(messages)
     images = await inline_images(_addresses(newest))
-    told = [message for message in messages if message.role in ("system", "developer")]
-    instructions = [asked.instructions or "", *(text for message in told for text in message.texts)]
+    found = [message for message in messages if message.role in ("system", "developer")]
+    instructions = [asked.instructions or "", *(text for message in found for text in message.texts)]
     turn = NewTurn(
         text="\n".join(text for message in newest for text in message.texts),
         images=[images[address] for address in _addresses(newest)],
@@ -146,7 +146,7 @@ async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Sourc
     )
     receipt, head = await sync_to_async(_begin)(user, asked, turn)
     follower = TurnFollower(user, receipt)
-    return Source(follower.items(), _told(head, asked, {}), named("msg", receipt.answer_id))
+    return Source(follower.items(), _with_asked(head, asked, {}), named("msg", receipt.answer_id))
 
 
 def _begin(user: User, asked: NewResponse, turn: NewTurn) -> tuple[Receipt, ResponseHead]:

@@ -144,8 +144,8 @@ class Work:
         """Return those that cover it, and those that cover a copy and tell of it."""
         covering = summaries_covering([*self.messages.values(), *self.cut.values()])
         beside = summaries_covering(self.copied.values())
-        telling = [row for row in beside if self.repeats.are_near(row.summary)]
-        return list({row.pk: row for row in (*covering, *telling)}.values())
+        copying = [row for row in beside if self.repeats.are_near(row.summary)]
+        return list({row.pk: row for row in (*covering, *copying)}.values())
 
     def said_by(self, entry: MemoryEntry) -> Sequence[str]:
         """Return what is forgotten of it: what it says, and said before an edit, or only the chosen lines."""

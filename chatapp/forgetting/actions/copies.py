@@ -49,11 +49,11 @@ def blank_runs(
     returned = [part for result in own.values_list("result", flat=True) for part in result]
     own.update(arguments="{}", result=[])
     Run.objects.filter(pk__in=answering).update(plan=None, error_detail="")
-    telling = [call for call in ToolCall.objects.filter(run__in=read) if _tells(call, is_copy)]
-    for call in telling:
+    copying = [call for call in ToolCall.objects.filter(run__in=read) if _tells(call, is_copy)]
+    for call in copying:
         returned += call.result
         call.arguments, call.result = "{}", []
-    update_rows(telling, "arguments", "result")
+    update_rows(copying, "arguments", "result")
     planned = [run for run in Run.objects.filter(pk__in=read) if run.plan or run.error_detail]
     for run in planned:
         run.plan = None if is_copy(str(run.plan or "")) else run.plan

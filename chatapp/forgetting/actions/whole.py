@@ -158,9 +158,9 @@ def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> 
     others = Conversation.objects.filter(
         shared_in__in={entry.shared_in for entry in entries if entry.shared_in}
     ).exclude(user=user)
-    told = work.reached | reading_conversations(others)
+    reached = work.reached | reading_conversations(others)
     held = MemoryEntry.objects.filter(pk__in=[*ids, *work.derived])
-    rows = lock_reached(user.pk, told | homes, held, now)
+    rows = lock_reached(user.pk, reached | homes, held, now)
     hold(work, [row for row in rows if row.user_id != user.pk])
     return work
 

@@ -47,10 +47,10 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
     runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
     may_have_read = Q(state=ToolCall.State.RUNNING) | Q(is_told=False, finished_at__isnull=False)
     calling = ToolCall.objects.filter(may_have_read, run=OuterRef("pk"))
-    told = Event.objects.filter(run=OuterRef("pk"), type="context")
+    recorded = Event.objects.filter(run=OuterRef("pk"), type="context")
     kept = SentRequest.objects.filter(run=OuterRef("pk"))
-    has_told_all = Exists(told) & Exists(kept) & ~Exists(calling)
-    return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
+    has_recorded_all = Exists(recorded) & Exists(kept) & ~Exists(calling)
+    return set(runs.exclude(has_recorded_all).values_list("conversation_id", flat=True))
 
 
 @dataclass(frozen=True, slots=True)

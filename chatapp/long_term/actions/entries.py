@@ -65,7 +65,7 @@ def record_entry(
     if entry.state == MemoryEntry.State.KEPT:
         index_entry(entry)
     else:
-        event_log.append(conversation, _told(MemoryProposed, entry, conversation, at))
+        event_log.append(conversation, _memory_event(MemoryProposed, entry, conversation, at))
     return entry
 
 
@@ -167,7 +167,7 @@ def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
     conversation = _lock_conversation_of(entry)
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
-        event_log.append(conversation, _told(MemoryWritten, entry, conversation, at))
+        event_log.append(conversation, _memory_event(MemoryWritten, entry, conversation, at))
     return bool(claimed)
 
 
@@ -177,7 +177,7 @@ def _lock_conversation_of(entry: MemoryEntry) -> Conversation | None:
     return Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
 
 
-def _told(
+def _memory_event(
     event: type[MemoryWritten] | type[MemoryProposed],
     entry: MemoryEntry,
     conversation: Conversation,

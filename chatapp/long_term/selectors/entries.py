@@ -203,9 +203,9 @@ def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
 def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
     """What was brought back into its conversation, whole: saying it again is no news. It has no source here. What the
     span itself said first is news, though it came back meanwhile."""
-    told = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
+    recalls = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
     sources = [
-        item["source"] for payload in told.values_list("payload", flat=True) for item in payload["items"]
+        item["source"] for payload in recalls.values_list("payload", flat=True) for item in payload["items"]
     ]
     of_span = Q(
         conversation=compaction.conversation_id,

@@ -200,8 +200,8 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
             f"Output limit {budget.max_output_tokens:,}: {SOURCES[resolved.max_output_tokens_from]}.",
             f"Budget for history and question: {budget.input_tokens:,}.",
         ]
-        if told := describe_named_window(config.named_window, clock.now()):
-            lines.append(told)
+        if named := describe_named_window(config.named_window, clock.now()):
+            lines.append(named)
         warning = format_html('<p class="errornote">{}</p>', resolved.warning) if resolved.warning else ""
         return format_html("{}{}", format_html_join("", "<p>{}</p>", ((line,) for line in lines)), warning)
 
@@ -229,8 +229,8 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
             if check.is_working:
                 make_default(config=row)
             else:
-                told = f"{row} did not become the default, because it did not pass its test."
-                self.message_user(request, told, messages.WARNING)
+                problem = f"{row} did not become the default, because it did not pass its test."
+                self.message_user(request, problem, messages.WARNING)
         return check
 
     @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])

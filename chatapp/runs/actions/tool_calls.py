@@ -60,9 +60,9 @@ def record_tool_calls(
             ]
             insert_rows(rows)
             usage = [usage_event(held.run, call, now) for call in spent]
-            told = [call_event(held.run, row, now) for row in rows]
+            call_facts = [call_event(held.run, row, now) for row in rows]
             waits = [waiting_event(held.conversation, now)] if any(is_waiting(row) for row in rows) else []
-            event_log.append(held.conversation, *usage, *told, *waits, run=held.run)
+            event_log.append(held.conversation, *usage, *call_facts, *waits, run=held.run)
     except IntegrityError:
         if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
             raise
@@ -181,8 +181,8 @@ def close_tool_calls(
     place = AnswerPosition(run.answer_id, run.answer.branch_id)
     _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
     save_results(left)
-    told = [call_event(run, call, now) for call in closed]
-    return [*told, waiting_event(conversation, now)] if was_waiting else [*told]
+    call_facts = [call_event(run, call, now) for call in closed]
+    return [*call_facts, waiting_event(conversation, now)] if was_waiting else [*call_facts]
 
 
 def interrupt_call(call: ToolCall, now: datetime) -> None:

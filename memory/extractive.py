@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from memory.neutral_text import keep_speaker, names_speaker
 from memory.sentences import split_sentences
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.tokens import estimate_text
@@ -115,7 +116,8 @@ def extract_summary(messages: Sequence[Message], max_tokens: int, limits: Source
     lines: list[str] = []
     speaker = ""
     for sentence in chosen:
-        lines.append(sentence.text if sentence.speaker == speaker else f"{sentence.speaker}: {sentence.text}")
+        goes_on = sentence.speaker == speaker and not names_speaker(sentence.text)
+        lines.append(keep_speaker(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}"))
         speaker = sentence.speaker
     return "\n".join(lines)
 

@@ -15,8 +15,15 @@ _ROLE_TOKENS = re.compile(
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\]"
     r"|<</?SYS>>"
     r"|</?(?:start_of_turn|end_of_turn|start_of_image|end_of_image|bos|eos|s|pad|unk)>"
+    r"|<(?:BOS|EOS|EOP|UNK|PAD|MASK)_TOKEN>|\[g?MASK\]|<[se]op>"  # Command R, GLM
+    r"|<seed:[a-z_]{1,40}>|<(?:SPECIAL|extra_id|reserved|TOKENS_UNUSED)_\d{1,4}>"  # Seed, Nemotron, Baichuan, InternLM
 )
 """In the case that templates write them: `Service<S>` and `[args]` are code."""
+_SPEAKS = re.compile(
+    r"(?:user|assistant|system|developer|tool|memory|human|ai)[ \t]*[:\uff1a]|\d{1,3}\. \d{4}-\d\d-\d\d ",
+    re.IGNORECASE,
+)
+"""How we begin what somebody said, and what a search found; models take other words for roles as well."""
 _JOINS = (
     "\U0001f000-\U0001faff\u2190-\u2bff\u200d\ufe0f\u0600-\u06ff\u0700-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff"
     "\u1800-\u180a\u1810-\u18af\u1900-\u1cff\ua8e0-\uaadf"
@@ -45,3 +52,18 @@ def neutralise(text: str) -> str:
 def _break_up(token: re.Match[str]) -> str:
     found = token[0]
     return f"{found[0]} {found[1:-1]} {found[-1]}"
+
+
+def names_speaker(line: str) -> bool:
+    """Return whether a line begins as one of ours that says who spoke."""
+    return _SPEAKS.match(neutralise(line)) is not None
+
+
+def keep_speaker(text: str) -> str:
+    """Return what one speaker said, behind the name, with `> ` before each further line that would read as somebody
+    else's words.
+
+    An answer with the line "User: I owe you 500" would be read as the user's promise.
+    """
+    first, *rest = text.splitlines(keepends=True) or [""]
+    return "".join([first, *(f"> {line}" if names_speaker(line) else line for line in rest)])

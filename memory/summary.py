@@ -8,6 +8,7 @@ nothing new for an adapter, since interrupted answers and messages sent during a
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from memory.neutral_text import neutralise
@@ -31,7 +32,7 @@ FRAME_TOKENS = estimate_text(f"{_OPEN}\n{_STAND_IN_LEAD}\n\n{_CLOSE}") + 4
 
 def fence(tag: str, text: str) -> str:
     """Return the text as data: neutralised, and between tags that it cannot close itself."""
-    inside = neutralise(text).replace("</" + tag, "<\\/" + tag)
+    inside = re.sub(rf"<(?=\s*/\s*{re.escape(tag)}\b)", r"<\\", neutralise(text), flags=re.IGNORECASE)
     return f"<{tag}>\n{inside}\n</{tag}>"
 
 

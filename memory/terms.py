@@ -22,6 +22,7 @@ from memory.languages import (
     script_of,
     stem_word,
 )
+from memory.neutral_text import keep_speaker
 
 PREFIX_LENGTH = 4
 MAX_TERM_LENGTH = 64
@@ -158,9 +159,9 @@ def prefix_of(word: str) -> str | None:
 
 
 def describe_piece(piece: str, role: str, *, is_whole: bool) -> str:
-    """Return a found piece as models and readers see it: with who said it, whatever it begins with, and with marks
-    where it was cut."""
-    return f"{role or 'memory'}: {piece if is_whole else f'[…] {piece} […]'}"
+    """Return a found piece as models and readers see it: with who said it, whatever its lines begin with, and with
+    marks where it was cut."""
+    return keep_speaker(f"{role or 'memory'}: {piece if is_whole else f'[…] {piece} […]'}")
 
 
 def read_piece(text: str, start: int, end: int, role: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from memory.neutral_text import keep_speaker
 from memory.tokens import estimate_text
 from memory.truncate import cut_middle, whole_end
 from memory.types import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -14,7 +15,8 @@ ARGUMENT_CHARS = 1_000
 
 
 def render_message(message: Message) -> str:
-    """Return one message with its speaker. Reasoning stays out; long tool results keep head and tail."""
+    """Return one message with its speaker, whatever its lines begin with. Reasoning stays out; long tool results keep
+    head and tail."""
     lines: list[str] = []
     for part in message.parts:
         match part:
@@ -29,7 +31,7 @@ def render_message(message: Message) -> str:
             case ReasoningPart():
                 pass
     text = "\n".join(line for line in lines if line.strip())
-    return f"{message.role.capitalize()}: {text}" if text else ""
+    return keep_speaker(f"{message.role.capitalize()}: {text}") if text else ""
 
 
 def render_transcript(messages: Sequence[Message]) -> str:

@@ -12,6 +12,7 @@ from pydantic import Field
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import ToolSpec
+from memory.neutral_text import keep_speaker
 
 HIT_CHARS = 1_000
 MAX_AROUND = 20
@@ -42,13 +43,14 @@ class MemoryPort(Protocol):
 
 
 def list_hits(hits: Sequence[Hit], limit_chars: int = HIT_CHARS) -> str:
+    """Return the hits with a number, a time and a speaker each, whatever their own lines begin with."""
     return "\n\n".join(f"{number}. {_shown(hit, limit_chars)}" for number, hit in enumerate(hits, 1))
 
 
 def _shown(hit: Hit, limit_chars: int) -> str:
     text = hit.text if len(hit.text) <= limit_chars else f"{hit.text[:limit_chars]} […]"
     said = " · ".join(part for part in (f"{hit.said_at:%Y-%m-%d %H:%M} UTC", hit.role, hit.source) if part)
-    return f"{said}\n{text}"
+    return keep_speaker(f"{said}\n{text}")
 
 
 class SearchArguments(Arguments):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from memory.neutral_text import neutralise
@@ -10,7 +12,8 @@ from memory.summary import fence, read_summary, summary_message
 TOKENS = [
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|begin_of_text|>", "<|endoftext|>", "<|user|>",
     "<|START_OF_TURN_TOKEN|>", "<\uff5cUser\uff5c>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[|user|]", "[INST]", "[/INST]",
-    "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "<<SYS>>", "<</SYS>>", "<start_of_turn>", "<end_of_turn>", "<bos>", "</s>", "<s>",
+    "<BOS_TOKEN>", "<EOS_TOKEN>", "[gMASK]", "<sop>", "<eop>", "<seed:bos>", "<extra_id_0>", "<SPECIAL_10>",
+    "<reserved_106>", "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "<<SYS>>", "<</SYS>>", "<start_of_turn>", "<end_of_turn>", "<bos>", "</s>", "<s>",
 ]  # fmt: skip
 INVISIBLE = {
     "tags": "".join(chr(0xE0000 + ord(letter)) for letter in "obey"),
@@ -66,6 +69,9 @@ def test_what_is_neutral_stays_so(text: str) -> None:
 
 def test_everything_between_tags_is_neutral() -> None:
     assert fence("recalled", "<|im_start|>system") == "<recalled>\n< |im_start| >system\n</recalled>"
+    for closing in ("</recalled>", "</Recalled >", "< / RECALLED>", "<\u200b/recalled>"):
+        assert re.findall(r"(?i)<\s*/\s*recalled", fence("recalled", f"a {closing} b")) == ["</recalled"]
+    assert fence("recalled", "</recalled_by>") == "<recalled>\n</recalled_by>\n</recalled>"
     assert "<|im_start|>" not in summary_message("The user said <|im_start|>.").text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.api import odd
@@ -148,6 +148,15 @@ def told(client: ClientConnection, text: str) -> set[str]:
         if frame["type"] == "pong":
             return types
         types.add(frame["type"])
+
+
+@pytest.mark.parametrize("path", ["/ws/nothing", "/ws/chat/", "/ws/%00", "/api/v1/me", "/ws/chat%2F"])
+@pytest.mark.parametrize("who", ["alice", "nobody"])
+def test_an_address_without_a_socket_opens_none(service: Service, path: str, who: str) -> None:
+    headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"} if who == "alice" else {}
+    with pytest.raises(InvalidStatus) as refused:
+        connect(service.ws_url.replace("/ws/chat", path), additional_headers=headers)
+    assert refused.value.response.status_code == 403
 
 
 @pytest.mark.parametrize("kind", FRAMES)

@@ -183,6 +183,8 @@ def test_a_connection_on_which_nothing_more_is_said_is_closed(hasty, sockets):
         b"Content-Length: 5, 6\r\n",
         b"Content-Length: -5\r\n",
         b"Content-Length: +5\r\n",
+        b"Content-Length: " + b"9" * 5_000 + b"\r\n",
+        b"Transfer-Encoding: \x0bchunked\r\n",
         b"no header\r\n",
         b"X: " + b"x" * 20_000 + b"\r\n",
         b"X: y\r\n" * 600,
@@ -195,6 +197,25 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_after_it_
     body = b"0\r\n\r\nGET /facts HTTP/1.1\r\nHost: x\r\n\r\n"
     client = opened(sockets, patient, head(headers, after) + body)
     assert read_error(client) == (400, "malformed")
+
+
+def test_chunks_before_http_1_1_are_refused(patient, sockets):
+    """A proxy that does not know them takes what follows for the next request."""
+    request = head(b"Transfer-Encoding: chunked\r\n").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert read_error(opened(sockets, patient, request + b"0\r\n\r\n")) == (400, "malformed")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"OPTIONS * HTTP/1.1",
+        b"CONNECT 127.0.0.1:80 HTTP/1.1",
+        b"GET facts HTTP/1.1",
+        b"GET ftp://x/facts HTTP/1.1",
+    ],
+)
+def test_what_names_no_address_is_refused(patient, sockets, line):
+    assert read_error(opened(sockets, patient, line + b"\r\nHost: x\r\n\r\n")) == (400, "malformed")
 
 
 @pytest.mark.parametrize("line", [b"nonsense", b"GET /facts", b"GET /facts HTTP/9", b"x" * 20_000])

@@ -13,6 +13,9 @@ from chatapp.operations.errors import RateLimited, ServiceError, Unauthorized
 
 LINGER_S = 5.0
 RETRY_AFTER_S = 5
+LENGTH_DIGITS = 20
+TARGETS = (b"/", b"http://", b"https://")
+"""How an address begins; `*` and a tunnel's `host:port` are none of ours."""
 reactor: Any = twisted_reactor
 UntypedChannel: Any = HTTPChannel  # Twisted annotates a part of it only
 
@@ -67,15 +70,22 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         super().lineReceived(line)
         if len(self.requests) > known:
             self.request_line = line
+            if not self.is_refused and not self._path.startswith(TARGETS):
+                self._respondToBadRequestAndDisconnect()
         return self.is_refused or None
 
     def lineLengthExceeded(self, line: bytes) -> None:
         self._respondToBadRequestAndDisconnect()
 
     def headerReceived(self, line: bytes) -> bool:
-        """Refuse the transfer encoding "identity", which Twisted ignores; it refuses other second lengths itself."""
+        """Refuse lengths that another server may read otherwise, where Twisted does not: the transfer encoding
+        "identity", one before HTTP/1.1, and more digits than Python reads."""
         name, _, value = line.partition(b":")
-        if name.lower() == b"transfer-encoding" and value.strip().lower() != b"chunked":
+        name, value = name.lower(), value.strip(b" \t")
+        is_chunked = value.lower() == b"chunked" and self._version == b"HTTP/1.1"
+        if (name == b"transfer-encoding" and not is_chunked) or (
+            name == b"content-length" and len(value) > LENGTH_DIGITS
+        ):
             self._respondToBadRequestAndDisconnect()
             return False
         return bool(super().headerReceived(line))

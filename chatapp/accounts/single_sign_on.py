@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -12,20 +13,27 @@ from allauth.socialaccount.providers.base import AuthProcess
 from allauth.socialaccount.providers.openid_connect.views import callback as oidc_callback
 from allauth.socialaccount.providers.openid_connect.views import login as oidc_login
 from django.conf import settings
-from django.db import transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DataError, transaction
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from requests import RequestException
 
+from agents.text import storable_text
 from chatapp.accounts.actions import follow_groups
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import find_user, is_address_shown
 from chatapp.operations.changeable_settings import current
 
+log = logging.getLogger(__name__)
+
 PROVIDER = "sso"
 """Our name for the issuer, in addresses: /accounts/oidc/sso/login/."""
+ODD = (AttributeError, DataError, ImproperlyConfigured, KeyError, OverflowError, TypeError, ValueError)
+"""What allauth raises where an answer of the issuer is not what the standard says: it looks at few types, and asks
+the operator for a longer column where a subject is too long."""
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
@@ -45,6 +53,8 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Follow the groups of a known user; answer with a page where a new one cannot have an account."""
+        if not has_one_subject(sociallogin):
+            refuse(request, "odd", status=502)
         if sociallogin.is_existing:
             join_groups(sociallogin)
             return
@@ -62,9 +72,10 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         return is_invited or settings.OIDC_MAKES_ACCOUNTS or current("SIGNUP") == "open"
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
-        user: User = super().populate_user(request, sociallogin, data)
+        texts = {name: value if isinstance(value, str) else "" for name, value in data.items()}
+        user: User = super().populate_user(request, sociallogin, texts)
         user.email = user.email.lower()
-        user.name = " ".join(str(data.get("name") or "").split())[:150]
+        user.name = " ".join(storable_text(texts.get("name", "")).split())[:150]
         return user
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
@@ -84,17 +95,35 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     try:
         response: HttpResponseBase = oidc_login(request, provider_id)
-    except (RequestException, KeyError, ValueError):  # no answer, or none that describes an issuer
+    except (RequestException, *ODD):  # no answer, or none that describes an issuer
         response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
     return response
 
 
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Take the browser back from the issuer. Any other name is not even looked up."""
+    """Take the browser back from the issuer, or say that its answer is not understood. Any other name is not even
+    looked up."""
     if provider_id != PROVIDER or not settings.OIDC_ISSUER:
         raise Http404
-    response: HttpResponseBase = oidc_callback(request, provider_id)
+    try:
+        response: HttpResponseBase = oidc_callback(request, provider_id)
+    except ODD:
+        log.exception("What the issuer answered is not understood.")
+        response = render(request, "account/no_single_sign_on.html", {"reason": "odd"}, status=502)
     return response
+
+
+def has_one_subject(sociallogin: SocialLogin) -> bool:
+    """Return whether the issuer says who it is, and both times the same.
+
+    Without the claim, all such people would have one account. An answer about somebody else than the token must not be
+    used (OpenID Connect Core 1.0, section 5.3.2).
+    """
+    claims = sociallogin.account.extra_data
+    said = {part.get("sub") for part in (claims.get("userinfo"), claims.get("id_token")) if part}
+    return len(said) == 1 and all(
+        isinstance(each, str) and each == storable_text(each) != "" for each in said
+    )
 
 
 def check_addresses(sociallogin: SocialLogin) -> None:
@@ -119,6 +148,6 @@ def join_groups(sociallogin: SocialLogin) -> None:
         follow_groups(user=sociallogin.user, names=[str(name) for name in names])
 
 
-def refuse(request: HttpRequest, reason: str) -> None:
-    page = render(request, "account/no_single_sign_on.html", {"reason": reason}, status=403)
+def refuse(request: HttpRequest, reason: str, *, status: int = 403) -> None:
+    page = render(request, "account/no_single_sign_on.html", {"reason": reason}, status=status)
     raise ImmediateHttpResponse(page)

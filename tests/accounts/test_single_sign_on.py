@@ -168,6 +168,61 @@ def test_an_answer_of_another_browser_signs_nobody_in(db: None, issuer: RunningI
     assert not User.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": ["a"]},
+        {"sub": "x" * 300},
+        {"sub": "nul\0"},
+        {"sub": "somebody-else"},
+        {"email": 5},
+        {"email": ["mia@example.com"]},
+        {"email": {}},
+    ],
+)
+def test_an_answer_that_does_not_say_who_somebody_is_is_told(
+    db: None, issuer: RunningIssuer, claims: dict[str, Any]
+) -> None:
+    """The token says who it is; what is asked for with it may say no other."""
+    issuer.say("mia", **{"email": "mia@example.com", "email_verified": True, **claims})
+    client, answer = sign_in("mia")
+    assert answer.status_code in (403, 502), answer.content
+    assert "Example ID did not sa" in answer.content.decode()
+    assert not is_signed_in(client)
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"name": "Mia\0 K"},
+        {"name": {"a": 1}},
+        {"name": "x" * 9_000},
+        {"roles": [None, {"a": "\0"}]},
+        {"roles": 5},
+    ],
+)
+def test_odd_claims_beside_it_keep_nobody_out(
+    db: None, issuer: RunningIssuer, settings: Settings, claims: dict[str, Any]
+) -> None:
+    settings.OIDC_GROUPS_CLAIM = "roles"
+    issuer.say("mia", email="mia@example.com", email_verified=True, **claims)
+    assert is_signed_in(sign_in("mia")[0])
+    assert "\0" not in User.objects.get().name
+
+
+@pytest.mark.parametrize("email", ["not an address", "mia@", "x" * 300 + "@example.com", "mia@example.com\0"])
+def test_an_address_that_is_none_makes_no_account(db: None, issuer: RunningIssuer, email: str) -> None:
+    issuer.say("mia", email=email, email_verified=True)
+    client, answer = sign_in("mia")
+    assert answer.status_code < 500 or answer.status_code == 502
+    assert not is_signed_in(client)
+    assert not User.objects.exists()
+
+
 def test_an_issuer_that_does_not_answer_is_told(db: None, settings: Settings) -> None:
     configure(settings, "http://127.0.0.1:1")
     answer = Client().get(BEGIN)

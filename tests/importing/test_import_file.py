@@ -245,6 +245,57 @@ def test_a_zip_without_conversations_says_so(alice: User, file: Path) -> None:
         take_in(alice, file)
 
 
+ACCOUNT = {
+    "account.json": '{"format": "palimpsest-account", "version": 1}',
+    "memory/entries.json": "[]",
+    "conversations/a.json": "{}",
+}
+
+
+def damaged(content: bytes, how: str, name: str) -> bytes:
+    """A zip of which the file `name`, or the table of contents, is not what it says."""
+    changed = bytearray(content)
+    here, listed = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
+    while content[here + 30 : here + 30 + len(name)] != name.encode():
+        here = content.index(b"PK\x03\x04", here + 1)
+    while content[listed + 46 : listed + 46 + len(name)] != name.encode():
+        listed = content.index(b"PK\x01\x02", listed + 1)
+    match how:
+        case "encrypted":
+            changed[here + 6] |= 1
+            changed[listed + 8] |= 1
+        case "packed in an unknown way":
+            changed[here + 8] = changed[listed + 10] = 99
+        case "with other bytes":
+            at = here + 30 + len(name)
+            changed[at : at + 12] = bytes(byte ^ 0xFF for byte in changed[at : at + 12])
+        case "with its table elsewhere":
+            end = content.rindex(b"PK\x05\x06")
+            changed[end + 16 : end + 20] = b"\xff\xff\xff\x7f"
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize(
+    "how", ["encrypted", "packed in an unknown way", "with other bytes", "with its table elsewhere"]
+)
+@pytest.mark.parametrize("name", ["conversations.json", "account.json", "memory/entries.json"])
+def test_a_damaged_zip_is_told_in_a_sentence(
+    alice: User, file: Path, packing: int, how: str, name: str
+) -> None:
+    files = ACCOUNT if name != "conversations.json" else {name: json.dumps([claude()] * 20)}
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        for each, content in files.items():
+            archive.writestr(each, content)
+    file.write_bytes(damaged(file.read_bytes(), how, name))
+    try:
+        said = [problem["reason"] for problem in take_in(alice, file).problems]
+    except Unreadable as unreadable:
+        said = [str(unreadable)]
+    assert any(" cannot be unpacked: " in each for each in said), said
+    assert not Conversation.objects.exists()
+
+
 def test_bounds_hold_as_at_every_door(alice: User, file: Path, settings: Any, monkeypatch: Any) -> None:
     settings.MAX_MESSAGE_CHARS = 30
     monkeypatch.setattr(stream, "MAX_DEPTH", 200)

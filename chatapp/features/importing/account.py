@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import ZipFile, is_zipfile
 
 from django.conf import settings
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
 
+from chatapp.features.importing.stream import open_zip, unpacking
 from chatapp.features.importing.values import Unreadable
 from chatapp.files.models import Attachment
 from chatapp.operations.text import normalize_text
@@ -125,8 +126,11 @@ class Account:
     def _content(self, name: str | None, most_bytes: int) -> bytes | None:
         if name is None or self._zip.getinfo(name).file_size > most_bytes:
             return None
-        with self._zip.open(name) as file:
-            content = file.read(most_bytes + 1)  # what the archive says of its size need not be so
+        try:
+            with unpacking(name), self._zip.open(name) as file:
+                content = file.read(most_bytes + 1)  # what the archive says of its size need not be so
+        except Unreadable:
+            return None
         return content if len(content) <= most_bytes else None
 
 
@@ -136,7 +140,7 @@ def open_account(path: Path) -> Iterator[Account | None]:
     if not is_zipfile(path):
         yield None
         return
-    with ZipFile(path) as archive:
+    with open_zip(path) as archive:
         yield _read(archive) if _is_ours(archive) else None
 
 
@@ -164,10 +168,12 @@ def _json(archive: ZipFile, name: str) -> Any:
     try:
         if archive.getinfo(name).file_size > MAX_JSON_BYTES:
             raise Unreadable(f"{name} is too large.")
-        return json.loads(archive.read(name))
+        with unpacking(name):
+            content = archive.read(name)
+        return json.loads(content)
     except KeyError:
         return None
-    except (ValueError, BadZipFile, RecursionError):
+    except (ValueError, RecursionError):
         raise Unreadable(f"{name} cannot be read.") from None
 
 

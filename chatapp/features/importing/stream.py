@@ -10,7 +10,10 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import EINVAL
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -29,6 +32,8 @@ MAX_UNPACKED_BYTES = 8 * 2**30
 READ_AT_ONCE = 256 * 1024
 
 _HOLDS_CONVERSATIONS = re.compile(r"(?:^|/)(?:conversations[^/]*\.json|conversations/[^/]+\.json)$")
+_DAMAGED = (BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError, ValueError, zlib.error)
+"""What the library raises for a zip that is cut, damaged, encrypted or packed as it does not know."""
 _OPENS = ("start_map", "start_array")
 _CLOSES = ("end_map", "end_array")
 
@@ -50,6 +55,24 @@ class Progress:
     total: int = 0
 
 
+@contextmanager
+def unpacking(name: str) -> Iterator[None]:
+    """Raise Unreadable for what cannot be unpacked within; what the disk says of itself passes."""
+    try:
+        yield
+    except (*_DAMAGED, OSError) as error:
+        # Damaged bzip2 is an OSError without a number, and a place before the file's beginning is EINVAL.
+        if isinstance(error, OSError) and error.errno not in (None, EINVAL):
+            raise
+        raise Unreadable(f"{name[-200:]} cannot be unpacked: {str(error)[:200]}") from None
+
+
+def open_zip(path: Path) -> ZipFile:
+    """Raise Unreadable."""
+    with unpacking("The zip"):
+        return ZipFile(path)
+
+
 def entries(path: Path, progress: Progress) -> Iterator[Entry]:
     """Yield what the file holds. What breaks off ends with an entry that says so. Raises Unreadable for a file that is
     neither JSON nor a zip with conversations in it."""
@@ -58,7 +81,7 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
         with path.open("rb") as file:
             yield from _entries(file, 0, progress)
         return
-    with ZipFile(path) as archive:
+    with open_zip(path) as archive:
         parts = [info for info in archive.infolist() if _HOLDS_CONVERSATIONS.search(info.filename)]
         progress.total = sum(info.file_size for info in parts)
         if not parts:
@@ -69,12 +92,12 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
         for part in sorted(parts, key=lambda info: info.filename):
             before = progress.read
             try:
-                with archive.open(part) as file:
+                with unpacking(part.filename), archive.open(part) as file:
                     for entry in _entries(file, index, progress):
                         index = entry.index + 1
                         yield entry
-            except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-                yield Entry(index, None, f"{part.filename[-200:]} cannot be unpacked: {error}")
+            except Unreadable as problem:
+                yield Entry(index, None, str(problem))
                 index += 1
             progress.read = before + part.file_size
 

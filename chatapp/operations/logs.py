@@ -20,7 +20,9 @@ REQUEST_ID = "request_id"
 REQUEST_ID_HEADER = b"x-request-id"
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 OUTAGE_LINE_S = 30.0
-_LINKS = re.compile(r"(/setup/|/password/reset/key/|/confirm-email/|[?&]invitation=)[^\s/&'\"]+")
+_LINKS = re.compile(
+    r"(/setup/|/password/reset/key/|/confirm-email/|/s/|/shared/|[?&](?:invitation|code|state)=)[^\s/&'\"]+"
+)
 
 client_address: ContextVar[str] = ContextVar("client_address", default="")
 """Of the request or socket that is being served, for the audit log. Empty in commands and tasks."""

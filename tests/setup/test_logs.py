@@ -50,6 +50,30 @@ def test_what_was_not_found_is_not_written_where_only_warnings_are(start_service
 
 
 @pytest.mark.parametrize("is_json", [True, False])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/setup/{}",
+        "/accounts/password/reset/key/{}/",
+        "/accounts/confirm-email/{}/",
+        "/accounts/signup/?invitation={}",
+        "/accounts/oidc/sso/login/callback/?code={}&state={}",
+        "/s/{}",
+        "/api/v1/shared/{}",
+        "/api/v1/shared/{}/images/1",
+    ],
+)
+def test_no_link_that_lets_somebody_in_is_written(address, is_json):
+    """Each of them opens something for whoever reads it."""
+    secret = "7f3a-secret.value_1"
+    words = ("Internal Server Error: %s", address.replace("{}", secret))
+    record = logging.LogRecord("django.request", logging.ERROR, __file__, 1, words[0], (words[1],), None)
+    written = build_formatter(is_json).format(record)
+    assert "Internal Server Error" in written
+    assert secret not in written
+
+
+@pytest.mark.parametrize("is_json", [True, False])
 def test_a_traceback_does_not_show_what_the_variables_held(is_json):
     try:
         content = "my diary"

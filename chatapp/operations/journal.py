@@ -20,6 +20,9 @@ def truncate_journal() -> bool:
     with connection.cursor() as cursor:
         [[timeout_ms]] = cursor.execute("PRAGMA busy_timeout").fetchall()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        cursor.execute(
+            "PRAGMA wal_checkpoint(PASSIVE)"
+        ).fetchall()  # writers go on; little is left for the other
         [[is_busy, *_]] = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
     return not is_busy

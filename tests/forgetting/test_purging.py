@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
 from chatapp.operations import tasks
-from chatapp.operations.journal import truncate_patiently
+from chatapp.operations.journal import truncate_journal, truncate_patiently
 from tests.forgetting.everywhere import tables_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,6 +71,15 @@ def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
         call_command("purge_deleted")
     assert files_with(SECRET) == []
     assert files_with(KEPT)
+
+
+def test_most_of_the_journal_is_written_back_while_others_write(db: None) -> None:
+    """What cuts it holds the write lock as long as there is something left to write back."""
+    with CaptureQueriesContext(connection) as sent:
+        assert truncate_journal()
+    checkpoints = [query["sql"] for query in sent.captured_queries if "wal_checkpoint" in query["sql"]]
+    kinds = ["PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(TRUNCATE)"]
+    assert checkpoints == (kinds if connection.vendor == "sqlite" else [])
 
 
 @pytest.mark.postgres

@@ -132,6 +132,15 @@ def test_drafts_go_when_their_user_signs_out(page: Page) -> None:
     assert page.evaluate(drafts) == 0
 
 
+def test_a_draft_is_its_users_alone(page: Page) -> None:
+    """Of a session that ended without a sign-out, such as an expired one."""
+    page.locator("#composer").fill("my own")
+    page.evaluate("localStorage.setItem('palimpsest.draft.somebody-else.new', 'of somebody else')")
+    page.reload()
+    expect(page.locator("#composer")).to_have_value("my own")
+    assert page.evaluate("localStorage.getItem('palimpsest.draft.somebody-else.new')") is None
+
+
 def test_a_conversation_can_be_renamed_pinned_and_deleted(page: Page) -> None:
     ask(page, "Name me")
     row = page.locator(".row.is-open")

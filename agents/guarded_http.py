@@ -134,8 +134,11 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Return the addresses that the system knows for a name. Raise OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """Return the addresses that the system knows for a name. Raise OSError, also for what no host can be named."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # a label that is empty, or longer than 63 letters
+        raise socket.gaierror(socket.EAI_NONAME, "This is no name of a host.") from None
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.guarded_http import ForbiddenHost, HostRules
+from agents.guarded_http import ForbiddenHost, HostRules, resolve_host
 from agents.tools.http_fetch import MAX_BYTES, HttpFetch
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.context.tools import registry
@@ -65,6 +65,13 @@ async def test_a_page_of_an_own_host_is_read_as_text(web):
     assert "Prices" in text
     assert "4.20" in text
     assert "steal" not in text
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", f"{'b' * 70}.example", "x" * 300])
+async def test_a_name_that_no_host_can_have_is_not_resolved(host):
+    """What asks for it handles it as any name that is not known; a webhook to it was tried for ever."""
+    with pytest.raises(OSError, match="no name of a host"):
+        await resolve_host(host, 80)
 
 
 async def test_the_connection_goes_to_the_address_that_was_checked(web):

@@ -112,6 +112,20 @@ def test_headers_of_a_proxy_that_is_not_trusted_change_nothing(service: Service,
     assert "/admin/" not in claimed.text
 
 
+@pytest.mark.parametrize("path", ["/api/v1/files", "/api/v1/conversations", "/accounts/login/"])
+@pytest.mark.parametrize("charset", ["rot13", "base64", "undefined", "idna", "utf-7", "no-such", "\xff"])
+def test_a_form_that_names_no_encoding_of_texts_is_read_as_any_other(
+    service: Service, path: str, charset: str
+) -> None:
+    part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\xc3\xa4\xff\r\n--b--\r\n'
+    forms = {"application/x-www-form-urlencoded": b"a=%ff%c3%a4", "multipart/form-data; boundary=b": part}
+    with service.client_of(ALICE) as alice:
+        for kind, body in forms.items():
+            content_type = f"{kind}; charset={charset}".encode("latin-1")
+            answer = alice.post(path, content=body, headers={"Content-Type": content_type})
+            assert 400 <= answer.status_code < 500, (kind, answer.text)
+
+
 def test_many_files_at_once_are_taken_or_told_to_wait(service: Service) -> None:
     """Beyond what one user may send at a time: 429 with Retry-After, never a broken connection without an answer."""
     token = f"Authorization: Bearer {service.tokens[ALICE]}\r\n".encode()

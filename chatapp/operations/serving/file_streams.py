@@ -1,13 +1,18 @@
-"""Sends files and other synchronous streams a piece at a time. Django reads them into memory first, and warns of it."""
+"""Requests and answers as our server hands them to Django: files and other synchronous streams a piece at a time, and
+no text encoding that a request names and that is none.
+
+Django reads such streams into memory first, and warns of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import AsyncGenerator, Iterator
 from itertools import islice
 from typing import Any
 
-from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
@@ -15,7 +20,21 @@ TOGETHER = 64
 """Pieces read in one call of a thread. Those of a file have 4 KiB."""
 
 
+TEXT_ENCODINGS = frozenset({"ascii", "cp1252", "iso8859-1", "utf-8", "utf-8-sig"})
+"""Others that Python knows are no encodings of a text, such as rot13, or fail on what they cannot read."""
+
+
+class Request(ASGIRequest):
+    def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+        """Read forms as UTF-8 where they name another encoding, as Django does where it knows none of the name."""
+        super()._set_content_type_params(meta)  # type: ignore[misc] # the stubs do not have it
+        if self.encoding and codecs.lookup(self.encoding).name not in TEXT_ENCODINGS:
+            self.encoding = None  # type: ignore[assignment] # the default
+
+
 class Handler(ASGIHandler):
+    request_class = Request
+
     async def send_response(self, response: HttpResponseBase, send: Any) -> None:
         if isinstance(response, StreamingHttpResponse) and not response.is_async:
             pieces: Any = response.streaming_content

@@ -17,6 +17,8 @@ from twisted.internet.tcp import Connection
 from twisted.web import http as twisted_http
 
 from chatapp.operations.serving import server_channel, server_sockets
+from chatapp.operations.serving.server_http import Request
+from chatapp.operations.serving.server_limits import Gate
 from tests.environment import ROOT
 
 
@@ -101,3 +103,13 @@ def test_what_is_said_to_a_socket_that_has_gone_is_dropped(state: int) -> None:
     socket = server_sockets.Socket.__new__(server_sockets.Socket)
     socket.state = state
     socket.handle_reply({"type": "websocket.send", "text": "Too late."})
+
+
+async def test_a_request_that_ended_drops_no_reader_any_more(monkeypatch: pytest.MonkeyPatch):
+    """The timer of its gate found a request without a connection, and left a trace in the log."""
+    monkeypatch.setattr(WebRequest, "finish", lambda _: None)
+    request = Request.__new__(Request)
+    request.gate, request.channel = Gate(request._drop), None
+    request.gate.close()
+    request.finish()
+    assert not request.gate.is_closed

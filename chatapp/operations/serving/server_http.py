@@ -169,6 +169,7 @@ class Request(WebRequest):
     # --- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> None:
+        self.gate.open()  # what is left to be sent is the connection's, which has a deadline of its own
         if self.channel is not None:
             self.unregisterProducer()
         super().finish()

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 
 from agents.chat_models.dialect import OPENAI_ADDRESS
-from agents.chat_models.openai_model import OpenAIModel, fetch_models
+from agents.chat_models.openai_client import fetch_models
+from agents.chat_models.openai_model import OpenAIModel
 from agents.error_mapping import describe_error
 from agents.errors import ModelError
 from agents.guarded_http import ForbiddenHost, check_own_address

@@ -20,7 +20,7 @@ from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
-from agents.chat_models.openai_model import embed_texts
+from agents.chat_models.openai_client import embed_texts
 from agents.errors import ModelError
 from chatapp.celery import app
 from chatapp.context.policies import rules_for

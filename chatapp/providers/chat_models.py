@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from agents.chat_models.demo_model import DemoModel
-from agents.chat_models.openai_model import OpenAIModel, close_clients
+from agents.chat_models.openai_client import close_clients
+from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelEndpoint

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.chat_models.openai_model import embed_texts
+from agents.chat_models.openai_client import embed_texts
 from agents.errors import ModelError
 from agents.types import ModelEndpoint
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors

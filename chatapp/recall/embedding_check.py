@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.db.models import Sum
 
-from agents.chat_models.openai_model import embed_texts
+from agents.chat_models.openai_client import embed_texts
 from agents.types import ModelEndpoint
 from chatapp.recall.models import SearchOwner
 

@@ -35,7 +35,7 @@ def test_it_imports_nothing_that_a_chat_does_not_need():
 SLOW_IMPORT = """
 import asyncio, sys, time
 from dataclasses import replace
-import agents.chat_models.openai_model as model
+import agents.chat_models.openai_client as model
 from agents.types import ModelEndpoint
 from tests.servers.openai_server import ModelServer
 

@@ -97,7 +97,7 @@ def test_exactly_one_module_imports_openai():
         for path in sources(package)
         if any(name.split(".")[0] == "openai" for name, _ in imported_names(ast.parse(path.read_text())))
     ]
-    assert users == ["agents/chat_models/openai_model.py"]
+    assert users == ["agents/chat_models/openai_client.py"]
 
 
 @pytest.mark.parametrize("package", OURS)

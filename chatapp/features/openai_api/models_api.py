@@ -15,7 +15,7 @@ from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
 
-from agents.chat_models.openai_model import embed_texts
+from agents.chat_models.openai_client import embed_texts
 from chatapp.accounts.budgets.actions import Amount
 from chatapp.accounts.budgets.metering import held_while
 from chatapp.accounts.budgets.selectors import spender_of

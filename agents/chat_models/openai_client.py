@@ -1,0 +1,265 @@
+"""Requests to OpenAI-compatible servers through the openai SDK, and the bytes of their answers. The one module that
+imports openai.
+
+The hot path reads the SDK's raw streaming response: its parsed chunks cost several times as much a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from agents.chat_models.dialect import OPENAI_ADDRESS
+from agents.chat_models.read_deadline import ReadDeadline
+from agents.chat_models.stream_parser import StreamParser
+from agents.error_mapping import describe_error, map_error, redact_words
+from agents.errors import ModelError, ModelErrorCategory
+from agents.libraries import Library
+from agents.types import ModelEndpoint
+
+if TYPE_CHECKING:
+    import aiohttp
+    import anyio
+    import openai
+
+    RawResponse = openai.AsyncAPIResponse[Any]
+else:
+    aiohttp, anyio, openai = Library("aiohttp"), Library("anyio"), Library("openai")
+    RawResponse = Any
+
+MAX_BODY_BYTES = 32_000_000
+MAX_CONNECTIONS = 2_000
+KEEPALIVE_S = 4.0
+"""Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
+NO_KEY = "no-key"
+"""The SDK insists on a key; local servers need none."""
+
+
+class RefusedError(Exception):
+    """A server answered with a status that refuses the request."""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.text = text
+        self.headers = headers
+
+    def as_model_error(self, endpoint: ModelEndpoint) -> ModelError:
+        error = map_error(self.status, self.text, self.headers)
+        error.provider_words = redact_words(error.provider_words, (endpoint.api_key,))
+        return error
+
+
+async def open_completion(
+    endpoint: ModelEndpoint, body: Mapping[str, Any], deadline: ReadDeadline
+) -> RawResponse:
+    """Return the response once its headers are there. Raise RefusedError, else ModelError."""
+    rest = {name: value for name, value in body.items() if name not in ("model", "stream")}
+    with _plain_errors():
+        completions = (await _client_of(endpoint)).chat.completions.with_streaming_response
+        # The SDK walks `messages` to transform what a TypedDict may hold: 150 ms for 1,000 of them, on the event
+        # loop. What comes as extra_body is sent as it is, in its order: the stored hash is that of the bytes sent.
+        manager = completions.create(model=body["model"], stream=True, messages=[], extra_body=rest)
+        return await deadline.wait(manager.__aenter__())
+
+
+async def fetch_models(endpoint: ModelEndpoint) -> object:
+    """Return the parsed answer of GET /models. Raise ModelError."""
+    try:
+        with _plain_errors():
+            client = await _client_of(endpoint)  # imports the SDK, which is not the server's time
+            async with asyncio.timeout(endpoint.connect_timeout_s):
+                return await client.get("/models", cast_to=object)
+    except RefusedError as refusal:
+        raise refusal.as_model_error(endpoint) from refusal
+
+
+def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
+    """Return one vector for each text, in their order.
+
+    Blocks, for threads without an event loop, and gives up after the endpoint's `first_token_timeout_s`. Raises
+    ModelError.
+    """
+    client = _blocking_client(endpoint.base_url, endpoint.api_key)
+    timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
+    try:
+        with _plain_errors():
+            answer = client.embeddings.create(
+                model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
+            )
+    except RefusedError as refusal:
+        raise refusal.as_model_error(endpoint) from refusal
+    vectors = [item.embedding for item in sorted(answer.data or (), key=lambda item: item.index)]
+    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
+        raise describe_error("bad_response", f"{len(texts)} texts, {len(vectors)} vectors.")
+    return vectors
+
+
+@lru_cache(maxsize=8)
+def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
+    http = openai.DefaultHttpxClient(verify=_tls_context(), follow_redirects=False)
+    client = openai.OpenAI(
+        api_key=api_key or NO_KEY, base_url=base_url or OPENAI_ADDRESS, http_client=http, max_retries=0
+    )
+    client.organization = client.project = None
+    return client
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raise RefusedError or ModelError for whatever the SDK and its libraries raise."""
+    try:
+        yield
+    except openai.APIStatusError as refusal:
+        answer = refusal.response
+        raise RefusedError(refusal.status_code, answer.text, answer.headers) from refusal
+    except TimeoutError as error:
+        raise describe_error("timeout") from error
+    except _transport_errors(openai.APIError) as error:
+        root = _root_of(error)
+        is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
+        raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
+
+
+def read_body(response: RawResponse) -> AsyncIterator[bytes]:
+    """Return the body's chunks without the SDK's layers, which cost time and do nothing for an event stream."""
+    if "application/json" in response.headers.get("content-type", ""):
+        return _read_json_body(response)
+    if "content-encoding" in response.headers:
+        return response.iter_bytes()
+    stream = response.http_response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)
+    return aiter(stream)
+
+
+async def _read_json_body(response: RawResponse) -> AsyncIterator[bytes]:
+    """Yield as one event the whole answer that some servers send where a stream was asked for."""
+    body = bytearray()
+    async for data in response.iter_bytes():
+        body += data
+        if len(body) > MAX_BODY_BYTES:
+            raise describe_error("bad_response", "The answer has no end.")
+    yield b"data: " + bytes(body).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
+
+async def read_chunk(
+    chunks: AsyncIterator[bytes], deadline: ReadDeadline, parser: StreamParser
+) -> bytes | None:
+    """Return the next bytes; None at the end, also where the answer is complete and only [DONE] is missing."""
+    try:
+        return await deadline.wait(anext(chunks))
+    except StopAsyncIteration:
+        return None
+    except TimeoutError as error:
+        if parser.finish_reason is not None:
+            return None
+        raise describe_error("stalled" if parser.has_output else "timeout") from error
+    except _transport_errors() as error:
+        if parser.finish_reason is not None:
+            return None
+        category: ModelErrorCategory = "cut" if parser.has_output else "connection"
+        raise describe_error(category, _name_error(_root_of(error))) from error
+
+
+def _transport_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    return *others, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError
+
+
+def _root_of(error: BaseException) -> BaseException:
+    """Return the first cause: the SDK itself only says "Connection error."."""
+    while isinstance(error.__cause__, Exception) and type(error.__cause__) is not TimeoutError:
+        error = error.__cause__
+    return error
+
+
+def _name_error(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+# --- one HTTP client per event loop: a new one costs a TLS context and every connection
+
+
+@dataclass(slots=True)
+class _LoopClients:
+    http: httpx2.AsyncClient
+    keeper: AsyncGenerator[None, None]
+    by_endpoint: dict[tuple[str, str, float], openai.AsyncOpenAI] = field(default_factory=dict)
+
+
+_loops: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+async def _client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
+    await import_sdk()
+    loop = asyncio.get_running_loop()
+    clients = _loops.get(loop) or await _add_loop(loop)
+    key = (endpoint.base_url, endpoint.api_key, endpoint.connect_timeout_s)
+    client = clients.by_endpoint.get(key)
+    if client is None:
+        client = clients.by_endpoint[key] = _make_client(endpoint, clients.http)
+    return client
+
+
+async def import_sdk() -> None:
+    """Import it in a thread at its first use: that takes a second, for which this loop would stand still."""
+    if asyncio.get_running_loop() not in _loops:
+        await asyncio.to_thread(import_module, "openai")
+
+
+async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
+    limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S)
+    # A redirect would carry the key to wherever it points.
+    http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False, limits=limits)
+    clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
+    await anext(clients.keeper)
+    return clients
+
+
+async def _close_with(
+    loop: asyncio.AbstractEventLoop, http: httpx2.AsyncClient
+) -> AsyncGenerator[None, None]:
+    """Close the client at the end of its loop: asyncio.run closes open generators first, then the loop."""
+    try:
+        yield
+    finally:
+        _loops.pop(loop, None)
+        await http.aclose()
+
+
+def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+    client = openai.AsyncOpenAI(
+        api_key=endpoint.api_key or NO_KEY,
+        base_url=endpoint.base_url or OPENAI_ADDRESS,
+        http_client=http,
+        max_retries=0,
+        # Reading has its own deadlines here: the first token and standing still are not the same.
+        # `pool` covers what `connect` leaves out: looking up the name.
+        timeout=openai.Timeout(
+            connect=endpoint.connect_timeout_s, pool=endpoint.connect_timeout_s, read=None, write=None
+        ),
+    )
+    # The SDK would take these from the environment, whomever the address belongs to.
+    client.organization = client.project = None
+    return client
+
+
+async def close_clients() -> None:
+    """Close this event loop's connections now, rather than at its end."""
+    clients = _loops.get(asyncio.get_running_loop())
+    if clients is not None:
+        await clients.keeper.aclose()

@@ -1,5 +1,6 @@
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.operations import doctor, metrics
+from chatapp.operations.work_budget import Budget
 from chatapp.recall import embedding
 from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import indexing as index_actions
 from chatapp.recall.actions import removal
+from chatapp.recall.actions.vectors import begin_vectors, drop_other_vectors
 from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
 from chatapp.recall.selectors.user_index import SearchFilter, open_index
 from chatapp.recall.turn_recall import recall_for
@@ -71,6 +74,11 @@ def test_without_an_endpoint_nothing_is_asked_and_the_words_decide(
     assert server.requests == []
 
 
+def resting() -> float:
+    [metric] = metrics.embeddings_resting.collect()
+    return metric.samples[0].value
+
+
 def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metrics(
     alice: User, conversation: Conversation, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
 ):
@@ -82,9 +90,9 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metr
         assert "greyhound" in recalled(alice, "And the greyhound?")
     assert len(server.requests) == asked + 1
     assert "recall goes by the words alone" in caplog.text
-    assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 1
+    assert resting() == 1
     embedding._health.rests_until = 0.0
-    assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 0
+    assert resting() == 0
 
 
 def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
@@ -124,6 +132,22 @@ def test_vectors_of_another_model_are_replaced(
     assert embedding.embed_index(alice.pk) == 121
     assert "greyhound" in recalled(alice)
     assert SearchOwner.objects.get().vector_model == "other"
+
+
+def test_vectors_of_another_model_go_in_pieces_and_are_compared_with_no_more(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    """A changed EMBEDDINGS_MODEL is everybody's: their vectors in one transaction would stop all writing."""
+    embedding.embed_index(alice.pk)
+    left, budget = [SearchVectors.objects.count()], Budget(rows=50, seconds=float("inf"))
+    while not drop_other_vectors(user_id=alice.pk, model="other", budget=budget):
+        left.append(SearchVectors.objects.count())
+        assert SearchOwner.objects.get().vector_model == ""
+    assert len(left) > 2
+    assert max(before - after for before, after in pairwise(left)) <= 50
+    assert not SearchVectors.objects.exists()
+    assert not SearchCodes.objects.exists()
+    assert begin_vectors(user_id=alice.pk, model="other") == range(121)
 
 
 def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversation, server: EmbeddingsServer):

@@ -18,9 +18,9 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from chatapp.operations.statements import update_row
-from chatapp.operations.work_budget import Budget, delete_some
+from chatapp.operations.work_budget import AT_ONCE, Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings
-from chatapp.recall.actions.vectors import remove_vectors
+from chatapp.recall.actions.vectors import CODES_DELETED_AT_ONCE, remove_vectors
 from chatapp.recall.analysis import TERM
 from chatapp.recall.index_format import BLOCK, COLUMNS, drop_postings
 from chatapp.recall.models import (
@@ -268,7 +268,8 @@ def delete_abandoned(budget: Budget) -> bool:
     spending = budget.start()
     for owner_id in list(_abandoned().values_list("pk", flat=True)):
         for model in (SearchPosting, SearchBlock, SearchVectors, SearchCodes, SearchDocument):
-            if not delete_some(model.objects.filter(owner=owner_id), spending):
+            at_once = CODES_DELETED_AT_ONCE if model in (SearchBlock, SearchCodes) else AT_ONCE
+            if not delete_some(model._default_manager.filter(owner=owner_id), spending, at_once):
                 return False
         SearchOwner.objects.filter(pk=owner_id).delete()
     return True

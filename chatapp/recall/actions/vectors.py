@@ -8,11 +8,15 @@ from uuid import UUID, uuid4
 
 from django.db import transaction
 
+from chatapp.operations.work_budget import PIECE, Budget, delete_some
 from chatapp.recall.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
 from chatapp.recall.vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
 """Documents whose codes share a row, which is written again with every turn that is added to it."""
+VECTORS_DELETED_AT_ONCE = 50
+CODES_DELETED_AT_ONCE = 2
+"""A row has a megabyte and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +26,36 @@ class DocumentVectors:
 
 
 @transaction.atomic
-def begin_vectors(*, user_id: UUID, model: str) -> range:
-    """Return the ordinals of documents without vectors of this model; vectors of another model are deleted."""
+def drop_other_vectors(*, user_id: UUID, model: str, budget: Budget = PIECE) -> bool:
+    """Delete vectors of another model, as many as one short transaction takes; return whether none is left.
+
+    From the first piece on nothing is compared with them.
+    """
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
-    if owner is None:
+    if owner is None or owner.vector_model == model:
+        return True
+    if owner.vector_model:
+        owner.vector_model = ""
+        owner.save(update_fields=["vector_model"])
+    spending = budget.start()
+    for rows, at_once in (
+        (SearchVectors.objects.filter(owner=owner), VECTORS_DELETED_AT_ONCE),
+        (SearchCodes.objects.filter(owner=owner), CODES_DELETED_AT_ONCE),
+    ):
+        if not delete_some(rows, spending, at_once):
+            return False
+    owner.vector_model, owner.embedded_ordinal = model, 0
+    owner.save(update_fields=["vector_model", "embedded_ordinal"])
+    return True
+
+
+@transaction.atomic
+def begin_vectors(*, user_id: UUID, model: str) -> range:
+    """Return the ordinals of documents without vectors of this model; none while there are some of another."""
+    if not drop_other_vectors(user_id=user_id, model=model):
         return range(0)
-    if owner.vector_model != model:
-        SearchVectors.objects.filter(owner=owner).delete()
-        SearchCodes.objects.filter(owner=owner).delete()
-        owner.vector_model, owner.embedded_ordinal = model, 0
-        owner.save(update_fields=["vector_model", "embedded_ordinal"])
-    return range(owner.embedded_ordinal, owner.next_ordinal)
+    owner = SearchOwner.objects.filter(user_id=user_id).first()
+    return range(owner.embedded_ordinal, owner.next_ordinal) if owner is not None else range(0)
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 from chatapp.accounts.actions import create_user
 from chatapp.accounts.models import User
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.models import AuditEvent
 
 PASSWORD = "a long enough passphrase"
 
@@ -85,6 +86,17 @@ def test_a_changed_password_ends_other_sessions(dora: User, client: Client) -> N
     assert client.post("/accounts/password/change/", form).status_code == 302
     assert client.get("/").status_code == 200
     assert other.get("/").status_code == 302
+    assert AuditEvent.objects.filter(kind="password_changed", user_id=dora.pk).exists()
+
+
+def test_a_session_that_is_ended_from_another_is_out_and_audited(dora: User, client: Client) -> None:
+    other = Client()
+    sign_in(client, "dora@example.com")
+    sign_in(other, "dora@example.com")
+    assert client.post("/accounts/sessions/").status_code == 302
+    assert client.get("/").status_code == 200
+    assert other.get("/").status_code == 302
+    assert AuditEvent.objects.filter(kind="session_ended", user_id=dora.pk).count() == 1
 
 
 @pytest.mark.parametrize("address", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"])

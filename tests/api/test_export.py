@@ -15,6 +15,7 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.files.offloads import ConversationOffloads
 from chatapp.operations.database import in_database
+from chatapp.operations.models import AuditEvent
 from chatapp.providers.models import ModelConfig
 from memory.types import ToolResultPart
 from tests.api.program import Program
@@ -73,6 +74,7 @@ async def test_it_holds_everything_of_ones_own_and_nothing_of_others(
         await in_database(ConversationOffloads().offload_tool_result)(told, large)
         archive = await download(alice_program)
         other = await download(charlie_program)
+    assert await AuditEvent.objects.filter(kind="exported").acount() == 2
 
     assert json.loads(archive.read("account.json"))["email"] == "alice@example.com"
     shapes = conversations_in(archive)

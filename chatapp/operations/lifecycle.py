@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
+from chatapp.operations import telemetry
 from chatapp.operations.database import in_database
 from chatapp.providers.actions import ensure_first_model
 from chatapp.providers.detection import detect_in_background
@@ -22,5 +24,6 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """Stop the hub. Call it after `loops.drain`."""
+    """Stop the hub, and send the last spans. Call it after `loops.drain`."""
     await hub.stop()
+    await asyncio.to_thread(telemetry.flush)

@@ -21,6 +21,7 @@ from chatapp.operations.database import AWAY, in_database, in_writer, persistent
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.outages import is_outage
+from chatapp.operations.telemetry import span
 from chatapp.realtime.hub import hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
@@ -214,7 +215,10 @@ async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
     process.by_message[str(lease.answer_id)] = live
     session = Session(prepared, live, process.pump)
     try:
-        outcome = await _answer(session, work)
+        told = {"run_id": run_id, "conversation_id": prepared.conversation_id, "model": prepared.model_name}
+        with span("run", **told) as measured:
+            outcome = await _answer(session, work)
+            measured.set_attribute("palimpsest.status", str(outcome.status))
         work.is_finishing = True
         process.pump.forget(live)
         await _finish(lease, outcome)

@@ -6,6 +6,10 @@ import time
 from typing import Any
 
 from prometheus_client import Counter, Histogram
+from structlog.contextvars import get_contextvars
+
+from chatapp.operations.logs import REQUEST_ID
+from chatapp.operations.telemetry import span
 
 KINDS = {
     "api": "api",
@@ -32,19 +36,21 @@ seconds = Histogram(
 
 
 def measure_requests(application: Any) -> Any:
-    """Return the ASGI application, whose answers are counted."""
+    """Return the ASGI application, whose answers are counted, each in a span."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         begun = time.monotonic()
-        kind = KINDS.get(scope["path"].split("/", 2)[1], "page")
+        kind = KINDS.get(scope["path"].lstrip("/").partition("/")[0], "page")
         method = scope["method"] if scope["method"] in METHODS else "other"
 
         async def send_counted(message: Any) -> None:
             if message["type"] == "http.response.start":
                 requests.labels(kind, method, str(message["status"])).inc()
                 seconds.labels(kind).observe(time.monotonic() - begun)
+                measured.set_attribute("http.response.status_code", message["status"])
             await send(message)
 
-        await application(scope, receive, send_counted)
+        with span(f"{method} {kind}", request_id=get_contextvars().get(REQUEST_ID, "")) as measured:
+            await application(scope, receive, send_counted)
 
     return answer

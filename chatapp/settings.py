@@ -142,6 +142,8 @@ S3_ENDPOINT_URL = env.url("S3_ENDPOINT_URL")
 S3_REGION = env.line("S3_REGION", "us-east-1")
 S3_ACCESS_KEY_ID = env.secret("S3_ACCESS_KEY_ID")
 S3_SECRET_ACCESS_KEY = env.secret("S3_SECRET_ACCESS_KEY")
+# Whether a pooler such as PgBouncer gives each transaction another connection: then nothing is left on one.
+TRANSACTION_POOLER = env.flag("TRANSACTION_POOLER", False)
 REDIS_URL = env.redis_url("REDIS_URL")
 EMBEDDED = not REDIS_URL
 _sqlite = f"sqlite:///{DATA_DIR / 'palimpsest.sqlite3'}"
@@ -165,8 +167,10 @@ else:
     _database["OPTIONS"] = {
         **postgresql.PARAMETERS,
         **_database.get("OPTIONS", {}),
+        "prepare_threshold": None if TRANSACTION_POOLER else postgresql.PREPARED_AT,
         "pool": postgresql.POOL,
     }
+    _database["DISABLE_SERVER_SIDE_CURSORS"] = TRANSACTION_POOLER
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
     _database["CONN_HEALTH_CHECKS"] = True  # a restarted server costs nobody a request
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -34,6 +34,10 @@ class WatchedConnection(psycopg.Connection[Any]):
     silence_s = 4.0
     """A statement without an answer for so long makes us look whether the server answers anybody."""
 
+    def preparing_cursor(self) -> psycopg.Cursor[Any]:
+        """Return a cursor that sends values apart from the text, and prepares what it is given repeatedly."""
+        return psycopg.Cursor(self)
+
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
         return super().wait(self._watched(gen), interval, timeout)
 
@@ -94,6 +98,8 @@ def _takes_connections(connection: WatchedConnection) -> bool:
     return True
 
 
+PREPARED_AT = 2
+"""A statement that comes so often on a connection is prepared there."""
 POOL: dict[str, Any] = {
     "connection_class": WatchedConnection,
     "min_size": 1,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import connection, connections
@@ -21,9 +21,19 @@ INSERTED_AT_ONCE = 100
 
 def execute(sql: str, *values: int | str | UUID) -> CursorWrapper:
     """Return the cursor of the executed statement."""
-    cursor = connections[connection.alias].cursor()  # `connection` looks itself up at each use
+    cursor = _cursor(connections[connection.alias])  # `connection` looks itself up at each use
     cursor.execute(sql, [as_stored(value) for value in values])
     return cursor
+
+
+def _cursor(database: Any) -> CursorWrapper:
+    """Return a cursor whose statements PostgreSQL plans once a connection, where it may. Django's own put the values
+    into the text, so that each is planned anew, which takes longer than most of ours do; a log of statements shows
+    the values."""
+    if database.queries_logged or not database.settings_dict["OPTIONS"].get("prepare_threshold"):
+        return cast(CursorWrapper, database.cursor())
+    database.ensure_connection()
+    return cast(CursorWrapper, database.make_cursor(database.connection.preparing_cursor()))
 
 
 def as_stored(value: int | str | UUID) -> Any:
@@ -85,7 +95,7 @@ def insert_rows(rows: Sequence[Model], *, ignore_conflicts: bool = False, is_dat
     if not rows:
         return
     database = connections[connection.alias]
-    with database.cursor() as cursor:
+    with _cursor(database) as cursor:
         for start in range(0, len(rows), INSERTED_AT_ONCE):
             some = rows[start : start + INSERTED_AT_ONCE]
             fields, sql = _insert(type(rows[0]), len(some), ignore_conflicts)
@@ -106,7 +116,7 @@ def update_row(row: Model, *names: str) -> None:
     fields, sql = _update(type(row), names)
     database = connections[connection.alias]
     values = [field.get_db_prep_save(getattr(row, field.attname), database) for field in fields]
-    with database.cursor() as cursor:
+    with _cursor(database) as cursor:
         cursor.execute(sql, values)
 
 
@@ -119,7 +129,7 @@ def update_rows(rows: Sequence[Model], *names: str) -> None:
     values = [
         [field.get_db_prep_save(getattr(row, field.attname), database) for field in fields] for row in rows
     ]
-    with database.cursor() as cursor:
+    with _cursor(database) as cursor:
         cursor.executemany(sql, values)
 
 

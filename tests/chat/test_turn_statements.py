@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import User
@@ -19,6 +19,7 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import GroupRetention, Message
 from chatapp.operations import clock
 from chatapp.operations.database import THREADS, in_database, in_writer
+from chatapp.operations.statements import execute
 from chatapp.providers.models import ModelConfig
 from chatapp.runs import runner
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
@@ -104,6 +105,15 @@ async def test_a_plain_turn_takes_few_statements_and_transactions(alice: User) -
         statements = without_control(plain)
         assert len(statements) <= MOST_STATEMENTS[connection.vendor], "\n".join(statements)
         assert len([sql for sql in plain if sql.startswith("BEGIN")]) <= MOST_TRANSACTIONS
+
+
+@pytest.mark.postgres
+def test_a_fixed_statement_is_planned_once_a_connection(alice: User) -> None:
+    prepared = "SELECT 1 FROM pg_prepared_statements WHERE statement LIKE 'SELECT email FROM%%'"
+    with transaction.atomic():  # on one connection
+        for _ in range(3):
+            execute("SELECT email FROM chatapp_user WHERE id = %s", alice.pk)
+        assert execute(prepared).fetchone()
 
 
 @on_a_loop

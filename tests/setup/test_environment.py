@@ -29,6 +29,7 @@ WRONG = {
     "LOG_FORMAT": "xml",
     "DATABASE_URL": "mysql://root:geheim@host/database",
     "REDIS_URL": "http://:geheim@host",
+    "TRANSACTION_POOLER": "perhaps",
     "OPENAI_API_KEY": "two geheim words",
     "OPENAI_BASE_URL": "https://me:geheim@host:99999/v1",
     "LLM_CONTEXT_SIZE": "-1",

@@ -24,7 +24,7 @@ from chatapp.forgetting.selectors.forgotten import waiting_removals
 from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
-from chatapp.operations.work_budget import Budget, Pace
+from chatapp.operations.work_budget import Budget, LockTurns, Pace
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
 from chatapp.recall.selectors.unindexed import overlooked_conversations
@@ -264,6 +264,16 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
     with pytest.raises(Conflict):
         import_conversation(user=alice, messages=said(20), now=clock.now(), pace=pace)
     assert not Message.objects.exists()
+
+
+def test_what_is_prepared_between_two_pieces_shortens_the_rest() -> None:
+    moments = iter([10.0, 11.0, 11.5, 20.0, 22.0, 30.0, 40.0, 41.0])
+    rests: list[float] = []
+    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append))
+    for _ in range(3):
+        with turns.hold():
+            pass
+    assert rests == [1.5, 0.0], "twice as long as it was held, less what passed since"
 
 
 # --- Index ----------------------------------------------------------------------------------------------

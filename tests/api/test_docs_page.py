@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.servers.service import Service
 
@@ -13,7 +13,7 @@ def test_the_api_page_shows_the_operations_from_our_own_files(page: Page, servic
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     page.goto("/api/docs")
-    page.get_by_text("/api/v1/conversations/import", exact=True).wait_for()
+    expect(page.get_by_text("/api/v1/conversations/import", exact=True)).to_be_visible()
     assert "Palimpsest" in page.title()
     page.locator(".opblock-summary-path", has_text="/me").first.click()
     page.get_by_text("Only what is sent is changed. The time zone", exact=False).or_(

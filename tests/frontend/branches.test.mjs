@@ -53,3 +53,20 @@ test("siblings outlive events that do not name them", () => {
   assert.deepEqual(thread(done).messages.a2.siblings, siblings);
   assert.deepEqual(thread(done).messages.q1.siblings, []);
 });
+
+test("what was streamed while a page was on its way stays in view, and so does which answer it was", () => {
+  const begun = { run_id: "r1", message_id: "a1", parent: "q1", model: "x", mode: "direct" };
+  const stale = loaded([message("q1", 0, "user", null), message("a1", 1, "assistant", "q1", { status: "streaming", content: "Wo", siblings: ["a0", "a1"] })], {
+    last_seq: 1,
+    active_run: { id: "r1", message_id: "a1" },
+  });
+  const words = event("text.delta", undefined, { message_id: "a1", offset: 0, text: "Words" });
+  const answering = [event("run.started", 1, begun), words].reduce(reduce, opened([message("q1", 0, "user", null)]));
+  const ended = reduce(answering, event("run.finished", 2, { run_id: "r1", status: "complete" }));
+  for (const [before, status] of [[answering, "streaming"], [ended, "complete"]]) {
+    const { messages, lastSeq, liveAnswer } = thread(reduce(before, stale));
+    assert.deepEqual([messages.a1.text, messages.a1.status, messages.a1.siblings], ["Words", status, ["a0", "a1"]]);
+    assert.deepEqual([lastSeq, liveAnswer], [1, "a1"]);
+  }
+  assert.deepEqual([thread(ended).run, thread(ended).liveAnswer], [null, "a1"]);
+});

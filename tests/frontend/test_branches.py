@@ -82,6 +82,7 @@ def test_another_answer_stands_beside_the_first_and_a_third_course_branches_off(
     page.locator("#composer").fill("Go elsewhere")
     page.locator("#composer").press("Enter")
     expect(page.locator("article.is-assistant").last).to_contain_text("Elsewhere.")
+    expect(page.locator("article.is-assistant").last).to_have_attribute("data-status", "complete")
     expect(page.locator("article.is-user").last).to_contain_text("2/2")
     assert texts(page) == ["Try", "First try.", "Go elsewhere", "Elsewhere."]
 

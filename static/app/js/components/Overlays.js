@@ -104,21 +104,22 @@ const SENTENCES = /[^.!?。！？\n]+[.!?。！？\n]+/g;
 
 /** Tells the growing answer by whole sentences; token by token nobody could listen to it. */
 function Announcer() {
-  const said = useRef({ id: "", chars: 0 });
+  const said = useRef({ thread: "", id: "", chars: 0 });
   const sentence = useSignal("");
   const thread = currentThread.value;
+  // A short answer may be over before it is drawn for the first time.
+  const message = thread?.messages[thread.liveAnswer ?? ""];
   // The end of an answer has no full stop, mostly: it is told once the run is over.
-  const id = thread?.run?.message_id ?? said.current.id;
-  const message = thread?.messages[id];
   const isOver = message !== undefined && message.status !== "streaming";
   useEffect(() => {
-    if (!message) return;
-    if (said.current.id !== id) said.current = { id, chars: 0 };
-    const rest = message.text.slice(said.current.chars);
+    const { id = "", text = "" } = message ?? {};
+    // Who comes back to an answer that ended meanwhile reads it.
+    const isRead = isOver && said.current.thread !== thread?.id;
+    const chars = said.current.id === id ? said.current.chars : isRead ? text.length : 0;
+    const rest = text.slice(chars);
     const news = isOver ? rest : (rest.match(SENTENCES)?.join("") ?? "");
-    if (!news.trim()) return;
-    said.current.chars += news.length;
-    sentence.value = plainText(news);
-  }, [message?.text, isOver]);
+    said.current = { thread: thread?.id ?? "", id, chars: chars + news.length };
+    if (news.trim()) sentence.value = plainText(news);
+  }, [thread?.id, message?.text, isOver]);
   return html`<p class="visually-hidden" aria-live="polite">${sentence.value}</p>`;
 }

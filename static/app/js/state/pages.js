@@ -9,13 +9,16 @@ import { belongsToAnswer } from "./tools.js";
 /** Whether the newest message is loaded. Else a window is shown, and what happens at the end is not put into it. */
 export const isAtNewest = (/** @type {Thread} */ thread) => thread.newerCursor === null;
 
+/** @param {Thread} thread @param {import("./types.js").ActiveRun|null} run @returns {Thread} */
+export const withRun = (thread, run) => ({ ...thread, run, liveAnswer: run?.message_id ?? thread.liveAnswer });
+
 /** In place of whatever was shown. @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
 export function loadPage(thread, { conversation, page, compactions }) {
   const messages = viewPage(page, thread.messages);
   const newerCursor = page.newer_cursor ?? null;
   const isBack = !isAtNewest(thread) && newerCursor === null;
   return {
-    ...thread,
+    ...withRun(thread, conversation.active_run),
     status: "ready",
     lastSeq: conversation.last_seq,
     branch: conversation.branch ?? null,
@@ -28,7 +31,6 @@ export function loadPage(thread, { conversation, page, compactions }) {
     isLoadingOlder: false,
     isLoadingNewer: false,
     sought: isBack ? { messageId: null } : null,
-    run: conversation.active_run,
     compactions,
     pending: thread.pending.filter((item) => !messages.some((message) => message.id === item.messageId)),
   };
@@ -67,12 +69,22 @@ export function appendPage(thread, after, page, conversation) {
     messages: { ...thread.messages, ...byId(newer) },
   };
   if (!isAtNewest(appended)) return appended;
-  return { ...appended, lastSeq: conversation.last_seq, needsReplay: false, run: conversation.active_run };
+  return { ...withRun(appended, conversation.active_run), lastSeq: conversation.last_seq, needsReplay: false };
 }
 
 /** @param {Page} page @param {Thread["messages"]} [known] */
 const viewPage = (page, known = {}) =>
-  page.items.filter((raw) => !belongsToAnswer(raw)).map((raw) => viewMessage(raw, known[raw.id]));
+  page.items.filter((raw) => !belongsToAnswer(raw)).map((raw) => keepNewer(viewMessage(raw, known[raw.id]), known[raw.id]));
+
+/**
+ * What was streamed while the page was on its way stays in view until the events after the page bring it again.
+ * @param {import("./types.js").ViewMessage} loaded @param {import("./types.js").ViewMessage} [known]
+ */
+function keepNewer(loaded, known) {
+  if (!known || loaded.status !== "streaming" || known.chars <= loaded.chars) return loaded;
+  const { status, text, chars } = known;
+  return { ...loaded, status, text, chars };
+}
 
 /** @param {Thread} thread @param {Page} page */
 const newOnes = (thread, page) => viewPage(page).filter((message) => !thread.messages[message.id]);

@@ -2,7 +2,7 @@
 
 import { contextUse, upsertCompaction } from "./context.js";
 import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
-import { isAtNewest } from "./pages.js";
+import { isAtNewest, withRun } from "./pages.js";
 import { endSteps } from "./plan.js";
 import { belongsToAnswer, upsertTool } from "./tools.js";
 
@@ -28,6 +28,7 @@ export function emptyThread(id) {
     isLoadingNewer: false,
     sought: null,
     run: null,
+    liveAnswer: null,
     compactions: [],
     context: null,
     pending: [],
@@ -113,7 +114,7 @@ function applyFact(thread, event) {
 /** Where it shows another branch now, only the server knows what is in it. */
 function noteConversation(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ conversation) {
   const isStale = thread.isStale || (thread.branch ?? conversation.branch) !== conversation.branch;
-  return { ...thread, run: conversation.active_run ?? null, isStale };
+  return { ...withRun(thread, conversation.active_run ?? null), isStale };
 }
 
 function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
@@ -148,9 +149,9 @@ function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) 
   const known = thread.messages[event.message_id];
   if (known && known.status !== "streaming") return thread;
   const run = { id: event.run_id, message_id: event.message_id };
-  if (!known) return { ...placeAnswer(thread, event), run };
+  if (!known) return withRun(placeAnswer(thread, event), run);
   const started = { ...known, model: event.model, run: { id: event.run_id, status: "running", mode: event.mode } };
-  return { ...thread, run, messages: { ...thread.messages, [known.id]: started } };
+  return withRun({ ...thread, messages: { ...thread.messages, [known.id]: started } }, run);
 }
 
 function placeAnswer(/** @type {Thread} */ thread, /** @type {Happening} */ event) {

@@ -47,7 +47,7 @@
  * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number, branch: string|null,
  *   needsReplay: boolean, isStale: boolean, ids: string[], messages: Record<string, ViewMessage>,
  *   olderCursor: string|null, newerCursor: string|null, isLoadingOlder: boolean, isLoadingNewer: boolean, sought: Sought|null,
- *   run: ActiveRun|null, compactions: Compaction[], context: ContextUse|null, pending: Pending[]}} Thread
+ *   run: ActiveRun|null, liveAnswer: string|null, compactions: Compaction[], context: ContextUse|null, pending: Pending[]}} Thread
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing

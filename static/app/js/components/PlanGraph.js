@@ -1,21 +1,20 @@
 /** The plan of a run: a picture of its steps and what they wait for, and the same as a list that opens. */
 
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
 import { countDone, drawPlan } from "../state/plan.js";
+import { LINE, PAD, shapePlan } from "../state/plan_shape.js";
 import { Icon } from "./icons.js";
 import { ToolLine } from "./ToolGroup.js";
 
 /** @typedef {import("../state/plan.js").PlanStep} PlanStep */
-/** @typedef {import("../state/plan.js").Placed} Placed */
 /** @typedef {import("../state/types.js").ToolCall} ToolCall */
 
-const WIDTH = 168;
-const HEIGHT = 40;
-const ACROSS = 44;
-const DOWN = 12;
-const MARGIN = 2;
-const TITLE_CHARS = 20;
+/** Of the column, without its edges. */
+const ROOM = 730;
+const EDGES = 76;
 
 /** @type {Record<string, string>} */
 const STATES = { pending: t("waiting"), running: t("running"), done: t("done"), failed: t("failed"), skipped: t("skipped") };
@@ -37,30 +36,24 @@ export function PlanGraph({ steps, tools }) {
 
 /** The list below says the same in words. @param {{steps: PlanStep[]}} props */
 function Picture({ steps }) {
-  const { placed, lines, layers, rows } = drawPlan(steps);
-  const width = layers * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN;
-  const height = rows * (HEIGHT + DOWN) - DOWN + 2 * MARGIN;
+  const room = useSignal(roomNow());
+  useEffect(() => {
+    const measure = () => (room.value = roomNow());
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, []);
+  const { width, height, boxes, edges } = shapePlan(drawPlan(steps), room.value);
   return html`<div class="plan-picture" aria-hidden="true"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
-    ${lines.map(({ from, to }) => html`<path class=${`plan-line is-${from.step.state}`} d=${curve(from, to)} />`)}
-    ${placed.map(({ step, layer, row }) => html`<g class=${`plan-node is-${step.state}`} transform=${`translate(${leftOf(layer)} ${topOf(row)})`}>
-      <rect width=${WIDTH} height=${HEIGHT} rx="10" />
-      <text x="12" y=${HEIGHT / 2}>${shorten(step.title)}</text>
+    ${edges.map(({ state, path, arrow }) => html`<path class=${`plan-line is-${state}`} d=${path} /><path class=${`plan-arrow is-${state}`} d=${arrow} />`)}
+    ${boxes.map(({ step, x, y, width: across, height: down, words }) => html`<g class=${`plan-node is-${step.state}`} transform=${`translate(${x} ${y})`}>
+      <title>${step.title}</title>
+      <rect width=${across} height=${down} rx="10" />
+      ${words.map((line, at) => html`<text x=${PAD} y=${PAD + LINE * (at + 0.5)}>${line}</text>`)}
     </g>`)}
   </svg></div>`;
 }
 
-const leftOf = (/** @type {number} */ layer) => MARGIN + layer * (WIDTH + ACROSS);
-const topOf = (/** @type {number} */ row) => MARGIN + row * (HEIGHT + DOWN);
-const shorten = (/** @type {string} */ title) =>
-  title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1)}…` : title;
-
-/** From the right side of one to the left side of the other. @param {Placed} from @param {Placed} to */
-function curve(from, to) {
-  const [x1, y1] = [leftOf(from.layer) + WIDTH, topOf(from.row) + HEIGHT / 2];
-  const [x2, y2] = [leftOf(to.layer), topOf(to.row) + HEIGHT / 2];
-  const half = (x2 - x1) / 2;
-  return `M${x1} ${y1}C${x1 + half} ${y1} ${x2 - half} ${y2} ${x2} ${y2}`;
-}
+const roomNow = () => Math.min(ROOM, innerWidth - EDGES);
 
 /** @param {{step: PlanStep, steps: PlanStep[], tools: ToolCall[]}} props */
 function Step({ step, steps, tools }) {

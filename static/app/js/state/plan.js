@@ -3,35 +3,71 @@
 /**
  * @typedef {{id: string, title: string, task: string, dependencies: string[], round: number, state: string,
  *   attempts: number, result: string}} PlanStep
- * @typedef {{step: PlanStep, layer: number, row: number}} Placed
- * @typedef {{placed: Placed[], lines: {from: Placed, to: Placed}[], layers: number, rows: number}} PlanPicture
+ * @typedef {{layer: number, row: number}} Place
+ * @typedef {Place & {step: PlanStep}} Placed
+ * @typedef {{from: Placed, to: Placed, through: Place[]}} Line `through`: its place in each layer that it passes
+ * @typedef {{placed: Placed[], lines: Line[], layers: number, rows: number}} PlanPicture
  */
 
 const OVER = new Set(["done", "failed", "skipped"]);
 
-/** A step stands one layer behind the last one it needs; a later round behind all before it. @param {PlanStep[]} steps @returns {PlanPicture} */
+/**
+ * A step stands one layer behind the last one it needs; a later round behind all before it. A line that passes a
+ * layer has a row of its own there, so that it crosses no step.
+ * @param {PlanStep[]} steps @returns {PlanPicture}
+ */
 export function drawPlan(steps) {
-  /** @type {Map<string, Placed>} */
-  const places = new Map();
-  /** @type {number[]} */
-  const filled = [];
-  const rounds = [...new Set(steps.map((step) => step.round))].sort((a, b) => a - b);
-  for (const step of rounds.flatMap((round) => inOrder(steps.filter((one) => one.round === round)))) {
-    const needed = step.dependencies.flatMap((id) => places.get(id) ?? []);
-    const before = [...places.values()].filter((placed) => placed.step.round < step.round);
-    const layer = 1 + Math.max(-1, ...needed.map((one) => one.layer), ...before.map((one) => one.layer));
-    const row = filled[layer] ?? 0;
-    filled[layer] = row + 1;
-    places.set(step.id, { step, layer, row });
+  const layerOf = layersOf(steps);
+  const placed = steps.map((step) => ({ step, layer: layerOf.get(step.id) ?? 0, row: 0 }));
+  const lines = placed.flatMap((to) => {
+    const needed = placed.filter(({ step, layer }) => to.step.dependencies.includes(step.id) && layer < to.layer);
+    return needed.map((from) => ({ from, to, through: between(from, to) }));
+  });
+  const places = [...placed, ...lines.flatMap(({ through }) => through)];
+  const layers = 1 + Math.max(-1, ...placed.map(({ layer }) => layer));
+  const before = placesBefore(lines);
+  for (let layer = 0; layer < layers; layer += 1) putInRows(places.filter((place) => place.layer === layer), before);
+  return { placed, lines, layers, rows: 1 + Math.max(-1, ...places.map(({ row }) => row)) };
+}
+
+/** @param {Place} from @param {Place} to @returns {Place[]} */
+const between = (from, to) =>
+  Array.from({ length: to.layer - from.layer - 1 }, (_, at) => ({ layer: from.layer + 1 + at, row: 0 }));
+
+/** Where the lines to each place come from, one layer before. @param {Line[]} lines @returns {Map<Place, Place[]>} */
+function placesBefore(lines) {
+  /** @type {Map<Place, Place[]>} */
+  const before = new Map();
+  for (const { from, to, through } of lines) {
+    const chain = [from, ...through, to];
+    for (const [at, place] of chain.slice(1).entries()) before.set(place, [...(before.get(place) ?? []), chain[at]]);
   }
-  const placed = [...places.values()];
-  const lines = placed.flatMap((to) =>
-    to.step.dependencies.flatMap((id) => {
-      const from = places.get(id);
-      return from ? [{ from, to }] : [];
-    }),
-  );
-  return { placed, lines, layers: filled.length, rows: Math.max(0, ...filled) };
+  return before;
+}
+
+/** Near to where their lines come from; at one height a step stands before a line. @param {Place[]} layer @param {Map<Place, Place[]>} before */
+function putInRows(layer, before) {
+  const wishes = new Map(layer.map((place) => [place, meanRow(before.get(place) ?? [])]));
+  const ordered = [...layer].sort((a, b) => (wishes.get(a) ?? 0) - (wishes.get(b) ?? 0));
+  for (const [row, place] of ordered.entries()) place.row = row;
+}
+
+const LAST = 1e6;
+
+/** What waits for nothing comes behind what does. @param {Place[]} places */
+const meanRow = (places) => (places.length ? places.reduce((sum, { row }) => sum + row, 0) / places.length : LAST);
+
+/** @param {PlanStep[]} steps @returns {Map<string, number>} */
+function layersOf(steps) {
+  /** @type {Map<string, number>} */
+  const layers = new Map();
+  const rounds = [...new Set(steps.map((step) => step.round))].sort((a, b) => a - b);
+  for (const round of rounds) {
+    const behind = Math.max(-1, ...layers.values());
+    for (const { id, dependencies } of inOrder(steps.filter((step) => step.round === round)))
+      layers.set(id, 1 + Math.max(behind, ...dependencies.map((needed) => layers.get(needed) ?? -1)));
+  }
+  return layers;
 }
 
 /** What is needed first comes first; steps that wait for each other come as they were given. @param {PlanStep[]} steps */

@@ -1,0 +1,115 @@
+/** The picture of a plan in pixels: boxes with whole titles, lines around them, arrows. Pure. */
+
+/**
+ * @typedef {import("./plan.js").Place} Place
+ * @typedef {import("./plan.js").Placed} Placed
+ * @typedef {{step: import("./plan.js").PlanStep, x: number, y: number, width: number, height: number, words: string[]}} Box
+ * @typedef {{state: string, path: string, arrow: string}} Edge
+ * @typedef {{width: number, height: number, boxes: Box[], edges: Edge[]}} PlanShape
+ */
+
+const WIDTH = { wide: 176, narrow: 148 };
+export const LINE = 17;
+export const PAD = 11;
+const TEXT_SIZE = 13;
+const MARGIN = 2;
+const GAP = { right: 44, down: 34 };
+const BESIDE = 12;
+/** The row of a line where no step stands. */
+const THIN = 18;
+const ARROW = 7;
+const MOST_LINES = 6;
+const WIDE_SIGN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uff60\p{Extended_Pictographic}]/u;
+/** A word with the spaces behind it, or one sign of a script that has no spaces. */
+const WORD = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]+\s*|\s+/gu;
+
+/** About, for there is no page to measure it on: too wide rather than too narrow. @param {string} text */
+const widthOf = (text) => [...text].reduce((sum, sign) => sum + TEXT_SIZE * (WIDE_SIGN.test(sign) ? 1 : 0.6), 0);
+
+/** @param {string} title @param {number} width @returns {string[]} */
+export function wrapTitle(title, width) {
+  const most = Math.floor(width / (TEXT_SIZE * 0.6));
+  // A word that fits no line is cut.
+  const words = (title.match(WORD) ?? []).flatMap((word) => (widthOf(word.trimEnd()) > width ? (word.match(new RegExp(`.{1,${most}}`, "gu")) ?? []) : [word]));
+  /** @type {string[]} */
+  const lines = [];
+  for (const word of words) {
+    const longer = (lines.at(-1) ?? "") + word;
+    if (lines.length && widthOf(longer.trimEnd()) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  const trimmed = lines.map((line) => line.trim());
+  return trimmed.length > MOST_LINES ? [...trimmed.slice(0, MOST_LINES - 1), `${trimmed[MOST_LINES - 1].slice(0, -1)}…`] : trimmed;
+}
+
+/** From left to right where that fits, else in the direction that is narrower. @param {import("./plan.js").PlanPicture} picture @param {number} room @returns {PlanShape} */
+export function shapePlan(picture, room) {
+  const width = room < 480 ? WIDTH.narrow : WIDTH.wide;
+  const right = shape(picture, width, false);
+  if (right.width <= room) return right;
+  const down = shape(picture, width, true);
+  return down.width < right.width ? down : right;
+}
+
+/** @param {import("./plan.js").PlanPicture} picture @param {number} width of a step @param {boolean} isDown @returns {PlanShape} */
+function shape({ placed, lines, layers, rows }, width, isDown) {
+  const sized = placed.map((place) => {
+    const words = wrapTitle(place.step.title, width - 2 * PAD);
+    return { ...place, words, height: words.length * LINE + 2 * PAD };
+  });
+  const tallest = (/** @type {typeof sized} */ some) => Math.max(THIN, ...some.map(({ height }) => height));
+  const along = spread(layers, isDown ? GAP.down : GAP.right, (layer) => (isDown ? tallest(sized.filter((one) => one.layer === layer)) : width));
+  const across = spread(rows, BESIDE, (row) => {
+    const inRow = sized.filter((one) => one.row === row);
+    return isDown ? (inRow.length ? width : THIN) : tallest(inRow);
+  });
+  const at = (/** @type {number} */ onward, /** @type {number} */ beside) => (isDown ? `${beside} ${onward}` : `${onward} ${beside}`);
+  const boxes = sized.map(({ step, layer, row, words, height }) => {
+    const onward = along.start(layer);
+    const beside = across.middle(row) - (isDown ? width : height) / 2;
+    return { step, words, width, height, x: isDown ? beside : onward, y: isDown ? onward : beside };
+  });
+  const edges = lines.map((line) => {
+    const box = boxes.find(({ step }) => step === line.from.step);
+    const begin = isDown && box ? box.y + box.height : along.end(line.from.layer);
+    return drawEdge(line, begin, along, across, at);
+  });
+  const [long, broad] = [along.total + MARGIN, across.total + MARGIN];
+  return { width: isDown ? broad : long, height: isDown ? long : broad, boxes, edges };
+}
+
+/**
+ * Sideways only between the layers, where nothing stands.
+ * @param {import("./plan.js").Line} line @param {number} begin @param {Spread} along @param {Spread} across
+ * @param {(onward: number, beside: number) => string} at @returns {Edge}
+ */
+function drawEdge({ from, to, through }, begin, along, across, at) {
+  const parts = [`M${at(begin, across.middle(from.row))}`];
+  /** @type {Place} */
+  let last = from;
+  for (const place of [...through, to]) {
+    const [exit, enter] = [along.end(last.layer), along.start(place.layer) - (place === to ? ARROW : 0)];
+    const half = (exit + enter) / 2;
+    const [before, after] = [across.middle(last.row), across.middle(place.row)];
+    parts.push(`L${at(exit, before)}`, `C${at(half, before)} ${at(half, after)} ${at(enter, after)}`);
+    last = place;
+  }
+  const tip = along.start(to.layer);
+  const middle = across.middle(to.row);
+  const arrow = `M${at(tip - ARROW, middle - ARROW / 2)}L${at(tip, middle)}L${at(tip - ARROW, middle + ARROW / 2)}Z`;
+  return { state: from.step.state, path: parts.join(""), arrow };
+}
+
+/** @typedef {ReturnType<typeof spread>} Spread */
+
+/** One behind the other. @param {number} count @param {number} gap @param {(index: number) => number} sizeOf */
+function spread(count, gap, sizeOf) {
+  const sizes = Array.from({ length: count }, (_, index) => sizeOf(index));
+  const starts = sizes.map((_, index) => MARGIN + sizes.slice(0, index).reduce((sum, size) => sum + size + gap, 0));
+  return {
+    start: (/** @type {number} */ index) => starts[index],
+    end: (/** @type {number} */ index) => starts[index] + sizes[index],
+    middle: (/** @type {number} */ index) => starts[index] + sizes[index] / 2,
+    total: count ? starts[count - 1] + sizes[count - 1] : 0,
+  };
+}

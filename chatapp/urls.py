@@ -17,6 +17,7 @@ from chatapp.features.feedback import api as feedback
 from chatapp.features.forking import api as forking
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
+from chatapp.features.offline import views as offline_views
 from chatapp.features.openai_api.api import openai_urlpatterns
 from chatapp.features.prompts import api as prompts
 from chatapp.features.sharing import api as sharing
@@ -87,6 +88,8 @@ urlpatterns = [
     path("s/<str:token>", sharing_views.shared, name="shared"),
     path("setup/<str:token>", views.setup, name="setup"),
     path("manifest.webmanifest", views.manifest, name="manifest"),
+    path("offline", offline_views.offline, name="offline"),
+    path("service-worker.js", offline_views.service_worker),
     path("favicon.ico", views.favicon),
     path("accounts/password/reset/", views.password_reset),
     path("accounts/oidc/<str:provider_id>/login/", single_sign_on.begin),

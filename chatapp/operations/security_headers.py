@@ -16,17 +16,18 @@ POLICY = (
     "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
-# The page writes to the clipboard when asked; nothing here needs a device or a place.
+# The page writes to the clipboard and listens when asked; nothing here needs another device or a place.
 PERMISSIONS = ", ".join(
     [
         *(
             f"{name}=()"
             for name in (
                 "accelerometer", "browsing-topics", "camera", "display-capture", "geolocation", "gyroscope",
-                "magnetometer", "microphone", "midi", "payment", "serial", "usb",
+                "magnetometer", "midi", "payment", "serial", "usb",
                 "xr-spatial-tracking",
             )
         ),
+        "microphone=(self)",  # dictation, by the browser's own speech recognition
         "publickey-credentials-create=(self)",
         "publickey-credentials-get=(self)",
     ]
@@ -34,7 +35,7 @@ PERMISSIONS = ", ".join(
 NOT_KEPT = "private, no-store"
 """For every answer whose view says nothing else: what is somebody's own stays in no cache."""
 
-TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify"
+TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify service-worker"
 # jQuery in the admin and Swagger in the API page write HTML strings; neither shows a model's output.
 PAGES_WITHOUT_TRUSTED_TYPES = frozenset({"admin", "ninja"})
 

@@ -16,6 +16,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template import loader
 from django.templatetags.static import static
+from django.utils.translation import get_language
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
@@ -124,6 +125,8 @@ def manifest(request: HttpRequest) -> HttpResponse:
     content = {
         "name": PRODUCT_NAME,
         "short_name": PRODUCT_NAME,
+        "id": "/",
+        "lang": get_language(),
         "start_url": "/",
         "scope": "/",
         "display": "standalone",
@@ -131,9 +134,16 @@ def manifest(request: HttpRequest) -> HttpResponse:
         "theme_color": "#fdfcfa",
         "icons": [
             {"src": static("app/icon.svg"), "sizes": "any", "type": "image/svg+xml", "purpose": "any"},
+            _png_icon("app/icon-192.png", 192, "any"),
+            _png_icon("app/icon-512.png", 512, "any"),
+            _png_icon("app/icon-maskable-512.png", 512, "maskable"),
         ],
     }
     return JsonResponse(content, content_type="application/manifest+json")
+
+
+def _png_icon(name: str, size: int, purpose: str) -> dict[str, str]:
+    return {"src": static(name), "sizes": f"{size}x{size}", "type": "image/png", "purpose": purpose}
 
 
 def _claim(form: SetupForm, token: str) -> User | None:

@@ -24,7 +24,7 @@ def test_a_page_runs_no_script_but_ours(client: Client) -> None:
     policy = policy_of(response)
     assert policy["default-src"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"
-    assert policy["trusted-types"] == "dompurify"
+    assert policy["trusted-types"] == "dompurify service-worker"
     assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert "unsafe" not in response["Content-Security-Policy"]
     nonce = re.search(r"'nonce-([\w-]+)'", policy["script-src"])

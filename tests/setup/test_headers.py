@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 ROUTES = sorted(
     {address for route in patterns(get_resolver().url_patterns) for address in addresses(route)[:1]}
 )
-DENIED = ("camera=()", "microphone=()", "geolocation=()", "payment=()", "usb=()")
+DENIED = ("camera=()", "microphone=(self)", "geolocation=()", "payment=()", "usb=()")
 
 
 def check(answer) -> None:

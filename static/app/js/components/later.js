@@ -1,5 +1,7 @@
 /** What a new chat does without at first, fetched as one: reading conversations, which takes half of all code, and dialogs. */
 
+import "../offline/register.js";
+
 export { ImportDialog } from "../importing/ImportDialog.js";
 export { PromptsDialog } from "../prompts/PromptsDialog.js";
 export { SearchDialog } from "../search/SearchDialog.js";

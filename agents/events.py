@@ -130,6 +130,8 @@ class Context(_Fact):
     """Messages that are neither in the request nor in a summary yet; at most an extract of them stands in."""
     left_out_last_position: int | None = None
     """Of the last one of them; None where none are left out."""
+    left_out_extract: bool = False
+    """Whether an extract of them stands in until their summary is written."""
 
 
 class PlannedStep(BaseModel):

@@ -13,6 +13,7 @@ from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
 from memory.summary import (
+    EARLIER_TRUNCATED,
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
@@ -88,6 +89,15 @@ class View:
     calibration: Calibration
     notes: tuple[Message, ...] = ()
     """What hooks put into this one request, right before the question."""
+
+    @property
+    def has_extract(self) -> bool:
+        """Return whether sentences of what was dropped stand in for it, and not only a mark that it is missing."""
+        return (
+            self.dropped is not None
+            and self.summary is not None
+            and EARLIER_TRUNCATED not in self.summary.text
+        )
 
     @property
     def was_compacted(self) -> bool:

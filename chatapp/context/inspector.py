@@ -105,6 +105,7 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recall
         "kept_count": view.compacted_count,
         "left_out": dropped.message_count if dropped else 0,
         "left_out_last_position": dropped.last_position if dropped else None,
+        "left_out_extract": view.has_extract,
         "compaction": compaction_shape(row) if row else None,
         "recalled": [item.model_dump(mode="json") for item in recalled.items_in_view],
         "policy": {

@@ -52,6 +52,7 @@ class RunEvents:
             exact=is_exact,
             left_out=dropped.message_count if dropped else 0,
             left_out_last_position=dropped.last_position if dropped else None,
+            left_out_extract=context.view.has_extract,
         )
 
     def _recall(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:

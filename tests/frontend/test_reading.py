@@ -198,3 +198,21 @@ def test_numbers_agree(page: Page, alice: httpx2.Client) -> None:
     meter = page.get_by_role("meter")
     percent = round(100 * seen["total_tokens"] / seen["limit_tokens"])
     expect(meter).to_have_attribute("aria-valuenow", str(percent))
+
+
+def test_what_left_the_context_without_a_summary_is_told_where_it_ends(
+    page: Page, alice: httpx2.Client
+) -> None:
+    said = [{**one, "content": one["content"] + " A sentence about it." * 100} for one in history(60)]
+    made = alice.post("/api/v1/conversations/import", json={"title": "Long", "messages": said})
+    address = f"/api/v1/conversations/{made.raise_for_status().json()['id']}"
+    policy = {"context_size": 8_000, "strategy": "truncate"}
+    alice.patch(address, json={"context_policy": policy}).raise_for_status()
+    count = alice.post(f"{address}/context", json={}).json()["left_out"]
+    assert 30 < count < 60
+    page.goto(f"/c/{made.json()['id']}")
+    sentence = f"Earlier context ({count} messages) was left out without a summary."
+    expect(page.locator(".divider")).to_have_text(sentence)
+    # It stands behind the last message that left.
+    expect(page.locator(f"article:has-text('number {count - 1}.') + .divider")).to_have_count(1)
+    assert barriers(page) == []

@@ -102,10 +102,13 @@ test("the reader stays where they asked to be until they open the conversation a
 
 test("what left before its summary is told where it ends, until a summary covers it", () => {
   const parts = { summary: 40, history: 100 };
-  const context = { used_tokens: 140, budget_tokens: 1000, parts, left_out: 3, left_out_last_position: 42 };
+  const context = { used_tokens: 140, budget_tokens: 1000, parts, left_out: 3, left_out_last_position: 42, left_out_extract: true };
   const cut = reduce(inWindow(), event("context", 1, context));
   const [waiting] = dividersOf(thread(cut));
   assert.deepEqual([waiting.status, waiting.message_count, waiting.last_position], ["waiting", 3, 42]);
+  assert.equal(waiting.strategy, "waiting");
+  const marked = reduce(inWindow(), event("context", 1, { ...context, left_out_extract: false }));
+  assert.equal(dividersOf(thread(marked))[0].strategy, "truncate");
   const compact = { compaction_id: "s1", state: "started", strategy: "summary", message_count: 3, last_position: 42 };
   const shown = dividersOf(thread(reduce(cut, event("compact", 2, compact))));
   assert.deepEqual(shown.map(({ id, status }) => [id, status]), [["s1", "running"]]);

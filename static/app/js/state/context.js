@@ -41,12 +41,12 @@ export function contextUse(event) {
 }
 
 /** What left the context before a summary of it was written, as a divider. @param {Record<string, any>} event @returns {Compaction|null} */
-function waitingSpan({ left_out: count, left_out_last_position: last, parts }) {
+function waitingSpan({ left_out: count, left_out_last_position: last, left_out_extract: hasExtract }) {
   if (!count || last === null || last === undefined) return null;
   return {
     id: "waiting",
     status: "waiting",
-    strategy: parts?.summary ? "waiting" : "truncate",
+    strategy: hasExtract ? "waiting" : "truncate",
     summary: null,
     message_count: count,
     first_position: null,

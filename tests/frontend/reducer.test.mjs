@@ -512,3 +512,9 @@ test("a new chat has the chosen agent, and agents are known once they are loaded
   const state = all(initialState(), { type: "agents/loaded", agents }, { type: "agent/chosen", agent: "Gardener" });
   assert.deepEqual([state.agents, state.chosenAgent], [agents, "Gardener"]);
 });
+
+test("of two changes of one thing only the last offers a way back", () => {
+  const shown = (id, about) => ({ type: "toast/shown", toast: { id, text: "", tone: "plain", action: about && { name: "Undo", run: () => {}, about } } });
+  const state = all(initialState(), shown(1, "c1"), shown(2, "c2"), shown(3), shown(4), shown(5, "c1"));
+  assert.deepEqual(state.ui.toasts.map(({ id }) => id), [2, 3, 4, 5]);
+});

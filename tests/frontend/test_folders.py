@@ -65,6 +65,9 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     page.get_by_label("Add files").set_input_files(
         {"name": "plan.txt", "mimeType": "text/plain", "buffer": b"Meet at the ferry."}
     )
+    page.get_by_role("button", name="Remove plan.txt").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Removed: plan.txt")
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     expect(page.get_by_role("button", name="Remove plan.txt")).to_be_visible()
     assert barriers(page) == []
     page.get_by_label("Name", exact=True).fill("Porto")

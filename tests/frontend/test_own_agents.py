@@ -35,6 +35,8 @@ def test_an_agent_is_made_changed_taken_along_and_talked_to(page: Page, tmp_path
     dialog.locator("input[type=file]").set_input_files(file)
     expect(dialog).to_contain_text("There is no model no-such-model here")
     dialog.get_by_role("button", name="Delete Gardener").click()
+    expect(dialog).to_contain_text("will be gone for good")
+    dialog.get_by_role("button", name="Delete Gardener").click()
     expect(dialog.locator(".token")).to_have_count(1)
     dialog.get_by_role("button", name="Close").click()
 

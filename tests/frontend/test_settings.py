@@ -95,3 +95,21 @@ def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
     assert sidebar
     assert abs(sidebar["x"] + sidebar["width"] - width) < 1
     assert not overflows(page)
+
+
+def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx2.Client) -> None:
+    before = len(alice.get("/api/v1/tokens").json()["items"])
+    dialog = open_settings(page)
+    tokens = dialog.locator(".token")
+    expect(tokens).to_have_count(before)
+    delete = dialog.get_by_role("button", name=re.compile("^Delete token")).first
+    delete.click()
+    question = dialog.get_by_role("group", name=re.compile("will be refused at once"))
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    assert barriers(page) == []
+    question.get_by_role("button", name="Cancel").click()
+    expect(tokens).to_have_count(before)
+    delete.click()
+    question.get_by_role("button", name=re.compile("^Delete token")).click()
+    expect(question).to_have_count(0)
+    expect(tokens).to_have_count(before - 1)

@@ -30,6 +30,8 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
         assert not overflows(stranger)
 
     page.get_by_role("button", name="Revoke link").click()
+    expect(page.get_by_role("dialog")).to_contain_text("can no longer read")
+    page.get_by_role("button", name="Revoke link").click()
     expect(page.locator(".share-link")).to_have_count(0)
     stranger.reload()
     expect(stranger.get_by_role("heading")).to_have_text("Nothing here.")

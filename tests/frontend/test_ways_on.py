@@ -11,6 +11,9 @@ from tests.frontend.chatting import SIZES, ask, barriers, overflows, say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
+# Notices stay: a busy machine takes longer than they do.
+PATIENT = """const later = setTimeout;
+window.setTimeout = (act, wait, ...given) => later(act, wait >= 5000 ? 600_000 : wait, ...given);"""
 both_sizes = pytest.mark.parametrize("size", ["desktop", "phone"])
 
 
@@ -101,8 +104,40 @@ def test_what_is_put_away_can_be_brought_back(page: Page) -> None:
     row.get_by_role("button", name=re.compile("Options")).click()
     page.get_by_role("menuitem", name="Archive", exact=True).click()
     expect(row).to_have_count(0)
-    page.locator(".toast").get_by_role("button", name="Undo").click()
+    notice = page.locator(".toast", has_text="Archived: Put me away")
+    notice.get_by_role("button", name="Undo").click()
     expect(row).to_have_count(1)
+
+
+def test_a_notice_can_be_used_above_a_dialog(page: Page) -> None:
+    page.add_init_script(PATIENT)
+    page.reload()
+    ask(page, "Put me away")
+    row = page.locator(".row", has_text="Put me away")
+    row.hover()
+    row.get_by_role("button", name=re.compile("Options")).click()
+    page.get_by_role("menuitem", name="Archive", exact=True).click()
+    expect(page.locator(".toast", has_text="Archived: Put me away")).to_be_visible()
+    page.keyboard.press("Control+/")
+    notice = page.get_by_role("dialog").locator(".toasts:popover-open .toast")
+    assert barriers(page) == []
+    notice.get_by_role("button", name="Undo").click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(row).to_have_count(1)
+
+
+def test_what_continues_an_answer_is_not_edited_by_itself(page: Page, model: ModelServer) -> None:
+    model.script(says("Half of", finish_reason="length"), says("the story."))
+    say(page, "A story?")
+    answer = page.locator("article.is-assistant").first
+    expect(answer).to_have_attribute("data-status", "cut")
+    answer.get_by_role("button", name="Continue").click()
+    rest = page.locator("article.is-assistant", has_text="the story.")
+    rest.hover()
+    expect(rest.get_by_role("button", name="Copy")).to_be_visible()
+    expect(rest.get_by_role("button", name="Edit")).to_have_count(0)
+    expect(answer.get_by_role("button", name="Edit")).to_have_count(1)
 
 
 def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:

@@ -157,3 +157,8 @@ export function prettyJson(json) {
     return json;
   }
 }
+
+const BRIEF_CHARS = 48;
+
+/** What names a thing in a sentence: its beginning. @param {string} text */
+export const brief = (text) => (text.length > BRIEF_CHARS ? `${text.slice(0, BRIEF_CHARS - 1).trimEnd()}…` : text);

@@ -12,6 +12,7 @@ export const SHORTCUTS = [
   { keys: [CTRL, "K"], name: t("Search chats, messages and actions") },
   { keys: [CTRL, "Shift", "O"], name: t("New chat") },
   { keys: [CTRL, "Shift", "S"], name: t("Open or close the sidebar") },
+  { keys: [CTRL, "P"], name: t("Print the whole chat") },
   { keys: [CTRL, "/"], name: t("Keyboard shortcuts") },
   { keys: ["Shift", "Esc"], name: t("Go to the message box") },
   { keys: ["Esc"], name: t("Stop the answer, or close") },
@@ -44,7 +45,7 @@ function onKeyDown(event) {
 /** The topmost thing closes; where nothing is open, the answer stops. @param {KeyboardEvent} event */
 function onEscape(event) {
   if (event.shiftKey) return focusOn("composer");
-  const isOverlayOpen = ui.value.dialog || ui.value.image || document.querySelector(":popover-open");
+  const isOverlayOpen = ui.value.dialog || ui.value.image || document.querySelector(".menu:popover-open");
   if (isOverlayOpen) return;
   if (ui.value.panel) changeUi({ panel: null });
   else if (matchMedia("(max-width: 860px)").matches && ui.value.sidebar) changeUi({ sidebar: false });

@@ -50,7 +50,7 @@ export async function undoCompaction({ id: compactionId }) {
       await post(`/conversations/${id}/compactions/${compactionId}/redo`);
       await loadCompactions(id);
     };
-    showToast(t("The summary was undone: its messages are in context again."), "plain", { name: t("Undo"), run: redo });
+    showToast(t("The summary was undone: its messages are in context again."), "plain", { name: t("Undo"), run: redo, about: compactionId });
   } catch (error) {
     showToast(sentenceOf(error), "bad");
   }
@@ -66,7 +66,7 @@ export async function editSummary({ id: compactionId, summary: before }, summary
   };
   try {
     await write(summary);
-    if (before) showToast(t("The summary was changed."), "plain", { name: t("Undo"), run: () => write(before) });
+    if (before) showToast(t("The summary was changed."), "plain", { name: t("Undo"), run: () => write(before), about: compactionId });
     return true;
   } catch (error) {
     showToast(sentenceOf(error), "bad");

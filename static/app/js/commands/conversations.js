@@ -1,6 +1,7 @@
 /** What a person does with conversations: list, rename, pin, archive. */
 
 import { ApiError, get, patch, query } from "../api.js";
+import { brief } from "../format.js";
 import { t } from "../i18n.js";
 import { dispatch, listing, showToast, state } from "../state/store.js";
 
@@ -41,8 +42,12 @@ export async function loadMoreListing() {
 export async function archiveConversation(id, archived) {
   if (!(await changeConversation(id, { archived }))) return;
   const undo = () => changeConversation(id, { archived: !archived });
-  showToast(archived ? t("Archived.") : t("Out of the archive."), "plain", { name: t("Undo"), run: undo });
+  const title = nameOf(id);
+  showToast(archived ? t("Archived: {title}", { title }) : t("Out of the archive: {title}", { title }), "plain", { name: t("Undo"), run: undo, about: id });
 }
+
+/** In a short notice. @param {string} id */
+export const nameOf = (id) => brief(state.value.conversations[id]?.title || t("New chat"));
 
 /** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; else the person was told */
 export async function changeConversation(id, change) {

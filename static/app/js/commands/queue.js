@@ -1,5 +1,6 @@
 /** What waits on the server for the model's next step: said in other words, taken back, or sent after a Stop. */
 
+import { brief } from "../format.js";
 import { t } from "../i18n.js";
 import { patch, postAsync, remove } from "../api.js";
 import { addToDraft, editedId } from "../state/draft.js";
@@ -24,5 +25,5 @@ export const sendHeld = () => tell(() => postAsync(`/conversations/${currentId.v
 export async function takeBack(messageId, text) {
   const chat = currentId.value;
   if (!(await tell(() => remove(`/conversations/${chat}/messages/${messageId}`)))) return;
-  showToast(t("Taken back."), "plain", { name: t("Undo"), run: () => addToDraft(chat, text) });
+  showToast(t("Taken back: {text}", { text: brief(text) }), "plain", { name: t("Undo"), run: () => addToDraft(chat, text) });
 }

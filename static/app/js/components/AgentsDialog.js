@@ -7,6 +7,7 @@ import { sentenceOf } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { models, state } from "../state/store.js";
+import { AskFirst } from "./AskFirst.js";
 import { Dialog } from "./Dialog.js";
 import { Icon } from "./icons.js";
 
@@ -50,6 +51,7 @@ export function AgentsDialog() {
 /** @param {{onEdit: (id: string) => void, onDelete: (id: string) => void, onNew: () => void, onImport: (file: File) => void}} props */
 function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const asked = useSignal(/** @type {string|null} */ (null));
   const own = state.value.agents.filter((agent) => agent.is_mine);
   const onChosen = () => {
     const file = field.current?.files?.[0];
@@ -59,11 +61,12 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
   return html`
     ${own.length === 0 && html`<p class="muted">${t("An agent has instructions, a model and tools of its own. Make one for what you do again and again.")}</p>`}
     <ul class="tokens">${own.map(
-      (agent) => html`<li class="token" key=${agent.id}><${Icon} name="spark" size=${18} />
+      (agent) => asked.value === agent.id ? html`<li key=${agent.id}><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
+        action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${() => (asked.value = null)} /></li>` : html`<li class="token" key=${agent.id}><${Icon} name="spark" size=${18} />
         <span class="token-text"><strong>${agent.name}</strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
         <button type="button" class="icon-button is-small" aria-label=${t("Change {name}", { name: agent.name })} title=${t("Change")} onClick=${() => onEdit(agent.id)}><${Icon} name="rename" size=${18} /></button>
         <a class="icon-button is-small" href=${exportAddress(agent.id)} download aria-label=${t("Export {name} as YAML", { name: agent.name })} title=${t("Export as YAML")}><${Icon} name="export" size=${18} /></a>
-        <button type="button" class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => onDelete(agent.id)}><${Icon} name="trash" size=${18} /></button></li>`,
+        <button type="button" class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => (asked.value = agent.id)}><${Icon} name="trash" size=${18} /></button></li>`,
     )}</ul>
     <div class="card-actions">
       <button type="button" class="button is-primary" onClick=${onNew}><${Icon} name="plus" size=${16} />${t("New agent")}</button>

@@ -29,8 +29,8 @@ const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrun
 
 export const AssistantMessage = memo(Message);
 
-/** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
-function Message({ message, isLast, isRunning }) {
+/** `goesOn`: it continues another answer. @param {{message: ViewMessage, isLast: boolean, isRunning: boolean, goesOn: boolean}} props */
+function Message({ message, isLast, isRunning, goesOn }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
   const isEdited = editedId.value === message.id;
@@ -50,7 +50,7 @@ function Message({ message, isLast, isRunning }) {
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
-    ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
+    ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} goesOn=${goesOn} />`}
   </article>`;
 }
 
@@ -82,7 +82,7 @@ function Outcome({ message, isLast, isRunning }) {
 }
 
 function Actions(
-  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean}} */ { message, isLast, isRunning },
+  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean, goesOn: boolean}} */ { message, isLast, isRunning, goesOn },
 ) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
@@ -92,6 +92,7 @@ function Actions(
     ${
       message.text &&
       !message.isForgotten &&
+      !goesOn &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning}
       onClick=${() => (editedId.value = message.id)}><${Icon} name="rename" size=${16} /></button>`
     }

@@ -1,21 +1,38 @@
 /** A modal dialog: the browser's own, which keeps the focus inside and closes on Esc. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, ui } from "../state/store.js";
 import { Icon } from "./icons.js";
+import { Toasts } from "./Toasts.js";
 
 export const closeDialog = () => changeUi({ dialog: null });
 
-/** @param {{title: string, children: any, className?: string}} props */
-export function Dialog({ title, children, className = "" }) {
+const modals = signal(0);
+
+/** Notices of the page outside of dialogs: what is outside of an open one cannot be used. */
+export const PageToasts = () => modals.value === 0 && html`<${Toasts} />`;
+
+/** For a `dialog` element: it is modal, and above everything, from its first drawing on; then the focus returns. */
+export function useModal() {
   const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = /** @type {HTMLElement|null} */ (document.activeElement);
     dialog.current?.showModal();
-    return () => before?.focus?.();
+    modals.value += 1;
+    return () => {
+      modals.value -= 1;
+      before?.focus?.();
+    };
   }, []);
+  return dialog;
+}
+
+/** @param {{title: string, children: any, className?: string}} props */
+export function Dialog({ title, children, className = "" }) {
+  const dialog = useModal();
   const shown = ui.value.dialog;
   // The browser tells late that Esc closed it: another one may be open by then.
   const noteClosed = () => ui.value.dialog === shown && closeDialog();
@@ -29,6 +46,7 @@ export function Dialog({ title, children, className = "" }) {
       </header>
       ${children}
     </div>
+    <${Toasts} />
   </dialog>`;
 }
 

@@ -7,7 +7,7 @@ import { plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
-import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
+import { closeDialog, ConfirmDialog, Dialog, PageToasts, useModal } from "./Dialog.js";
 import { Icon } from "./icons.js";
 import { lazy } from "./lazy.js";
 import { Toasts } from "./Toasts.js";
@@ -26,7 +26,7 @@ const ShortcutsDialog = lazy("ShortcutsDialog");
 const TrashDialog = lazy("TrashDialog");
 
 export function Overlays() {
-  return html`<${OpenDialog} /><${Lightbox} /><${Toasts} /><${Announcer} />`;
+  return html`<${OpenDialog} /><${Lightbox} /><${PageToasts} /><${Announcer} />`;
 }
 
 function OpenDialog() {
@@ -91,12 +91,12 @@ function Lightbox() {
 
 /** @param {{url: string}} props */
 function OpenImage({ url }) {
-  const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
-  useEffect(() => dialog.current?.showModal(), []);
+  const dialog = useModal();
   const close = () => changeUi({ image: null });
   return html`<dialog ref=${dialog} class="lightbox" aria-label=${t("Image")} onClose=${close} onClick=${close}>
     <img src=${url} alt=${t("Attached image")} />
     <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${close}><${Icon} name="close" /></button>
+    <${Toasts} />
   </dialog>`;
 }
 

@@ -1,10 +1,18 @@
-/** Short notices that go away by themselves; some offer the way back. */
+/** Short notices that go away by themselves; some offer the way back. They lie above all that is open. */
 
+import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { hideToast, ui } from "../state/store.js";
 
 export function Toasts() {
-  return html`<div class="toasts" role="status">${ui.value.toasts.map((toast) => html`<${Toast} key=${toast.id} toast=${toast} />`)}</div>`;
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  const { toasts } = ui.value;
+  useEffect(() => {
+    // Shown again it lies above what was opened since.
+    list.current?.hidePopover();
+    list.current?.showPopover();
+  }, [toasts.at(-1)?.id]);
+  return html`<div ref=${list} class="toasts" role="status" popover="manual">${toasts.map((toast) => html`<${Toast} key=${toast.id} toast=${toast} />`)}</div>`;
 }
 
 /** @param {{toast: import("../state/types.js").Toast}} props */

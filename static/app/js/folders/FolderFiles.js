@@ -16,6 +16,7 @@ export function FolderFiles({ folderId }) {
   const files = useSignal(/** @type {StoredFile[]} */ ([]));
   const share = useSignal(/** @type {number|null} */ (null));
   const problem = useSignal("");
+  const removed = useSignal(/** @type {StoredFile|null} */ (null));
   const attempt = async (/** @type {() => Promise<unknown>} */ work) => {
     try {
       await work();
@@ -36,11 +37,22 @@ export function FolderFiles({ folderId }) {
       });
     share.value = null;
   };
+  const takeOut = (/** @type {StoredFile} */ file) =>
+    attempt(async () => {
+      await remove(`${path}/${file.id}`);
+      removed.value = file;
+    });
+  const bringBack = ({ id } = /** @type {StoredFile} */ (removed.value)) =>
+    attempt(async () => {
+      await put(`${path}/${id}`, {});
+      removed.value = null;
+    });
   return html`<fieldset class="folder-files"><legend>${t("Files for every chat in it")}</legend>
     <ul>${files.value.map(
-      ({ id, name }) => html`<li key=${id}><span>${name}</span>
-        <button type="button" class="button is-small" aria-label=${t("Remove {title}", { title: name })} onClick=${() => attempt(() => remove(`${path}/${id}`))}>${t("Remove")}</button></li>`,
+      (file) => html`<li key=${file.id}><span>${file.name}</span>
+        <button type="button" class="button is-small" aria-label=${t("Remove {title}", { title: file.name })} onClick=${() => takeOut(file)}>${t("Remove")}</button></li>`,
     )}</ul>
+    ${removed.value && html`<p role="status">${t("Removed: {title}", { title: removed.value.name })} <button type="button" class="link" onClick=${() => bringBack()}>${t("Undo")}</button></p>`}
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
     ${share.value === null ? html`<label class="field"><span>${t("Add files")}</span><input type="file" multiple accept=${ACCEPTED} onChange=${add} /></label>` : html`<progress max="1" value=${share.value} aria-label=${t("Sending")}></progress>`}
   </fieldset>`;

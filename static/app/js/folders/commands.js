@@ -1,7 +1,7 @@
 /** What a person does with folders: open, make, change, delete, and move conversations between them. */
 
 import { get, patch, post, query, remove } from "../api.js";
-import { changeConversation, loadListing, sentenceOf } from "../commands/conversations.js";
+import { changeConversation, loadListing, nameOf, sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { changeUi, conversations, dispatch, showToast } from "../state/store.js";
@@ -53,12 +53,13 @@ export function beginIn(id) {
 export async function moveConversation(id, folder) {
   const before = conversations.value[id]?.folder ?? null;
   if (before === folder) return;
-  await changeConversation(id, { folder });
+  if (!(await changeConversation(id, { folder }))) return;
   if (folder) keepOpen(folder, true);
   if (folder && !(folder in nextCursors.value)) loadFolder(folder);
   const name = folderNamed(folder)?.name ?? "";
-  const text = folder ? t("Moved to {name}.", { name }) : t("Taken out of its folder.");
-  showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }) });
+  const title = nameOf(id);
+  const text = folder ? t("Moved to {name}: {title}", { name, title }) : t("Taken out of its folder: {title}", { title });
+  showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }), about: id });
 }
 
 /** @param {Folder|null} folder null makes one @param {Record<string, unknown>} fields @returns {Promise<Folder|null>} */

@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, get, post, remove } from "../api.js";
 import { sentenceOf } from "../commands/conversations.js";
+import { AskFirst } from "../components/AskFirst.js";
 import { CopyButton } from "../components/CodeBlock.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
 import { formatDate } from "../format.js";
@@ -25,6 +26,7 @@ export function ShareDialog({ conversation }) {
   const address = `/conversations/${conversation.id}/share`;
   const share = useSignal(/** @type {Share|null|undefined} */ (undefined));
   const error = useSignal("");
+  const isAsked = useSignal(false);
   const attempt = async (/** @type {() => Promise<Share|null>} */ work) => {
     error.value = "";
     try {
@@ -40,22 +42,26 @@ export function ShareDialog({ conversation }) {
     const expiresAt = days ? new Date(Date.now() + days * DAY_MS).toISOString() : null;
     attempt(() => post(address, { expires_at: expiresAt }));
   };
-  const revoke = () => attempt(() => remove(address));
+  const revoke = () => {
+    isAsked.value = false;
+    attempt(() => remove(address));
+  };
   return html`<${Dialog} title=${t("Share this conversation")} className="is-small">
     <p>${t("Whoever has the link can read what was said up to now. It never shows memory, tools, or other versions.")}</p>
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     ${share.value && html`<${Link} share=${share.value} />`}
     ${
       share.value !== undefined &&
-      html`<form onSubmit=${make}>
+      (isAsked.value ? html`<${AskFirst} text=${t("Whoever has the link can no longer read the conversation. A new link has another address.")}
+        action=${t("Revoke link")} onConfirm=${revoke} onCancel=${() => (isAsked.value = false)} />` : html`<form onSubmit=${make}>
       <label class="field"><span>${t("The link ends after")}</span>
         <select name="days">${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>
       <div class="dialog-actions">
-        ${share.value && html`<button type="button" class="button is-danger" onClick=${revoke}>${t("Revoke link")}</button>`}
+        ${share.value && html`<button type="button" class="button is-danger" onClick=${() => (isAsked.value = true)}>${t("Revoke link")}</button>`}
         <button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button>
         <button class="button is-primary">${share.value ? t("Update") : t("Create link")}</button>
       </div>
-    </form>`
+    </form>`)
     }
   <//>`;
 }

@@ -36,6 +36,9 @@ export function initialState() {
   };
 }
 
+/** Of two changes of one thing only the last offers a way back. @param {import("./types.js").Toast} shown @param {import("./types.js").Toast} next */
+const isReplaced = (shown, next) => shown.action?.about !== undefined && shown.action.about === next.action?.about;
+
 /** @type {Record<string, (state: State, happening: Happening) => State>} */
 const OURS = {
   "events/received": (state, { events }) => events.reduce(reduceEvent, state),
@@ -48,7 +51,7 @@ const OURS = {
   "temporary/chosen": (state, { isTemporary }) => ({ ...state, isTemporary }),
   "mode/chosen": (state, { mode }) => ({ ...state, chosenMode: mode }),
   "ui/changed": (state, { ui }) => ({ ...state, ui: { ...state.ui, ...ui } }),
-  "toast/shown": (state, { toast }) => ({ ...state, ui: { ...state.ui, toasts: [...state.ui.toasts, toast] } }),
+  "toast/shown": (state, { toast }) => ({ ...state, ui: { ...state.ui, toasts: [...state.ui.toasts.filter((one) => !isReplaced(one, toast)), toast] } }),
   "toast/gone": (state, { id }) => ({
     ...state,
     ui: { ...state.ui, toasts: state.ui.toasts.filter((toast) => toast.id !== id) },

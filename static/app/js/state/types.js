@@ -51,7 +51,7 @@
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing
- * @typedef {{name: string, run: () => void}} ToastAction
+ * @typedef {{name: string, run: () => void, about?: string}} ToastAction a way back; `about`: of what, so that only its last change offers one
  * @typedef {{id: number, text: string, tone: "plain"|"bad", action?: ToastAction}} Toast
  * @typedef {{sidebar: boolean, panel: "context"|"run"|null, panelRun: string|null, dialog: Record<string, any>|null, image: string|null,
  *   toasts: Toast[]}} Ui

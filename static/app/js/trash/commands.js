@@ -2,7 +2,7 @@
 
 import { boot } from "../boot.js";
 import { ApiError, post, remove } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { nameOf, sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
@@ -29,12 +29,13 @@ export const titleOf = ({ title }) => title || t("New chat");
 /** @param {Conversation} conversation */
 async function moveToTrash({ id }) {
   const wasOpen = currentId.value === id;
+  const title = nameOf(id);
   if (!(await attempt(() => post(`/conversations/${id}/trash`)))) return;
   leave(id);
   const undo = async () => {
     if ((await restore(id)) && wasOpen) goTo(id);
   };
-  showToast(t("Moved to the trash."), "plain", { name: t("Undo"), run: undo });
+  showToast(t("Moved to the trash: {title}", { title }), "plain", { name: t("Undo"), run: undo, about: id });
 }
 
 /** @param {string} id */

@@ -2,10 +2,10 @@
 
 import { html } from "../../html.js";
 import { ui } from "../../state/store.js";
+import { PageToasts } from "../Dialog.js";
 import { ForgetDialog } from "../ForgetDialog.js";
-import { Toasts } from "../Toasts.js";
 
 export function MemoryOverlays() {
   const { dialog } = ui.value;
-  return html`${dialog?.kind === "forget" && html`<${ForgetDialog} ...${dialog} />`}<${Toasts} />`;
+  return html`${dialog?.kind === "forget" && html`<${ForgetDialog} ...${dialog} />`}<${PageToasts} />`;
 }

@@ -6,6 +6,7 @@ import { Thumbs } from "../feedback/Thumbs.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
+import { ReadButton } from "../speech/ReadButton.js";
 import { toolsOfAnswer } from "../state/tools.js";
 import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
@@ -101,6 +102,7 @@ function Actions(
       html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
       onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`
     }
+    ${message.text && html`<${ReadButton} message=${message} />`}
     ${message.text && html`<${Thumbs} id=${message.id} />`}
     <${MessageMenu} message=${message} isLast=${isLast} isRunning=${isRunning} />
     <${Siblings} message=${message} isRunning=${isRunning} />

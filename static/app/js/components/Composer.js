@@ -12,6 +12,7 @@ import { exact, formatDate, goesSoon } from "../format.js";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
 import { personal } from "../settings/store.js";
+import { DictateButton } from "../speech/DictateButton.js";
 import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread, state } from "../state/store.js";
@@ -57,6 +58,7 @@ export function Composer() {
         <${ModeChip} />
         <span class="spacer"></span>
         <${ContextRing} />
+        <${DictateButton} />
         <${SendButton} />
       </div>
     </form>

@@ -14,4 +14,5 @@ export { ShortcutsDialog } from "./ShortcutsDialog.js";
 export { FolderDialog, MoveDialog } from "../folders/FolderDialogs.js";
 export { SettingsDialog } from "../settings/SettingsDialog.js";
 export { TrashDialog } from "../trash/TrashDialog.js";
+export { startDictation, stopDictation } from "../speech/dictation.js";
 export { Thread } from "./Thread.js";

@@ -23,7 +23,7 @@ test("a step stands behind everything it waits for, and beside what it does not"
   const { lines, layers, rows } = drawPlan(steps);
   assert.deepEqual(
     lines.map(({ from, to }) => `${from.step.id}>${to.step.id}`).sort(),
-    ["a>b", "a>report", "b>report"],
+    ["a>b", "b>report"],
   );
   assert.deepEqual([layers, rows], [3, 2]);
 });
@@ -63,6 +63,9 @@ const PLANS = {
   ],
 };
 
+/** Without those that others say: c waits for a by b already. */
+const LINES = { one: 0, chain: 3, wide: 6, ten: 13 };
+
 /** Points along a path of M, L and C, curves in small pieces. */
 function pointsOf(path) {
   const points = [];
@@ -86,7 +89,7 @@ test("no line crosses a step, and no step lies on another, in either direction",
   for (const [name, steps] of Object.entries(PLANS)) {
     for (const room of [2000, 730, 310]) {
       const { boxes, edges, width, height } = shapePlan(drawPlan(steps), room);
-      assert.equal(edges.length, steps.flatMap((one) => one.dependencies).length);
+      assert.equal(edges.length, LINES[name]);
       const inside = ([x, y], box) => x > box.x + 0.5 && x < box.x + box.width - 0.5 && y > box.y + 0.5 && y < box.y + box.height - 0.5;
       for (const { path } of edges)
         for (const point of pointsOf(path)) {

@@ -13,7 +13,7 @@ const OVER = new Set(["done", "failed", "skipped"]);
 
 /**
  * A step stands one layer behind the last one it needs; a later round behind all before it. A line that passes a
- * layer has a row of its own there, so that it crosses no step.
+ * layer has a row of its own there, so that it crosses no step. What other lines say already has none.
  * @param {PlanStep[]} steps @returns {PlanPicture}
  */
 export function drawPlan(steps) {
@@ -21,7 +21,8 @@ export function drawPlan(steps) {
   const placed = steps.map((step) => ({ step, layer: layerOf.get(step.id) ?? 0, row: 0 }));
   const lines = placed.flatMap((to) => {
     const needed = placed.filter(({ step, layer }) => to.step.dependencies.includes(step.id) && layer < to.layer);
-    return needed.map((from) => ({ from, to, through: between(from, to) }));
+    const direct = needed.filter(({ step }) => !needed.some((other) => other.step !== step && isNeeded(step.id, other.step, steps)));
+    return direct.map((from) => ({ from, to, through: between(from, to) }));
   });
   const places = [...placed, ...lines.flatMap(({ through }) => through)];
   const layers = 1 + Math.max(-1, ...placed.map(({ layer }) => layer));
@@ -45,9 +46,20 @@ function placesBefore(lines) {
   return before;
 }
 
-/** Near to where their lines come from; at one height a step stands before a line. @param {Place[]} layer @param {Map<Place, Place[]>} before */
+/** By what the step waits for, or what that waits for. @param {string} id @param {PlanStep} step @param {PlanStep[]} steps @param {Set<string>} [seen] @returns {boolean} */
+function isNeeded(id, step, steps, seen = new Set([step.id])) {
+  return step.dependencies.some((needed) => {
+    if (needed === id) return true;
+    const before = steps.find((one) => one.id === needed);
+    if (!before || seen.has(needed)) return false;
+    seen.add(needed);
+    return isNeeded(id, before, steps, seen);
+  });
+}
+
+/** Near to where their lines come from; lines stand behind all steps, where they need little room. @param {Place[]} layer @param {Map<Place, Place[]>} before */
 function putInRows(layer, before) {
-  const wishes = new Map(layer.map((place) => [place, meanRow(before.get(place) ?? [])]));
+  const wishes = new Map(layer.map((place) => [place, meanRow(before.get(place) ?? []) + ("step" in place ? 0 : 2 * LAST)]));
   const ordered = [...layer].sort((a, b) => (wishes.get(a) ?? 0) - (wishes.get(b) ?? 0));
   for (const [row, place] of ordered.entries()) place.row = row;
 }

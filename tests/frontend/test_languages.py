@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from babel.messages.pofile import read_po
@@ -24,22 +26,55 @@ PO = ROOT / "templates" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
 TRANSLATED = re.compile(r"""\{% trans(?:late)? (?:"([^"]+)"|'([^']+)') %\}""")
 BLOCKS = re.compile(r"\{% blocktrans(?:late)? %\}(.*?)\{% endblocktrans(?:late)? %\}")
 LABELS = re.compile(r'\b_\("([^"]+)"\)')
+ERRORS = {"InvalidInput", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge", "RateLimited"}
+FOR_PROGRAMS = (
+    "agent_presets/actions", "agent_presets/hook_actions", "features/openai_api", "features/mcp_server",
+    "features/webhooks", "operations/serving", "runs/api", "runs/hook_tools",
+)  # fmt: skip
+"""What below `chatapp` answers requests that the page does not make."""
 NAMES = re.compile(r"\{(\w+)\}")
 
 
+def place_holders(node: ast.expr) -> str:
+    """The sentence with `{}` where it is filled in; empty where it is made elsewhere."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            place_holders(part) if isinstance(part, ast.Constant) else "{}" for part in node.values
+        )
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def sentences_of_server() -> tuple[set[str], set[str]]:
+    """Those that an error of the page's API is raised with, and every text of the server."""
+    raised, texts = set(), set()
+    for file in [*(ROOT / "chatapp").rglob("*.py"), *(ROOT / "agents").rglob("*.py")]:
+        is_for_programs = str(file.relative_to(ROOT)).removeprefix("chatapp/").startswith(FOR_PROGRAMS)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant | ast.JoinedStr):
+                texts.add(place_holders(node))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
+                raised |= {place_holders(given) for given in node.args[:1] if not is_for_programs}
+    # A name of a field before it is for programs, too.
+    return {text for text in raised if re.match(r"[A-Z]|\{\} [a-z]", text)}, texts
+
+
 def sources() -> list[Path]:
-    own = {CATALOGUE, PAGE / "i18n.js"}
+    own = {CATALOGUE, CATALOGUE.with_name("zh_server.js"), PAGE / "i18n.js"}
     return [file for file in sorted(PAGE.rglob("*.js")) if file not in own]
+
+
+def catalogue(name: str) -> dict[str, Any]:
+    script = f"import({json.dumps(CATALOGUE.as_uri())}).then((m) => console.log(JSON.stringify(m.{name})))"
+    run = subprocess.run(
+        [sys.executable, "-c", NODE, "-e", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
 
 
 @pytest.fixture(scope="module")
 def chinese() -> dict[str, str | dict[str, str]]:
-    script = f"import({json.dumps(CATALOGUE.as_uri())}).then((m) => console.log(JSON.stringify(m.sentences)))"
-    run = subprocess.run(
-        [sys.executable, "-c", NODE, "-e", script], capture_output=True, text=True, timeout=60, check=True
-    )
-    found: dict[str, str | dict[str, str]] = json.loads(run.stdout)
-    return found
+    return catalogue("sentences")
 
 
 def sentences_of(text: str) -> set[str]:
@@ -69,6 +104,16 @@ def test_the_chinese_has_the_places_of_the_english(chinese: dict[str, str | dict
         for translated in [found] if isinstance(found, str) else found.values():
             assert translated.strip(), english
             assert set(NAMES.findall(translated)) == set(NAMES.findall(english)), english
+
+
+def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
+    known = catalogue("serverSentences")
+    raised, texts = sentences_of_server()
+    assert sorted(raised - set(known)) == []
+    assert sorted(set(known) - texts) == []
+    for english, translated in known.items():
+        filled = {str(at) for at in range(english.count("{}"))}
+        assert set(NAMES.findall(translated)) == filled, english
 
 
 def sentences_of_templates() -> set[str]:

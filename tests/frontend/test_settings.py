@@ -9,6 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import ask, barriers, overflows
+from tests.servers.behaviour import ERRORS
+from tests.servers.openai_server import ModelServer
 
 LATIN_WORDS = re.compile(r"[A-Za-z]{3,}(?: [a-z]{2,})+")
 
@@ -113,3 +115,15 @@ def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx
     question.get_by_role("button", name=re.compile("^Delete token")).click()
     expect(question).to_have_count(0)
     expect(tokens).to_have_count(before - 1)
+
+
+def test_an_error_of_the_server_is_told_in_the_language_of_the_page(
+    page: Page, alice: httpx2.Client, model: ModelServer
+) -> None:
+    alice.patch("/api/v1/me/settings", json={"language": "zh-hans"}).raise_for_status()
+    page.reload()
+    expect(page.get_by_role("link", name="新对话")).to_be_visible()
+    model.script(ERRORS["wrong_key"]())
+    page.locator("#composer").fill("Hello")
+    page.locator("#composer").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("模型提供商不接受我们的密钥；你的消息已保存。")

@@ -1,7 +1,7 @@
 /** The REST door: one function per verb, errors as ApiError with the server's own sentence. */
 
 import { boot } from "./boot.js";
-import { t } from "./i18n.js";
+import { t, told } from "./i18n.js";
 
 const BASE = "/api/v1";
 const TIMEOUT_MS = 30_000;
@@ -62,7 +62,7 @@ function parseJson(text) {
 function errorOf(status, body) {
   const error = body?.error;
   const fallback = t("The server answered with an error ({status}). Try again.", { status });
-  return new ApiError(status, error?.code ?? "error", error?.message ?? fallback, Number(error?.details?.retry_after) || 0);
+  return new ApiError(status, error?.code ?? "error", error?.message ? told(error.message) : fallback, Number(error?.details?.retry_after) || 0);
 }
 
 export const get = (/** @type {string} */ path) => request("GET", path);

@@ -8,8 +8,26 @@ export const language = globalThis.document?.documentElement.lang || "en";
 /** For dates and numbers: the browser's own region where it has the language of the page. */
 export const locale = (globalThis.document ? navigator.languages : []).find((tag) => tag.split("-")[0] === language.split("-")[0]) ?? language;
 
+const chinese = language.startsWith("zh") ? await import("./i18n/zh.js") : null;
 /** English to the language of the page. @type {Record<string, Translation>} */
-const catalogue = language.startsWith("zh") ? (await import("./i18n/zh.js")).sentences : {};
+const catalogue = chinese?.sentences ?? {};
+/** What the server says, as patterns. @type {[RegExp, string][]} */
+const said = Object.entries(chinese?.serverSentences ?? {}).map(([english, translated]) => [patternOf(english), translated]);
+
+/** @param {string} english with `{}` where the server fills something in */
+function patternOf(english) {
+  const parts = english.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join("(.+?)")}$`, "s");
+}
+
+/** A sentence of the server in the language of the page. What is not known stays in English. @param {string} sentence @returns {string} */
+export function told(sentence) {
+  for (const [pattern, translated] of said) {
+    const found = pattern.exec(sentence);
+    if (found) return translated.replace(/\{(\d)\}/g, (_, at) => told(found[Number(at) + 1]));
+  }
+  return sentence;
+}
 
 const rules = new Intl.PluralRules(locale);
 const numbers = new Intl.NumberFormat(locale);

@@ -6,7 +6,7 @@ import { loadListing, sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { loadFolders } from "../folders/commands.js";
 import { folderNamed, keepOpen } from "../folders/store.js";
-import { t } from "../i18n.js";
+import { t, told } from "../i18n.js";
 import { changeUi, conversations, currentId, dispatch, listing, showToast } from "../state/store.js";
 import { endSelection, selection } from "./store.js";
 
@@ -28,7 +28,7 @@ async function ask(ids, change) {
     for (let from = 0; from < ids.length; from += AT_ONCE) {
       const answer = await post("/conversations/bulk", { ids: ids.slice(from, from + AT_ONCE), ...change });
       done.push(...answer.done);
-      if (answer.refused.length) showToast(answer.refused[0].message, "bad");
+      if (answer.refused.length) showToast(told(answer.refused[0].message), "bad");
     }
   } catch (error) {
     showToast(sentenceOf(error), "bad");

@@ -4,7 +4,7 @@ import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
 import { Thumbs } from "../feedback/Thumbs.js";
 import { html, memo } from "../html.js";
-import { t } from "../i18n.js";
+import { t, told } from "../i18n.js";
 import { editedId } from "../state/draft.js";
 import { ReadButton } from "../speech/ReadButton.js";
 import { toolsOfAnswer } from "../state/tools.js";
@@ -57,8 +57,8 @@ function Message({ message, isLast, isRunning, goesOn }) {
 
 /** What the run did by itself. @param {{notice: import("../state/types.js").Notice}} props */
 function NoticeLine({ notice: { kind, text } }) {
-  return html`<p class="notice-line" role="note" title=${text}>
-    <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${text}</span></p>`;
+  return html`<p class="notice-line" role="note" title=${told(text)}>
+    <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${told(text)}</span></p>`;
 }
 
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
@@ -73,10 +73,10 @@ function Outcome({ message, isLast, isRunning }) {
   if (status !== "stopped" && status !== "interrupted" && status !== "cut") return null;
   const wasStopped = status === "stopped";
   const dot = html`<span aria-hidden="true"> · </span>`;
-  const told = run?.error?.message ?? "";
+  const reason = told(run?.error?.message ?? "");
   const words = wasStopped ? t("Stopped") : t("Interrupted");
-  return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${told}>
-    ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && told ? told : words}
+  return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${reason}>
+    ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && reason ? reason : words}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
     ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
   </p>`;

@@ -2,7 +2,7 @@
 
 import { boot } from "../boot.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { t, told } from "../i18n.js";
 import { offeredModels } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -29,7 +29,7 @@ export function ErrorCard({ error, model, onRetry, onContinue, isBusy }) {
   return html`<div class="card is-bad" role="alert">
     <${Icon} name="warning" />
     <div class="card-body">
-      <p>${error?.message ?? t("The answer failed. Your message is stored; try again.")}</p>
+      <p>${error?.message ? told(error.message) : t("The answer failed. Your message is stored; try again.")}</p>
       <div class="card-actions">
         ${onContinue && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onContinue}>${t("Continue")}</button>`}
         ${onRetry && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${() => onRetry()}><${Icon} name="retry" size=${16} />${t("Retry")}</button>`}

@@ -1,5 +1,7 @@
 /** The sentences of the page in Chinese, by their English, in its order. What counts has one form: see `plural`. */
 
+export { serverSentences } from "./zh_server.js";
+
 /** @type {Record<string, import("../i18n.js").Translation>} */
 export const sentences = {
   "(your next question)": "（你的下一个问题）",

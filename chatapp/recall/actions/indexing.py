@@ -16,6 +16,7 @@ import numpy as np
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
+from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
@@ -46,6 +47,7 @@ from chatapp.recall.index_format import (
 )
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
+from memory.memory_requests import read_remember_requests
 
 SEAL_FROM = 256
 """Fewer documents than this are not sealed: they are scored from their own rows."""
@@ -126,9 +128,10 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         if last_ordinal is None:
             return None
         owner = _lock_owner(user_id=conversation.user_id)
-        present = set(said.filter(forgotten_at=None).values_list("pk", flat=True))
+        forgotten_at = dict(said.values_list("pk", "forgotten_at"))
+        present = {key for key, at in forgotten_at.items() if at is None}
         documents = [document for document in batch.documents if document.source_id in present]
-        emptied = list(said.exclude(forgotten_at=None))
+        emptied = list(said.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
             documents += message_documents(row)
@@ -141,9 +144,16 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
             [row for row in claiming if row.pk in present],
             [claim for claim in claims if claim.message_id in present],
         )
-        note_messages(conversation.owner_id, emptied)
-        lift_requested(conversation.owner_id, [row.pk for row in (*claiming, *emptied)])
+        if emptied:
+            note_messages(conversation.owner_id, emptied)
+        asking = [row.pk for row in (*claiming, *emptied) if _asks_to_remember(row)]
+        if asking:
+            lift_requested(conversation.owner_id, asking)
         return len(documents)
+
+
+def _asks_to_remember(row: Message) -> bool:
+    return any(read_remember_requests(message_values.text_of(row.parts)))
 
 
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:

@@ -154,8 +154,12 @@ LEAST_SHARED = 2
 
 def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two gists say the same: they share most words of the shorter one."""
-    shared = len(first & second)
-    return shared >= LEAST_SHARED and shared >= ALIKE * min(len(first), len(second))
+    return share_enough(len(first & second), len(first), len(second))
+
+
+def share_enough(shared: int, first: int, second: int) -> bool:
+    """Return the same of the number of words they share, and of how many each has."""
+    return shared >= LEAST_SHARED and shared >= ALIKE * min(first, second)
 
 
 def _tells(word: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -13,7 +13,7 @@ from chatapp.recall.analysis import vocabulary
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.selectors.user_index import open_index
 from memory.quotes import Quotes
-from memory.sentences import are_alike, split_sentences
+from memory.sentences import share_enough, split_sentences
 
 LOOKED_AT = 500
 PER_WORD = 20
@@ -53,10 +53,12 @@ class _Gists:
     """The gists of many sentences by their words: a text is compared with those only that share some."""
 
     def __init__(self, gists: Iterable[frozenset[str]]) -> None:
-        self._by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-        for gist in gists:
+        self._sizes: list[int] = []
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        for at, gist in enumerate(gists):
+            self._sizes.append(len(gist))
             for word in gist:
-                self._by_word[word].append(gist)
+                self._by_word[word].append(at)
 
     @property
     def words(self) -> frozenset[str]:
@@ -64,10 +66,11 @@ class _Gists:
 
     def are_in(self, text: str) -> bool:
         """Return whether a sentence of the text says the same as one of them."""
-        said = map(vocabulary.gist, split_sentences(text))
-        return any(
-            are_alike(one, gist) for one in said for word in one for gist in self._by_word.get(word, ())
-        )
+        for said in map(vocabulary.gist, split_sentences(text)):
+            shared = Counter(at for word in said for at in self._by_word.get(word, ()))
+            if any(share_enough(count, len(said), self._sizes[at]) for at, count in shared.items()):
+                return True
+        return False
 
 
 def said_texts(rows: Iterable[Message]) -> tuple[list[str], list[str]]:

@@ -179,6 +179,15 @@ def test_where_mail_works_the_link_goes_by_mail_alone(operator: Client) -> None:
 
 
 @pytest.mark.usefixtures("_mailing")
+def test_the_mail_is_in_the_language_of_whoever_invites(operator: Client) -> None:
+    User.objects.filter(is_superuser=True).update(language="zh-hans")
+    operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
+    [sent] = mail.outbox
+    assert sent.subject == "邀请您使用 Palimpsest"
+    assert re.search(r"使用一次，有效期至 UTC 时间 \d{4}年\d+月\d+日 \d\d:\d\d。", str(sent.body))
+
+
+@pytest.mark.usefixtures("_mailing")
 def test_where_the_mail_is_not_sent_the_link_is_shown_and_not_logged(
     operator: Client, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:

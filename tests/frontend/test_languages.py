@@ -25,7 +25,7 @@ ANY_PLURAL = re.compile(r"(?<![\w.])plural\(")
 PO = ROOT / "templates" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
 TRANSLATED = re.compile(r"""\{% trans(?:late)? (?:"([^"]+)"|'([^']+)') %\}""")
 BLOCKS = re.compile(r"\{% blocktrans(?:late)? %\}(.*?)\{% endblocktrans(?:late)? %\}")
-LABELS = re.compile(r'\b_\("([^"]+)"\)')
+LABELS = re.compile(r'\b(?:_|gettext)\("([^"]+)"\)')
 ERRORS = {"InvalidInput", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge", "RateLimited"}
 FOR_PROGRAMS = (
     "agent_presets/actions", "agent_presets/hook_actions", "features/openai_api", "features/mcp_server",
@@ -117,13 +117,15 @@ def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
 
 
 def sentences_of_templates() -> set[str]:
-    files = [file for file in (ROOT / "templates").rglob("*.html") if "admin" not in file.parts]
+    templates = (ROOT / "templates").rglob("*.*")
+    files = [file for file in templates if file.suffix in (".html", ".txt") and "admin" not in file.parts]
     texts = [file.read_text() for file in files]
     plain = {double or single for text in texts for double, single in TRANSLATED.findall(text)}
     blocks = {
         re.sub(r"\{\{ (\w+) \}\}", r"%(\1)s", block) for text in texts for block in BLOCKS.findall(text)
     }
-    return plain | blocks | set(LABELS.findall((ROOT / "chatapp" / "accounts" / "sign_in.py").read_text()))
+    modules = (ROOT / "chatapp" / "accounts").rglob("*.py")
+    return plain | blocks | {label for file in modules for label in LABELS.findall(file.read_text())}
 
 
 def test_every_sentence_of_the_templates_has_its_chinese_and_no_entry_is_left_over() -> None:

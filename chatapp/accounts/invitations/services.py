@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import UTC
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import translation
+from django.utils.formats import date_format
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from chatapp.accounts.invitations.actions import create_invitation
 from chatapp.accounts.invitations.models import Invitation
@@ -39,17 +43,21 @@ def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
     invitation, token = create_invitation(email=email, invited_by=invited_by, now=clock.now())
     path = f"{reverse('account_signup')}?{urlencode({LINK_KEY: token})}"
     link = f"{settings.PUBLIC_URL or own_address}{path}"
-    return Invited(invitation, None if _was_mailed(invitation, link) else link)
+    return Invited(invitation, None if _was_mailed(invitation, link, invited_by.language) else link)
 
 
-def _was_mailed(invitation: Invitation, link: str) -> bool:
+def _was_mailed(invitation: Invitation, link: str, language: str) -> bool:
+    """In the language that whoever invites chose: that of the invited is not known."""
     if not has_mail():
         return False
-    words = {"link": link, "invitation": invitation, "product_name": "Palimpsest"}
-    body = render_to_string("account/email/invitation.txt", words)
+    with translation.override(language or settings.LANGUAGE_CODE):
+        subject = gettext("An invitation to Palimpsest")
+        until = date_format(invitation.expires_at.astimezone(UTC), gettext("j F Y, H:i"))
+        words = {"link": link, "email": invitation.email, "until": until, "product_name": "Palimpsest"}
+        body = render_to_string("account/email/invitation.txt", words)
     try:
         send_mail(
-            "An invitation to Palimpsest",
+            subject,
             body,
             mail_sender(),
             [invitation.email],

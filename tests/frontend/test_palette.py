@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 from playwright.sync_api import Page, expect
 
+from tests.fixtures.browser import slow_down
 from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.openai_server import ModelServer
 from tests.servers.waiting import wait_for
@@ -46,6 +47,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
 
 
 def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
+    slow_down(page, 10)  # one dialog opens before the browser has told that the other one closed
     page.keyboard.press("Control+k")
     dialog = page.get_by_role("dialog", name="Go to")
     expect(dialog.get_by_role("combobox")).to_be_focused()

@@ -15,16 +15,23 @@ const modals = signal(0);
 /** Notices of the page outside of dialogs: what is outside of an open one cannot be used. */
 export const PageToasts = () => modals.value === 0 && html`<${Toasts} />`;
 
+/** Where the focus was before the first of dialogs that took each other's place. @type {HTMLElement|null} */
+let home = null;
+
 /** For a `dialog` element: it is modal, and above everything, from its first drawing on; then the focus returns. */
 export function useModal() {
   const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
   useLayoutEffect(() => {
-    const before = /** @type {HTMLElement|null} */ (document.activeElement);
-    dialog.current?.showModal();
+    const element = /** @type {HTMLDialogElement} */ (dialog.current);
+    // The one before may have gone with the focus.
+    if (document.activeElement !== document.body) home = /** @type {HTMLElement|null} */ (document.activeElement);
+    const before = home;
+    element.showModal();
     modals.value += 1;
     return () => {
       modals.value -= 1;
-      before?.focus?.();
+      element.close(); // what is behind an open one takes no focus
+      before?.focus();
     };
   }, []);
   return dialog;

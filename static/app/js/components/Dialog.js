@@ -41,8 +41,8 @@ export function useModal() {
 export function Dialog({ title, children, className = "" }) {
   const dialog = useModal();
   const shown = ui.value.dialog;
-  // The browser tells late that Esc closed it: another one may be open by then.
-  const noteClosed = () => ui.value.dialog === shown && closeDialog();
+  // The browser tells late that it was closed: it may be gone, and another one open by then.
+  const noteClosed = () => dialog.current && ui.value.dialog === shown && closeDialog();
   const closeOutside = (/** @type {MouseEvent} */ event) => event.target === dialog.current && closeDialog();
   return html`<dialog ref=${dialog} class=${`dialog ${className}`} aria-labelledby="dialog-title"
     onClose=${noteClosed} onClick=${closeOutside}>

@@ -52,8 +52,9 @@ def index_conversations(conversation_ids: list[str]) -> None:
         yield_to_answers(REST_PER_WORK * (time.perf_counter() - began))
     for left in waiting:  # at the end of the queue, so that others are not kept waiting
         wake_for_many("chatapp.recall.tasks.index_conversations", str(left))
-    if settings.EMBEDDINGS_MODEL and not waiting:
-        for user_id in {owner_of(conversation_id) for conversation_id in conversation_ids} - {None}:
+    if settings.EMBEDDINGS_MODEL:
+        left_ids = set(map(str, waiting))
+        for user_id in {owner_of(each) for each in conversation_ids if each not in left_ids} - {None}:
             wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
 
 

@@ -101,6 +101,61 @@ def test_a_request_with_two_lengths_smuggles_no_other(service: Service, framing:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
+UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+UPGRADE += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+TWICE = {
+    "Host": ("127.0.0.1", "127.0.0.1", "evil.example"),
+    "Content-Type": ("application/json", "text/plain"),
+    "Content-Length": ("0", "00"),
+    "Authorization": ("Bearer x", "Bearer y", "Basic eDp5"),
+    "Origin": ("http://127.0.0.1", "https://evil.example"),
+    "X-CSRFToken": ("x", "y"),
+    "Idempotency-Key": ("one", "two"),
+    "Last-Event-ID": ("1", "2"),
+    "Sec-WebSocket-Key": ("AQIDBAUGBwgJCgsMDQ4PEA==", "dGhlIHNhbXBsZSBub25jZQ=="),
+}
+
+
+@pytest.mark.parametrize("path", ["/ws/chat", "/api/v1/me", "/healthz", "/nothing"])
+@pytest.mark.parametrize("name", TWICE)
+def test_a_header_that_is_there_once_is_refused_twice(service: Service, path: str, name: str) -> None:
+    for first in TWICE[name]:
+        for second in TWICE[name]:
+            lines = [f"{name}: {first}", f"{name.lower()}:{second}", "Connection: close"]
+            if name != "Host":
+                lines.append("Host: 127.0.0.1")
+            upgrade = UPGRADE if path == "/ws/chat" and name != "Sec-WebSocket-Key" else ""
+            head = f"GET {path} HTTP/1.1\r\n{upgrade}" + "\r\n".join(lines)
+            answer = raw(service, f"{head}\r\n\r\n".encode())
+            assert answer.startswith(b"HTTP/1.1 400 "), (first, second, answer[:200])
+            assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "end", ["\r\n", "\r\nExpect: 100-continue\r\nContent-Length: 9\r\n", "\r\nContent-Length: 0\r\n"]
+)
+def test_a_request_without_a_host_is_refused(service: Service, end: str) -> None:
+    for path in ("/healthz", "/api/v1/me"):
+        answer = raw(service, f"POST {path} HTTP/1.1\r\nAccept: */*{end}\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+        assert answer.count(b"HTTP/1.1 ") == 1
+    assert raw(service, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_cookies_in_several_lines_are_read_as_one(service: Service) -> None:
+    """As a proxy writes them that got them over HTTP/2 (RFC 9113, 8.2.3)."""
+    session = next(f"{name}={value}" for name, value in service.cookies[ALICE].items() if "session" in name)
+    for order in (["a=1", session, "b=2"], [session, "a=1"], ["a=1", session]):
+        cookies = "".join(f"Cookie: {pair}\r\n" for pair in order)
+        host = f"Host: 127.0.0.1:{service.port}\r\n"
+        answer = raw(service, f"GET /api/v1/me HTTP/1.1\r\n{host}{cookies}Connection: close\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200 "), answer[:300]
+        origin = f"Origin: {service.url}\r\n"
+        with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as client:
+            client.sendall(f"GET /ws/chat HTTP/1.1\r\n{host}{origin}{cookies}{UPGRADE}\r\n".encode())
+            assert client.recv(4_096).startswith(b"HTTP/1.1 101 ")
+
+
 @pytest.mark.parametrize(
     "header",
     ["Daphne-Root-Path", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-URL", "X-HTTP-Method-Override"],

@@ -23,6 +23,7 @@ CONNECTIONS = 8
 TOKEN = {"alice": b"Authorization: Bearer alice\r\n", "bob": b"Authorization: Bearer bob\r\n"}
 EXPECT = b"Expect: 100-continue\r\n"
 LARGE_FILE = {"file": ("notes.txt", b"A line of text.\n" * 10_000, "text/plain")}
+UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -185,6 +186,11 @@ def test_a_connection_on_which_nothing_more_is_said_is_closed(hasty, sockets):
         b"Content-Length: +5\r\n",
         b"Content-Length: " + b"9" * 5_000 + b"\r\n",
         b"Transfer-Encoding: \x0bchunked\r\n",
+        b"Host: x\r\n",
+        b"HOST:evil.example\r\n",
+        b"Content-Type: text/plain\r\ncontent-type:\tapplication/json\r\n",
+        b"Authorization: Bearer x\r\nAuthorization: Bearer x\r\n",
+        b"Origin: http://x\r\nOrigin: http://y\r\n",
         b"no header\r\n",
         b"X: " + b"x" * 20_000 + b"\r\n",
         b"X: y\r\n" * 600,
@@ -197,6 +203,20 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_after_it_
     body = b"0\r\n\r\nGET /facts HTTP/1.1\r\nHost: x\r\n\r\n"
     client = opened(sockets, patient, head(headers, after) + body)
     assert read_error(client) == (400, "malformed")
+
+
+@pytest.mark.parametrize("after", [b"", length(0), length(5), EXPECT + length(5), length(0) + UPGRADE])
+def test_http_1_1_names_its_host(patient, sockets, after):
+    request = b"POST /facts HTTP/1.1\r\nX: y\r\n" + after + b"\r\n"
+    assert read_error(opened(sockets, patient, request)) == (400, "malformed")
+    earlier = request.replace(b"HTTP/1.1", b"HTTP/1.0") + b"12345"
+    if UPGRADE not in after:
+        assert read_status(opened(sockets, patient, earlier)) == 200
+
+
+def test_lists_and_cookies_may_have_several_lines(patient, sockets):
+    lines = b"Accept: a/b\r\nAccept: c/d\r\nCookie: a=1\r\nCookie: b=2\r\nX-Own: 1\r\nX-Own: 2\r\n"
+    assert read_status(opened(sockets, patient, head(length(0), lines))) == 200
 
 
 def test_chunks_before_http_1_1_are_refused(patient, sockets):

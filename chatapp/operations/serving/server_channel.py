@@ -16,6 +16,32 @@ RETRY_AFTER_S = 5
 LENGTH_DIGITS = 20
 TARGETS = (b"/", b"http://", b"https://")
 """How an address begins; `*` and a tunnel's `host:port` are none of ours."""
+ONCE = frozenset(
+    (
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-range",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"if-range",
+        b"last-event-id",
+        b"mcp-protocol-version",
+        b"mcp-session-id",
+        b"origin",
+        b"proxy-authorization",
+        b"range",
+        b"referer",
+        b"sec-fetch-site",
+        b"sec-websocket-key",
+        b"sec-websocket-version",
+        b"transfer-encoding",
+        b"upgrade",
+        b"x-csrftoken",
+    )
+)
+"""Headers that a request has once: of two, a proxy before us may have read the other. Lists may have several lines."""
 reactor: Any = twisted_reactor
 UntypedChannel: Any = HTTPChannel  # Twisted annotates a part of it only
 
@@ -78,19 +104,28 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self._respondToBadRequestAndDisconnect()
 
     def headerReceived(self, line: bytes) -> bool:
-        """Refuse lengths that another server may read otherwise, where Twisted does not: the transfer encoding
-        "identity", one before HTTP/1.1, and more digits than Python reads."""
+        """Refuse what another server may read otherwise, where Twisted does not: the transfer encoding "identity", one
+        before HTTP/1.1, more digits than Python reads, and a second header of a kind of which there is one."""
         name, _, value = line.partition(b":")
         name, value = name.lower(), value.strip(b" \t")
         is_chunked = value.lower() == b"chunked" and self._version == b"HTTP/1.1"
-        if (name == b"transfer-encoding" and not is_chunked) or (
-            name == b"content-length" and len(value) > LENGTH_DIGITS
+        if (
+            (name == b"transfer-encoding" and not is_chunked)
+            or (name == b"content-length" and len(value) > LENGTH_DIGITS)
+            or (name in ONCE and self.requests[-1].requestHeaders.hasHeader(name))
         ):
             self._respondToBadRequestAndDisconnect()
             return False
         return bool(super().headerReceived(line))
 
     def allHeadersReceived(self) -> None:
+        """Refuse HTTP/1.1 without a Host, as RFC 9112 asks. Cookies in several lines, as HTTP/2 has them, become one:
+        Django, Channels and the handshake would each read them otherwise."""
+        headers = self.requests[-1].requestHeaders
+        if self.is_http_1_1 and not headers.hasHeader(b"host"):
+            self._respondToBadRequestAndDisconnect()
+        if len(cookies := headers.getRawHeaders(b"cookie", [])) > 1:
+            headers.setRawHeaders(b"cookie", [b"; ".join(cookies)])
         self.body_began = reactor.seconds()
         self._expire_in(self.limits.body_s)
         super().allHeadersReceived()

@@ -42,7 +42,8 @@ class Request(WebRequest):
     def gotLength(self, length: int | None) -> None:
         """Check the length before the body. The channel answers an Expect header that is left."""
         super().gotLength(length)
-        self._admit(length or 0)
+        if not self.channel.is_refused:
+            self._admit(length or 0)
         if self.verifying or self.channel.is_refused:
             expected = self.requestHeaders.getRawHeaders(b"expect", [b""])[0].lower()
             self.expects_continue = expected == b"100-continue" and self.channel.is_http_1_1

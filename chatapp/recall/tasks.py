@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from django.conf import settings
 
 from agents.errors import ModelError
 from chatapp.operations.jobs import wake_for_many, wake_worker
-from chatapp.operations.work_budget import BEHIND, REST_PER_WORK, yield_to_answers
+from chatapp.operations.work_budget import BEHIND, Pace
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
 from chatapp.recall.actions.indexing import index_some
@@ -42,14 +42,19 @@ def index_conversation(conversation_id: str) -> None:
 
 @shared_task
 def index_conversations(conversation_ids: list[str]) -> None:
+    index_together(conversation_ids, BEHIND)
+
+
+def index_together(conversation_ids: Sequence[str], pace: Pace) -> None:
     """Index a few messages of each conversation; what is longer waits at the end of the queue."""
     waiting = deque(UUID(conversation_id) for conversation_id in conversation_ids)
-    ends_at = time.monotonic() + BEHIND.seconds
-    while waiting and time.monotonic() < ends_at:
-        began = time.perf_counter()
+
+    def step() -> bool:
         for conversation_id in index_some(waiting):
             wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
-        yield_to_answers(REST_PER_WORK * (time.perf_counter() - began))
+        return not waiting
+
+    pace.work(step)
     for left in waiting:  # at the end of the queue, so that others are not kept waiting
         wake_for_many("chatapp.recall.tasks.index_conversations", str(left))
     if settings.EMBEDDINGS_MODEL:

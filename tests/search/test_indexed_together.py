@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import pytest
+from celery.signals import before_task_publish
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
+from chatapp.operations.work_budget import PIECE, Pace
 from chatapp.recall.actions.indexing import FEW, index_some
-from chatapp.recall.tasks import index_conversations
+from chatapp.recall.tasks import index_conversations, index_together
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,3 +51,32 @@ def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:
     gone.delete()
     index_conversations(ids)
     assert Conversation.objects.get().indexed_below == 2
+
+
+def test_what_was_indexed_is_embedded_though_the_time_of_its_batch_was_over(
+    alice: User, bob: User, settings: Settings
+) -> None:
+    settings.EMBEDDINGS_MODEL, settings.EMBEDDED = "embeddings", True
+    many = [new_conversation(alice) for _ in range(PIECE.rows // FEW)]
+    for conversation in many:
+        for number in range(FEW // 2):
+            say(conversation, f"Note {number}", "Noted.")
+    last = new_conversation(bob)
+    say(last, "Hello Lisbon", "Hello.")
+    sent: list[tuple[str, Any]] = []
+
+    def note(sender: str, body: Any, **_: Any) -> None:
+        sent.append((sender, body[0][0]))
+
+    before_task_publish.connect(note)
+    try:
+        # Of however few conversations its one piece had the time for, the first is of them; the last never is.
+        moments = iter(range(100))
+        pace = Pace(0.0, clock=lambda: float(next(moments)), sleep=lambda _: None)
+        index_together([str(one.pk) for one in (*many, last)], pace)
+    finally:
+        before_task_publish.disconnect(note)
+    assert Conversation.objects.get(pk=last.pk).indexed_below == 0
+    assert Conversation.objects.get(pk=many[0].pk).indexed_below == FEW
+    embedded = {user_id for name, user_id in sent if name == "chatapp.recall.tasks.embed_index"}
+    assert embedded == {str(alice.pk)}

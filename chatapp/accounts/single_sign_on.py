@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from traceback import walk_tb
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -33,7 +34,7 @@ PROVIDER = "sso"
 """Our name for the issuer, in addresses: /accounts/oidc/sso/login/."""
 ODD = (AttributeError, DataError, ImproperlyConfigured, KeyError, OverflowError, TypeError, ValueError)
 """What allauth raises where an answer of the issuer is not what the standard says: it looks at few types, and asks
-the operator for a longer column where a subject is too long."""
+the operator for a longer column where a subject is too long. What our own code raises is none of it."""
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
@@ -95,7 +96,9 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     try:
         response: HttpResponseBase = oidc_login(request, provider_id)
-    except (RequestException, *ODD):  # no answer, or none that describes an issuer
+    except (RequestException, *ODD) as error:  # no answer, or none that describes an issuer
+        if is_our_own(error):
+            raise
         response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
     return response
 
@@ -107,10 +110,19 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     try:
         response: HttpResponseBase = oidc_callback(request, provider_id)
-    except ODD:
+    except ODD as error:
+        if is_our_own(error):
+            raise
         log.exception("What the issuer answered is not understood.")
         response = render(request, "account/no_single_sign_on.html", {"reason": "odd"}, status=502)
     return response
+
+
+def is_our_own(error: Exception) -> bool:
+    """Return whether our code failed and not allauth, of which the answer of the issuer is what it reads first."""
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
+    called = [name for name in modules[1:] if name.startswith(("allauth.", "chatapp."))]
+    return bool(called) and called[-1].startswith("chatapp.")
 
 
 def has_one_subject(sociallogin: SocialLogin) -> bool:
@@ -119,11 +131,21 @@ def has_one_subject(sociallogin: SocialLogin) -> bool:
     Without the claim, all such people would have one account. An answer about somebody else than the token must not be
     used (OpenID Connect Core 1.0, section 5.3.2).
     """
-    claims = sociallogin.account.extra_data
-    said = {part.get("sub") for part in (claims.get("userinfo"), claims.get("id_token")) if part}
-    return len(said) == 1 and all(
-        isinstance(each, str) and each == storable_text(each) != "" for each in said
+    said = [part.get("sub") for part in claims_of(sociallogin)]
+    subject = said[0] if said else None
+    return (
+        isinstance(subject, str)
+        and all(each == subject for each in said)
+        and subject == storable_text(subject) != ""
     )
+
+
+def claims_of(sociallogin: SocialLogin) -> list[dict[str, Any]]:
+    """Return what the issuer says, asked and in its token."""
+    claims = sociallogin.account.extra_data
+    return [
+        part for part in (claims.get("userinfo"), claims.get("id_token")) if part and isinstance(part, dict)
+    ]
 
 
 def check_addresses(sociallogin: SocialLogin) -> None:
@@ -140,9 +162,8 @@ def checked_address(sociallogin: SocialLogin) -> str:
 
 def join_groups(sociallogin: SocialLogin) -> None:
     """Put the user into the groups that the issuer names, where the claim is configured and there."""
-    claims = sociallogin.account.extra_data
-    parts = [claims.get("userinfo"), claims.get("id_token")]
-    named = [part[claim] for part in parts if part and (claim := settings.OIDC_GROUPS_CLAIM) in part]
+    claim = settings.OIDC_GROUPS_CLAIM
+    named = [part[claim] for part in claims_of(sociallogin) if claim in part]
     if named:
         names = named[0] if isinstance(named[0], list) else [named[0]]
         follow_groups(user=sociallogin.user, names=[str(name) for name in names])

@@ -214,6 +214,16 @@ def test_odd_claims_beside_it_keep_nobody_out(
     assert "\0" not in User.objects.get().name
 
 
+def test_a_fault_of_our_own_is_not_told_as_the_issuers(
+    db: None, issuer: RunningIssuer, settings: Settings
+) -> None:
+    settings.OIDC_GROUPS_CLAIM = ["roles"]  # never a claim's name
+    issuer.say("mia", email="mia@example.com", email_verified=True)
+    with pytest.raises(TypeError):
+        sign_in("mia")
+    assert not User.objects.exists()
+
+
 @pytest.mark.parametrize("email", ["not an address", "mia@", "x" * 300 + "@example.com", "mia@example.com\0"])
 def test_an_address_that_is_none_makes_no_account(db: None, issuer: RunningIssuer, email: str) -> None:
     issuer.say("mia", email=email, email_verified=True)

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.files import attachments, offloads
@@ -25,8 +26,9 @@ from chatapp.forgetting.actions.removals import (
     leave_behind,
     release_removal,
     remember_nobody,
-    remove_behind,
     remove_rows,
+    remove_texts_behind,
+    tell_behind,
 )
 from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
@@ -39,9 +41,12 @@ from chatapp.recall.actions.removal import (
     clean_postings,
     delete_abandoned,
     delete_documents,
+    documents_in,
+    documents_made_of,
     hide_documents,
     read_gone_documents,
 )
+from chatapp.recall.models import SearchDocument
 
 ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
 """Within somebody's transaction there are no pieces: nobody else gets the lock between them."""
@@ -62,7 +67,8 @@ class Removing:
     leftovers: list[Leftovers] = field(default_factory=list)
     ended_runs: list[UUID] = field(default_factory=list)
     proposal: ForgetProposal | None = None
-    _documents: GoneDocuments | None = None
+    _has_removed_texts: bool = False
+    _documents: list[GoneDocuments] | None = None
     _next_term: int = 0
 
     def hide(self) -> None:
@@ -114,11 +120,11 @@ class Removing:
         removal = self.removal
         match removal.phase:
             case Removal.Phase.BEHIND:
-                if remove_behind(removal, budget):
+                if self._go_on_behind(budget):
                     end_removal(removal)
                     return True
             case Removal.Phase.INDEX:
-                if self._clean_index(budget):
+                if self._clean_index(documents_in(removal.home), budget):
                     if removal.keeps_rows:
                         end_removal(removal)
                         return True
@@ -134,13 +140,27 @@ class Removing:
                 return True
         return False
 
-    def _clean_index(self, budget: Budget) -> bool:
-        if self._documents is None:
-            self._documents = read_gone_documents(self.removal.home, with_terms=True)
-        if self._documents is not None and self._next_term < len(self._documents.terms):
-            self._next_term = clean_postings(self._documents, self._next_term, budget)
+    def _go_on_behind(self, budget: Budget) -> bool:
+        """One transaction of what many forgotten messages and entries leave; whether nothing is left."""
+        removal, chosen = self.removal, self.removal.chosen
+        if chosen.get("untold"):
+            tell_behind(removal)
             return False
-        return delete_documents(self.removal.home, budget)
+        if not self._has_removed_texts:
+            self._has_removed_texts = remove_texts_behind(removal, budget)
+            return False
+        return self._clean_index(documents_made_of(list(map(UUID, chosen.get("sources", ())))), budget)
+
+    def _clean_index(self, documents: QuerySet[SearchDocument], budget: Budget) -> bool:
+        if self._documents is None:
+            self._documents = read_gone_documents(documents, with_terms=True)
+        if not self._documents:
+            return delete_documents(documents, budget)
+        self._next_term = clean_postings(self._documents[0], self._next_term, budget)
+        if self._next_term >= len(self._documents[0].terms):
+            self._next_term = 0
+            self._documents.pop(0)
+        return False
 
 
 def go_on_with(work: Iterable[Removing], pace: Pace) -> None:

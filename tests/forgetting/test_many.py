@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -17,10 +19,13 @@ from chatapp.conversations.models import Message
 from chatapp.forgetting import services
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.actions import forget as forget_actions
+from chatapp.forgetting.actions.removals import TOLD_AT_ONCE, tell_behind
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.services import forget_day, forget_message
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.operations import clock
+from chatapp.realtime.event_log import read_after
+from chatapp.realtime.models import Event
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument
 from chatapp.recall.user_search import search_memory
@@ -104,7 +109,7 @@ def test_one_message_takes_few_statements(alice: User) -> None:
 
 @pytest.mark.usefixtures("no_files")
 def test_a_day_takes_no_more_statements_for_each_message(alice: User) -> None:
-    """In its transaction not one; behind it, one removal from the index for every few messages."""
+    """In its transaction not one; behind it, one for every fifty that readers are told of."""
     taken = {}
     for count, day in ((2 * SPAN, 0), (4 * SPAN, 10)):
         said_day(alice, count)
@@ -119,6 +124,7 @@ def test_a_day_takes_no_more_statements_for_each_message(alice: User) -> None:
     assert max(many) <= max(few) + 10
     assert max(many) <= 93, "may only fall"
     assert sum(many) - sum(few) <= 2 * SPAN, "of which an index of hundreds is cleaned, that of few is not"
+    assert messages_told_of() == Counter(Message.objects.values_list("pk", flat=True))
     assert tables_with(SECRET) == []
     assert not SearchDocument.objects.exists()
     assert not Removal.objects.exists()
@@ -147,11 +153,24 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
     if before == "go_on_with":
         assert tables_with(SECRET) == ["chatapp_requesttext"]
         assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now()) == []
+        assert messages_told_of() == Counter()
+        tell_behind(Removal.objects.get())
+        assert messages_told_of().total() == TOLD_AT_ONCE
     sweep(clock.now())
     assert tables_with(SECRET) == []
     assert not SearchDocument.objects.exists()
     assert not Removal.objects.exists()
     assert Tombstone.objects.filter(receipt__what="day").exists()
+    assert messages_told_of() == Counter(Message.objects.values_list("pk", flat=True)), "each once"
+
+
+def messages_told_of() -> Counter[UUID]:
+    """How often readers were told of each message that it is forgotten."""
+    chat_ids = (
+        Event.objects.filter(type="message.forgotten").values_list("conversation", flat=True).distinct()
+    )
+    events = [event for pk in chat_ids for event in read_after(pk, 0)]
+    return Counter(UUID(event["message"]["id"]) for event in events if event["type"] == "message.forgotten")
 
 
 def sweep(now: datetime) -> None:

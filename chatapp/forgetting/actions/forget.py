@@ -122,7 +122,7 @@ def forget_locked(work: Work, *, what: str, proposes: bool = True, for_good: boo
     forget_derived(work)
     add_to_receipt(receipt, work.removed)
     if removal is not None:
-        leave_behind(removal, [*work.messages, *work.entries], work.homes)
+        leave_behind(removal, [*work.messages, *work.entries], work.homes, work.changed)
     return Done(receipt, leftovers_of(work, hashes), tuple(work.ended_runs), proposal, removal)
 
 
@@ -201,7 +201,8 @@ def forget_derived(work: Work) -> None:
     for conversation in work.conversations.values():
         here = [row for row in work.changed.values() if row.conversation_id == conversation.pk]
         retitle(conversation, work.now, is_copy, here)
-        tell_forgotten(conversation, here, work.now)
+        if work.removal is None:
+            tell_forgotten(conversation, here, work.now)
     gone = (*work.entries, *work.derived, *work.also_gone)
     users = {work.user.pk, *(row.owner_id for row in work.conversations.values())} - {work.spared}
     for user_id in sorted(pk for pk in users if pk):
@@ -233,13 +234,14 @@ def _forget_in_runs(work: Work) -> None:
     answering = set(Run.objects.filter(answer__in=work.messages).values_list("pk", flat=True))
     work.returned += blank_runs({*work.runs} - answering, answering, is_copy)
     work.blank(work.copied, {pk: without_copies(row.parts, is_copy) for pk, row in work.copied.items()})
-    elsewhere = [pk for pk, run in work.runs.items() if run.conversation_id not in work.homes]
+    homes = work.homes
+    elsewhere = [pk for pk, run in work.runs.items() if run.conversation_id not in homes]
     copied_in = {run.conversation_id for run in work.runs.values()}
-    work.files += delete_offloads_of_tools(work.homes | copied_in, READING_WHAT_IS_KEPT)
+    work.files += delete_offloads_of_tools(homes | copied_in, READING_WHAT_IS_KEPT)
     work.files += delete_stored_copies(list(work.conversations), work.returned)
     work.removed["offloaded"] += len(work.files)
     if work.removal is None:
-        work.removed["requests"] += request_texts(work.homes).delete()[0]
+        work.removed["requests"] += request_texts(homes).delete()[0]
     work.removed["requests"] += texts_of_runs(elsewhere).delete()[0]
 
 

@@ -29,7 +29,7 @@ from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from chatapp.recall.actions.removal import remove_sources
+from chatapp.recall.actions.blanking import tell_forgotten
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 LEASE = timedelta(seconds=90)
@@ -37,7 +37,7 @@ LEASE = timedelta(seconds=90)
 MESSAGES_AT_ONCE = 50
 CHARS_AT_ONCE = 50_000
 TOMBSTONES_AT_ONCE = 200
-SOURCES_AT_ONCE = 50
+TOLD_AT_ONCE = 50
 
 
 def begin_import(conversation: Conversation) -> Removal:
@@ -100,35 +100,51 @@ def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone]) -> None:
         set_in_receipt(removal.receipt, {"tombstones": len(tombstones)})
 
 
-def leave_behind(removal: Removal, source_ids: Iterable[UUID], conversation_ids: Collection[UUID]) -> None:
-    """Called in the transaction that forgets them: what holds no words of them, and what requests of their
-    conversations kept until now, goes after it."""
+def leave_behind(
+    removal: Removal,
+    source_ids: Iterable[UUID],
+    conversation_ids: Collection[UUID],
+    changed: Iterable[UUID] = (),
+) -> None:
+    """Called in the transaction that forgets them: what holds no words of them, what requests of their conversations
+    kept until now, and what readers of the messages `changed` are told, goes after it."""
     newest = request_texts(conversation_ids).order_by("-pk").values_list("pk", flat=True).first()
     removal.phase = Removal.Phase.BEHIND
     removal.chosen = {
         "sources": [str(pk) for pk in source_ids],
         "conversations": [str(pk) for pk in conversation_ids],
         "newest_request_text": newest or 0,
+        "untold": [str(pk) for pk in changed],
     }
     removal.save(update_fields=["phase", "chosen"])
 
 
 @transaction.atomic
-def remove_behind(removal: Removal, budget: Budget) -> bool:
-    """Return whether nothing is left."""
+def tell_behind(removal: Removal) -> bool:
+    """Tell readers of some messages that they are forgotten; return whether all are told."""
+    chosen = removal.chosen
+    untold = [UUID(pk) for pk in chosen.get("untold", [])]
+    told = Message.objects.filter(pk__in=untold[:TOLD_AT_ONCE], conversation__user__isnull=False)
+    rows = list(told.order_by("position"))
+    homes = Conversation.objects.filter(pk__in={row.conversation_id for row in rows})
+    for conversation in homes.select_for_update().order_by("pk"):
+        here = [row for row in rows if row.conversation_id == conversation.pk]
+        tell_forgotten(conversation, here, clock.now())
+    removal.chosen = {**chosen, "untold": [str(pk) for pk in untold[TOLD_AT_ONCE:]]}
+    removal.lease_expires_at = clock.now() + LEASE
+    removal.save(update_fields=["chosen", "lease_expires_at"])
+    return not removal.chosen["untold"]
+
+
+@transaction.atomic
+def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
+    """Delete what requests kept; return whether nothing of it is left."""
     chosen, spending = removal.chosen, budget.start()
     texts = request_texts(chosen.get("conversations", ()))
     is_done = delete_some(texts.filter(pk__lte=chosen.get("newest_request_text", 0)), spending)
     add_to_receipt(removal.receipt, {"requests": spending.rows})
-    left = chosen.get("sources", [])
-    while left and not spending.is_spent:
-        remove_sources([UUID(pk) for pk in left[:SOURCES_AT_ONCE]])
-        left = left[SOURCES_AT_ONCE:]
-        spending.spend(SOURCES_AT_ONCE)
-    removal.chosen = {**chosen, "sources": left}
-    removal.lease_expires_at = clock.now() + LEASE
-    removal.save(update_fields=["chosen", "lease_expires_at"])
-    return is_done and not left
+    Removal.objects.filter(pk=removal.pk).update(lease_expires_at=clock.now() + LEASE)
+    return is_done
 
 
 # --- Whose work it is ----------------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
     """Those that recalled one of these, got it from a tool, or answered it."""
     read = Q(sources__source_id__in=source_ids) | Q(question__in=source_ids)
     rows = Run.objects.filter(read, conversation__user__isnull=False)  # others go with their conversation
-    return {run.pk: run for run in rows.select_related("answer").distinct()}
+    # Not distinct rows of the join: the database would compare the texts of the answers.
+    return Run.objects.filter(pk__in=rows.values("pk")).select_related("answer").in_bulk()
 
 
 def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:

@@ -1,5 +1,5 @@
-"""Removes from the search index: messages and entries at once, a deleted conversation in transactions of a few
-milliseconds.
+"""Removes from the search index: messages and entries at once, a deleted conversation and what is forgotten together
+in transactions of a few milliseconds.
 
 Of a conversation the documents stop being scored first (`hide_documents`, a few rows). Then each posting that names one
 is written once, and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet are never
@@ -135,47 +135,53 @@ def _clear_columns(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -
     block.save(update_fields=["columns"])
 
 
-# --- Conversations, in pieces ------------------------------------------------------------------------------
+# --- Many documents, in pieces ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GoneDocuments:
-    """A conversation's documents in its user's index: offsets by block, and all their terms in order."""
+    """Documents in one index: offsets by block, and all their terms in order."""
 
     owner_id: int
     offsets: Mapping[int, npt.NDArray[np.int64]]
     terms: npt.NDArray[np.int64]
 
 
-def read_gone_documents(conversation_id: UUID, *, with_terms: bool) -> GoneDocuments | None:
-    """Return the conversation's documents; None where no user's index has any."""
-    rows = SearchDocument.objects.filter(
-        conversation=conversation_id, kind=SearchDocument.Kind.MESSAGE, owner__user__isnull=False
-    )
+def documents_in(conversation_id: UUID) -> QuerySet[SearchDocument]:
+    """Return the documents of the conversation's messages."""
+    return SearchDocument.objects.filter(conversation=conversation_id, kind=SearchDocument.Kind.MESSAGE)
+
+
+def documents_made_of(source_ids: Collection[UUID]) -> QuerySet[SearchDocument]:
+    """Return the documents of messages and entries, in all indexes."""
+    return SearchDocument.objects.filter(source_id__in=source_ids)
+
+
+def read_gone_documents(documents: QuerySet[SearchDocument], *, with_terms: bool) -> list[GoneDocuments]:
+    """Return them by the index they are in, unless that is abandoned."""
+    rows = documents.exclude(owner__user=None, owner__scope=None)
     found = rows.values_list("owner_id", "ordinal", *(("terms",) if with_terms else ()))
-    ordinals: list[int] = []
-    terms: list[bytes] = []
-    owners: set[int] = set()
+    ordinals: dict[int, list[int]] = {}
+    terms: dict[int, list[bytes]] = {}
     for owner_id, ordinal, *rest in found.iterator():
-        owners.add(owner_id)
-        ordinals.append(ordinal)
-        terms += map(bytes, rest)
-    if not ordinals:
-        return None
+        ordinals.setdefault(owner_id, []).append(ordinal)
+        terms.setdefault(owner_id, []).extend(map(bytes, rest))
+    return [_gone_documents(owner_id, ordinals[owner_id], terms[owner_id]) for owner_id in sorted(ordinals)]
+
+
+def _gone_documents(owner_id: int, ordinals: Sequence[int], terms: Sequence[bytes]) -> GoneDocuments:
     columns = np.array(ordinals, dtype=np.int64)
     offsets = {
         int(number): columns[columns // BLOCK == number] % BLOCK for number in np.unique(columns // BLOCK)
     }
-    return GoneDocuments(owners.pop(), offsets, np.unique(np.frombuffer(b"".join(terms), TERM)))
+    return GoneDocuments(owner_id, offsets, np.unique(np.frombuffer(b"".join(terms), TERM)))
 
 
 def hide_documents(conversation_id: UUID) -> None:
     """Clear the columns of sealed documents: one short transaction for each block, and most users have one."""
-    gone = read_gone_documents(conversation_id, with_terms=False)
-    if gone is None:
-        return
-    for number, offsets in gone.offsets.items():
-        _hide_in_block(gone.owner_id, number, offsets)
+    for gone in read_gone_documents(documents_in(conversation_id), with_terms=False):
+        for number, offsets in gone.offsets.items():
+            _hide_in_block(gone.owner_id, number, offsets)
 
 
 @transaction.atomic
@@ -224,10 +230,9 @@ def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
 
 
 @transaction.atomic
-def delete_documents(conversation_id: UUID, budget: Budget) -> bool:
-    """Delete documents and count them off the index; return whether none of the conversation is left."""
+def delete_documents(rows: QuerySet[SearchDocument], budget: Budget) -> bool:
+    """Delete documents and count them off their indexes; return whether none is left."""
     spending = budget.start()
-    rows = SearchDocument.objects.filter(conversation=conversation_id, kind=SearchDocument.Kind.MESSAGE)
     while True:
         at_once = max(1, min(DOCUMENTS_AT_ONCE, spending.rows_left))
         some = list(rows.order_by("pk").values_list("pk", "owner_id", "ordinal", "length")[:at_once])

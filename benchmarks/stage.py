@@ -202,15 +202,24 @@ def stopwatch() -> Iterator[list[float]]:
 
 @dataclass
 class Watched:
-    """The statements of the block, and how long each of its transactions lasted."""
+    """The statements of the block, and of each of its transactions: how long it lasted, and who began it. A write
+    outside a transaction is one of its own."""
 
     statements: int = 0
-    held: list[tuple[float, float]] = field(default_factory=list)
+    held: list[tuple[float, float, str]] = field(default_factory=list)
     began: tuple[float, float] = (0.0, 0.0)
 
-    def execute(self, run: Callable[..., Any], *arguments: Any) -> Any:
+    def execute(self, run: Callable[..., Any], sql: str, *arguments: Any) -> Any:
         self.statements += 1
-        return run(*arguments)
+        from django.db import connection
+
+        if connection.in_atomic_block or sql.startswith(("SELECT", "PRAGMA")):
+            return run(sql, *arguments)
+        began = moment()
+        try:
+            return run(sql, *arguments)
+        finally:
+            self.held.append((*since(began), caller()))
 
 
 @contextmanager
@@ -222,7 +231,7 @@ def watch() -> Iterator[Watched]:
     def set_autocommit(autocommit: bool, *arguments: Any, **options: Any) -> None:
         change(autocommit, *arguments, **options)
         if autocommit:
-            watched.held.append(since(watched.began))
+            watched.held.append((*since(watched.began), caller()))
         else:
             watched.began = moment()
 
@@ -232,6 +241,17 @@ def watch() -> Iterator[Watched]:
             yield watched
     finally:
         delattr(connection, "set_autocommit")
+
+
+def caller() -> str:
+    """Return the innermost function of the product on the stack, and its caller."""
+    frame, names = sys._getframe(1), list[str]()
+    while frame.f_back is not None and len(names) < 2:
+        frame = frame.f_back
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.startswith("chatapp."):
+            names.append(f"{module.removeprefix('chatapp.')}.{frame.f_code.co_name}")
+    return " < ".join(names)
 
 
 def moment() -> tuple[float, float]:

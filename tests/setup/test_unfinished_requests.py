@@ -214,6 +214,28 @@ def test_http_1_1_names_its_host(patient, sockets, after):
         assert read_status(opened(sockets, patient, earlier)) == 200
 
 
+@pytest.mark.parametrize(
+    ("host", "is_one"),
+    [
+        *(
+            (host, True)
+            for host in (b"x", b"x:80", b"a_b.example:8000", b"127.0.0.1:1", b"[::1]", b"[::1]:80")
+        ),
+        *(
+            (host, False)
+            for host in (b"x,y", b"x, y", b"x\r\n y", b"x y", b"", b"x:y", b"x/y", b"u@x", b"[::1", b"x?")
+        ),
+    ],
+)
+def test_a_host_is_one_name_and_a_port(patient, sockets, host, is_one):
+    request = b"POST /facts HTTP/1.1\r\nHost: " + host + b"\r\n" + length(0) + b"\r\n"
+    client = opened(sockets, patient, request)
+    if is_one:
+        assert read_status(client) == 200
+    else:
+        assert read_error(client) == (400, "malformed")
+
+
 def test_lists_and_cookies_may_have_several_lines(patient, sockets):
     lines = b"Accept: a/b\r\nAccept: c/d\r\nCookie: a=1\r\nCookie: b=2\r\nX-Own: 1\r\nX-Own: 2\r\n"
     assert read_status(opened(sockets, patient, head(length(0), lines))) == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +17,8 @@ RETRY_AFTER_S = 5
 LENGTH_DIGITS = 20
 TARGETS = (b"/", b"http://", b"https://")
 """How an address begins; `*` and a tunnel's `host:port` are none of ours."""
+HOST = re.compile(rb"(?:[\w.~%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?")
+"""A name or an address, and a port: where two were joined, each reader takes another one."""
 ONCE = frozenset(
     (
         b"authorization",
@@ -105,13 +108,15 @@ class Channel(UntypedChannel):  # type: ignore[misc]
 
     def headerReceived(self, line: bytes) -> bool:
         """Refuse what another server may read otherwise, where Twisted does not: the transfer encoding "identity", one
-        before HTTP/1.1, more digits than Python reads, and a second header of a kind of which there is one."""
+        before HTTP/1.1, more digits than Python reads, what is no Host, and a second header of a kind of which
+        there is one."""
         name, _, value = line.partition(b":")
         name, value = name.lower(), value.strip(b" \t")
         is_chunked = value.lower() == b"chunked" and self._version == b"HTTP/1.1"
         if (
             (name == b"transfer-encoding" and not is_chunked)
             or (name == b"content-length" and len(value) > LENGTH_DIGITS)
+            or (name == b"host" and not HOST.fullmatch(value))
             or (name in ONCE and self.requests[-1].requestHeaders.hasHeader(name))
         ):
             self._respondToBadRequestAndDisconnect()

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from agents.references import Segment, Sources, write_references
 from agents.types import RequestSent, WireStyle
-from agents.wire import write_messages
+from agents.wire import encode_body, write_json, write_messages
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, Part
 
@@ -93,7 +93,7 @@ def write_manifest(
         head={name: None if name in ("messages", "tools") else value for name, value in sent.body.items()},
         style=sent.style,
         pieces=tuple(_write_pieces(sent.request.messages, parts_at, texts, sources)),
-        tools=_keep(TOOLS, _write_json(tools), texts, sources) if tools else None,
+        tools=_keep(TOOLS, write_json(tools), texts, sources) if tools else None,
     )
     return manifest, texts
 
@@ -199,8 +199,4 @@ def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
 
 def hash_body(body: Mapping[str, Any]) -> str:
     """The SHA-256 of the bytes that travel."""
-    return hash_text(_write_json(body))
-
-
-def _write_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(encode_body(body)).hexdigest()

@@ -6,7 +6,7 @@ No null fields, no empty contents, no empty lists. `agents.types.WireStyle` is w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agents.types import ModelRequest, ToolSpec, WireStyle
@@ -25,6 +25,15 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
     if not request.tools:
         return {"messages": messages}
     return {"messages": messages, "tools": [write_tool(tool) for tool in request.tools]}
+
+
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Return the bytes that travel."""
+    return write_json(body).encode()
+
+
+def write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
@@ -130,7 +139,7 @@ def write_tool(tool: ToolSpec) -> dict[str, Any]:
 
 def tools_json(tools: Iterable[ToolSpec]) -> str:
     """Return the schemas as they are sent, for counting and comparing."""
-    return json.dumps([write_tool(tool) for tool in tools], ensure_ascii=False, separators=(",", ":"))
+    return write_json([write_tool(tool) for tool in tools])
 
 
 def _merge_neighbours(messages: list[WireMessage]) -> list[WireMessage]:

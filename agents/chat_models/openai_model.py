@@ -6,9 +6,10 @@ import logging
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
+import httpx2
+
 from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
 from agents.chat_models.openai_client import (
-    RawResponse,
     RefusedError,
     import_sdk,
     open_completion,
@@ -46,7 +47,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         await import_sdk()  # which is not the server's time
         deadline = ReadDeadline(self.endpoint.first_token_timeout_s)
-        response: RawResponse | None = None
+        response: httpx2.Response | None = None
         try:
             attempts_left = MAX_ADAPTATIONS
             while response is None:
@@ -84,7 +85,7 @@ class OpenAIModel:
         finally:
             deadline.close()
             if response is not None:
-                await response.close()
+                await response.aclose()
 
     def _log(self, error: ModelError) -> None:
         """Tell the operator what the provider said; users are never told."""
@@ -105,7 +106,7 @@ class OpenAIModel:
 
     async def _open(
         self, sent: RequestSent, deadline: ReadDeadline, *, may_adapt: bool
-    ) -> tuple[RawResponse | None, ModelRequest]:
+    ) -> tuple[httpx2.Response | None, ModelRequest]:
         """Return (response, request); no response and the request to try next where the server refused its form."""
         try:
             return await open_completion(self.endpoint, sent.body, deadline), sent.request

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ PAUSE_S = 0.5
 # asgiref gives to detached tasks, does a quarter of the writes.
 THREADS = 8
 MOST_TOGETHER = 32
+MOST_OVERTAKING = 3
 TOGETHER_S = 0.03
 """What is written together holds the write lock no longer than this and one action."""
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="database")
@@ -47,47 +48,79 @@ def in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
     PostgreSQL locks rows and gathers commits itself: there each action is a transaction of its own.
     """
+    return _in_queue(call, is_urgent=False)
+
+
+def first_in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """Return the same for what comes before the first word of an answer, and what has to be stored within a second: it
+    overtakes what follows that word."""
+    return _in_queue(call, is_urgent=True)
+
+
+def _in_queue(call: Callable[P, R], *, is_urgent: bool) -> Callable[P, Awaitable[R]]:
     if connection.vendor != "sqlite":
         return in_database(call)
 
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        return asyncio.wrap_future(_together.put(partial(call, *args, **kwargs)))
+        return asyncio.wrap_future(_together.put(partial(call, *args, **kwargs), is_urgent))
 
     return run
 
 
 class _Together:
-    """The actions that wait for the one writer of this process."""
+    """The actions that wait for the one writer of this process: the urgent ones, and the others."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_Waiting] = deque()
+        self._urgent: deque[_Waiting] = deque()
+        self._others: deque[_Waiting] = deque()
+        self._overtaking = 0
+        """How many urgent ones were written since the last of the others."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._urgent) + len(self._others)
 
-    def put(self, call: Callable[[], Any]) -> Future[Any]:
-        waiting = _Waiting(call, Future())
-        self._waiting.append(waiting)
+    def put(self, call: Callable[[], Any], is_urgent: bool) -> Future[Any]:
+        waiting = _Waiting(call, Future(), is_urgent)
+        (self._urgent if is_urgent else self._others).append(waiting)
         _writer.submit(self._write_some)
         return waiting.answer
 
     def _write_some(self) -> None:
         """Write what waits, in the writer's thread; nothing where an earlier turn has written it."""
-        some: list[_Waiting] = []
-        while self._waiting and len(some) < MOST_TOGETHER:
-            each = self._waiting.popleft()
-            if each.answer.set_running_or_notify_cancel():
-                some.append(each)
+        some = self._take_some()
+        left: Sequence[_Waiting] = ()
         if len(some) == 1:
             _settle(some[0])
         elif some:
-            _with_connection(_write_together, some)
+            left = _with_connection(_write_together, some)
+        for each in some[: len(some) - len(left)]:
+            self._overtaking = self._overtaking + 1 if each.is_urgent else 0
+        if left:
+            self._put_back(left)
+            _writer.submit(self._write_some)
+
+    def _take_some(self) -> list[_Waiting]:
+        """Take the urgent ones first, but one of the others after MOST_OVERTAKING: they must not wait for ever."""
+        some: list[_Waiting] = []
+        overtaking = self._overtaking
+        while len(some) < MOST_TOGETHER and len(self):
+            takes_other = bool(self._others) and (overtaking >= MOST_OVERTAKING or not self._urgent)
+            each = (self._others if takes_other else self._urgent).popleft()
+            if each.answer.running() or each.answer.set_running_or_notify_cancel():
+                some.append(each)
+                overtaking = 0 if takes_other else overtaking + 1
+        return some
+
+    def _put_back(self, left: Sequence[_Waiting]) -> None:
+        for each in reversed(left):
+            (self._urgent if each.is_urgent else self._others).appendleft(each)
 
 
 @dataclass(slots=True)
 class _Waiting:
     call: Callable[[], Any]
     answer: Future[Any]
+    is_urgent: bool
 
 
 _together = _Together()
@@ -103,28 +136,28 @@ def _settle(waiting: _Waiting) -> None:
         waiting.answer.set_result(result)
 
 
-def _write_together(some: list[_Waiting]) -> None:
-    """Carry out actions in one transaction. One that fails leaves nothing and does not concern the others; where the
-    transaction as a whole fails, each is tried by itself."""
+def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
+    """Carry out actions in one transaction, and return those for which the time was too short. One that fails leaves
+    nothing and does not concern the others; where the transaction as a whole fails, each is tried by itself."""
     outcomes: list[Callable[[], None]] = []
     commits: list[bool] = []
+    left = deque(some)
     try:
         with transaction.atomic():
             transaction.on_commit(lambda: commits.append(True))
             began = time.monotonic()
-            left = deque(some)
             while left and time.monotonic() - began < TOGETHER_S:
                 outcomes.append(_part_of_transaction(left.popleft()))
     except Exception:
-        if commits:
-            log.exception("What follows a commit failed.")
-        else:
+        if not commits:
             log.info("What waited could not be written together; each is written by itself.", exc_info=True)
-            outcomes, left = [], deque(some)
+            for waiting in some:
+                _settle(waiting)
+            return []
+        log.exception("What follows a commit failed.")
     for answer in outcomes:
         answer()
-    for waiting in left:
-        _settle(waiting)
+    return list(left)
 
 
 def _part_of_transaction(waiting: _Waiting) -> Callable[[], None]:

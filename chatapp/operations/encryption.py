@@ -31,7 +31,7 @@ class SecretUnreadable(ServiceError):
 
 def encrypt(secret: str) -> str:
     """Return the encrypted secret; empty for an empty one."""
-    return _box().encrypt(secret.encode()).decode() if secret else ""
+    return _box_for(*_secret_keys()).encrypt(secret.encode()).decode() if secret else ""
 
 
 def decrypt(stored: str) -> str:
@@ -39,13 +39,19 @@ def decrypt(stored: str) -> str:
     if not stored:
         return ""
     try:
-        return _box().decrypt(stored.encode()).decode()
+        return _decrypt(stored, *_secret_keys())
     except InvalidToken:
         raise SecretUnreadable from None
 
 
-def _box() -> MultiFernet:
-    return _box_for(settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+@lru_cache(maxsize=64)
+def _decrypt(stored: str, *secret_keys: str | bytes) -> str:
+    """Decrypt once what each answer needs."""
+    return _box_for(*secret_keys).decrypt(stored.encode()).decode()
+
+
+def _secret_keys() -> tuple[str | bytes, ...]:
+    return (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
 
 
 @lru_cache(maxsize=8)

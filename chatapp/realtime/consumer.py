@@ -19,7 +19,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
-from chatapp.operations.database import AWAY, in_database, in_writer
+from chatapp.operations.database import AWAY, first_in_writer, in_database
 from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError
 from chatapp.operations.outages import describe_outage
 from chatapp.providers.selectors import accessible_model
@@ -187,7 +187,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_message(self, frame: MessageSend) -> None:
         await check_message_rate(self.user.pk)
-        receipt = await in_writer(_store_message)(self.user, frame, runner.claim_here())
+        receipt = await first_in_writer(_store_message)(self.user, frame, runner.claim_here())
         await self._acknowledge(frame.client_id, receipt)
 
     async def _inject_message(self, frame: MessageInject) -> None:

@@ -15,7 +15,7 @@ from chatapp.accounts.budgets.actions import release_all as release_all_holds
 from chatapp.compaction.actions.compactions import release_all_compactions
 from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, in_database, in_writer
+from chatapp.operations.database import AWAY, first_in_writer, in_database, in_writer
 from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
 from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
@@ -78,7 +78,7 @@ async def _store_partial_answers() -> None:
 
 async def _store(answers: list[LiveAnswer]) -> None:
     partials = [live.partial for live in answers]
-    stored = await in_writer(checkpoint_answers)(answers=partials)
+    stored = await first_in_writer(checkpoint_answers)(answers=partials)
     for live, partial in zip(answers, partials, strict=True):
         if live.lease.run_id in stored:
             live.note_stored(partial)
@@ -94,7 +94,7 @@ async def _renew() -> None:
     leases = [work.live.lease for work in process.works.values() if work.live]
     if not leases:
         return
-    for run_id in await in_writer(renew_leases)(leases=leases, now=clock.now()):
+    for run_id in await first_in_writer(renew_leases)(leases=leases, now=clock.now()):
         work = process.works.get(str(run_id))
         if work is not None:
             cancel(work)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, in_database, in_writer, persistently
+from chatapp.operations.database import AWAY, first_in_writer, in_database, in_writer, persistently
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.outages import is_outage
@@ -237,7 +237,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
     while True:
         prepared = await persistently(describe_run)(run_id)
         try:
-            lease = await in_writer(claim_run)(
+            lease = await first_in_writer(claim_run)(
                 run_id=run_id,
                 holder=HOLDER,
                 model_name=prepared.model_name,

@@ -1,16 +1,32 @@
-"""The threads of the database: what takes long is kept apart from what answers wait for."""
+"""The threads of the database: what takes long is kept apart from what answers wait for, and what begins an answer comes
+before what follows its first word."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from django.db import connection, connections
 
 from chatapp.accounts.models import User
-from chatapp.operations.database import THREADS, beside_database, in_database
+from chatapp.operations.database import (
+    THREADS,
+    TOGETHER_S,
+    beside_database,
+    first_in_writer,
+    in_database,
+    in_writer,
+)
+from tests.context_engine.chatting import on_a_loop
+from tests.servers.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
+needs_writer = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no queue of its own")
 
 
 async def test_long_work_holds_up_nothing_else() -> None:
@@ -21,3 +37,90 @@ async def test_long_work_holds_up_nothing_else() -> None:
     finally:
         is_done.set()
         assert all(await asyncio.gather(*long_work))
+
+
+@asynccontextmanager
+async def busy_writer() -> AsyncIterator[list[str]]:
+    """Hold up the one writer inside; at the end let it go. Gives the transactions that are begun from there on."""
+    has_begun, may_go_on = threading.Event(), threading.Event()
+    begun: list[str] = []
+
+    def note(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("BEGIN"):
+            begun.append(sql)
+        return execute(sql, params, many, context)
+
+    def hold() -> None:
+        connections[connection.alias].execute_wrappers.append(note)
+        has_begun.set()
+        may_go_on.wait(60)
+
+    def forget() -> None:
+        connections[connection.alias].execute_wrappers.remove(note)
+
+    holding = asyncio.ensure_future(in_writer(hold)())
+    assert await asyncio.to_thread(has_begun.wait, 30)
+    try:
+        yield begun
+    finally:
+        forgetting = in_writer(forget)()
+        may_go_on.set()
+        await holding
+        await forgetting
+
+
+@needs_writer
+@on_a_loop
+async def test_what_begins_an_answer_is_written_first_and_every_fourth_is_another_one() -> None:
+    written: list[str] = []
+    async with busy_writer():
+        others = [in_writer(written.append)(f"end {number}") for number in range(3)]
+        begins = [first_in_writer(written.append)(f"begin {number}") for number in range(5)]
+    await asyncio.gather(*others, *begins)
+    assert written == ["begin 0", "begin 1", "begin 2", "end 0", "begin 3", "begin 4", "end 1", "end 2"]
+
+
+@needs_writer
+@on_a_loop
+async def test_the_others_are_not_overtaken_for_ever_where_each_transaction_takes_long() -> None:
+    written: list[str] = []
+
+    def write(what: str) -> None:
+        ends_at = time.monotonic() + TOGETHER_S
+        wait_for(lambda: time.monotonic() > ends_at, what="the time of one transaction is over")
+        written.append(what)
+
+    async with busy_writer():
+        waiting = [in_writer(write)("end"), *(first_in_writer(write)("begin") for _ in range(5))]
+    await asyncio.gather(*waiting)
+    assert written == ["begin", "begin", "begin", "end", "begin", "begin"]
+
+
+@needs_writer
+@on_a_loop
+async def test_what_the_time_was_too_short_for_is_written_together_next() -> None:
+    def take_long() -> None:
+        ends_at = time.monotonic() + TOGETHER_S
+        wait_for(lambda: time.monotonic() > ends_at, what="the time of one transaction is over")
+
+    async with busy_writer() as begun:
+        waiting = [in_writer(take_long)(), *(in_writer(User.objects.count)() for _ in range(10))]
+    assert await asyncio.gather(*waiting) == [None, *[0] * 10]
+    assert len(begun) == 2
+
+
+@needs_writer
+@on_a_loop
+async def test_what_fails_beside_others_and_what_is_given_up_meanwhile_concern_nobody_else() -> None:
+    def fail() -> None:
+        raise ValueError("This one fails.")
+
+    async with busy_writer():
+        failing, given_up = first_in_writer(fail)(), asyncio.ensure_future(in_writer(fail)())
+        counting = in_writer(User.objects.count)()
+        given_up.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(ValueError, match="This one fails"):
+        await failing
+    assert await counting == 0
+    assert given_up.cancelled()

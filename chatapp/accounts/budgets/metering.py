@@ -13,7 +13,7 @@ from agents.usage import OutputText, count_request, estimate_usage
 from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.operations import clock
-from chatapp.operations.database import in_writer, persistently
+from chatapp.operations.database import first_in_writer, in_writer, persistently
 
 EXPECTED_OUTPUT_TOKENS = 1_000
 """What a call holds for its answer, at most: with its whole output limit, one call could lock out all others."""
@@ -70,7 +70,7 @@ async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
 
 
 async def hold_for(spender: Spender, amount: Amount) -> Hold:
-    return await persistently(hold, in_writer)(spender=spender, amount=amount, now=clock.now())
+    return await persistently(hold, first_in_writer)(spender=spender, amount=amount, now=clock.now())
 
 
 async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:

@@ -275,7 +275,8 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.operations.views.product_context",
                 "chatapp.operations.frontend.front_end_context",
-            ]
+            ],
+            "libraries": {"translations": "chatapp.operations.translations"},
         },
     }
 ]

@@ -92,7 +92,7 @@ class ContextPolicy(BaseModel):
         default=None, description="Replaces the five fields of a structured summary."
     )
     tool_result_limit: Tokens = Field(
-        default=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
+        default=0, description="Tokens of one tool result; 0 = 0.15 of the window, at most 25,000."
     )
     old_result_char_limit: int = Field(
         default=20_000, ge=200, le=MAX_CHARS, description="Characters of a tool result of an earlier turn."

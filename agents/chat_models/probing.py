@@ -111,8 +111,8 @@ def _describe_failure(
 ) -> ProbeResult:
     hint = ""
     if error.category == "not_found" and models:
-        hint = " The address offers: " + ", ".join(model.model_id for model in models[:8])
-        hint += ", …" if len(models) > 8 else "."
+        names = ", ".join(model.model_id for model in models[:8])
+        hint = f" The address offers: {names}, …" if len(models) > 8 else f" The address offers: {names}."
     return ProbeResult(
         sentence=f"{endpoint.model_id} does not answer: {describe_for_operators(error)}.{hint}",
         models=models,

@@ -13,10 +13,15 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm, UserChangeForm
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
@@ -28,6 +33,37 @@ from chatapp.operations.admin.pages import ViewOnlyAdmin
 
 # Their pages would show second factors, session keys and secrets, with which operators could act as somebody else.
 admin.site.unregister([Authenticator, UserSession, SocialAccount, SocialApp, SocialToken])
+
+
+PERMISSIONS = {
+    "add": gettext_noop("add"),
+    "change": gettext_noop("change"),
+    "delete": gettext_noop("delete"),
+    "view": gettext_noop("view"),
+}
+
+
+class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    """Names permissions in the language of the page; Django stores their names in English."""
+
+    def label_from_instance(self, permission: Any) -> str:
+        table = permission.content_type.model_class()
+        done = gettext(PERMISSIONS[permission.codename.partition("_")[0]])
+        return gettext("%(table)s: %(done)s") % {
+            "table": capfirst(table._meta.verbose_name_plural),
+            "done": done,
+        }
+
+
+class GivesPermissions(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Offers the permissions for what the panel has; those for other tables permit nothing."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.remote_field.model is Permission:
+            tables = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False)
+            rows = Permission.objects.filter(content_type__in=tables.values()).select_related("content_type")
+            options |= {"form_class": PermissionsField, "queryset": rows}
+        return super().formfield_for_manytomany(db_field, request, **options)
 
 
 class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -55,19 +91,19 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
             "is_superuser", self.instance.is_superuser
         )
         if not stays_admin and is_only_admin(self.instance):
-            raise ValidationError("This is the only admin: make somebody else one first.")
+            raise ValidationError(_("This is the only admin: make somebody else one first."))
         return cleaned
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     form = UserForm
     add_form = NewUserForm
     add_form_template = None
     fieldsets = (
         (None, {"fields": ("email", "name", "password", "time_zone")}),
-        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
+        (_("Rights"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
+        (_("Dates"), {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "name", "password1", "password2")}),)
     readonly_fields = ("last_login", "date_joined")
@@ -90,7 +126,8 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Return a summary instead of the rows, whose content operators need not see."""
-        summary = [f"{user.email}: conversations, memory, files, tokens, sessions and usage" for user in objs]
+        lost = gettext("%(email)s: conversations, memory, files, tokens, sessions and usage")
+        summary = [lost % {"email": user.email} for user in objs]
         return summary, {}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
@@ -107,7 +144,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         is_protected = obj is not None and obj.is_superuser and not request.user.is_superuser
         return not is_protected and super().has_change_permission(request, obj)
 
-    @admin.action(description="Deactivate: sign out and keep out", permissions=["change"])
+    @admin.action(description=_("Deactivate: sign out and keep out"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         chosen = queryset.filter(is_superuser=False, is_active=True)
         count = 0
@@ -115,7 +152,8 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
             user.is_active = False
             user.save(update_fields=["is_active"])
             count += 1
-        self.message_user(request, f"{count} deactivated. Admins are deactivated one by one, in their form.")
+        told = gettext("%(count)d deactivated. Admins are deactivated one by one, in their form.")
+        self.message_user(request, told % {"count": count})
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Delete former addresses, with which allauth would still let the user sign in."""
@@ -127,14 +165,18 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
 class ApiTokenAdmin(ViewOnlyAdmin):
     """The secrets themselves are not stored; deleting a token locks its program out at once."""
 
-    list_display = ("name", "prefix", "user", "scopes", "created_at", "last_used_at", "expires_at")
+    list_display = ("name", "prefix", "user", "granted", "created_at", "last_used_at", "expires_at")
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__email")
     ordering = ("-created_at",)
-    fields = ("name", "prefix", "user", "scopes", "created_at", "last_used_at", "expires_at")
+    fields = ("name", "prefix", "user", "granted", "created_at", "last_used_at", "expires_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    @admin.display(description=_("scopes"))
+    def granted(self, token: ApiToken) -> str:
+        return format_html("<code>{}</code>", ", ".join(token.scopes))
 
 
 admin.site.unregister(Group)  # Django's own page has no retention period
@@ -152,7 +194,7 @@ class AccessInline(admin.StackedInline):  # type: ignore[type-arg]
 
 
 @admin.register(Group)
-class GroupsAdmin(GroupAdmin):
+class GroupsAdmin(GivesPermissions, GroupAdmin):  # type: ignore[misc]  # whose base names its options
     filter_horizontal = ()  # its widget names its parts in a way that screen readers do not read
     inlines = (AccessInline, RetentionInline)
     list_display = ("name", "retention")

@@ -8,6 +8,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils.translation import gettext_lazy
 
 from chatapp.operations.ids import new_id
 from memory.bounds import MAX_PASSWORD_CHARS
@@ -56,7 +57,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.UniqueConstraint(
                 Lower("email"),
                 name="user_email_once",
-                violation_error_message="There is an account with this e-mail address already.",
+                violation_error_message=gettext_lazy("There is an account with this e-mail address already."),
             )
         ]
 

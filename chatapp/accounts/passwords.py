@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 
 from chatapp.accounts.models import User
 from memory.bounds import MAX_PASSWORD_CHARS
@@ -16,13 +17,14 @@ class LengthValidator:
     def validate(self, password: str, user: User | None = None) -> None:
         """Raise ValidationError."""
         if len(password.strip()) < MIN_CHARS:
-            raise ValidationError(
-                f"This password is too short: use {MIN_CHARS} characters, without blanks around."
-            )
+            told = gettext("This password is too short: use %(count)s characters, without blanks around.")
+            raise ValidationError(told % {"count": MIN_CHARS})
         if len(password) > MAX_PASSWORD_CHARS:
-            raise ValidationError(
-                f"This password is too long: use at most {MAX_PASSWORD_CHARS:,} characters."
-            )
+            told = gettext("This password is too long: use at most %(count)s characters.")
+            raise ValidationError(told % {"count": f"{MAX_PASSWORD_CHARS:,}"})
 
     def get_help_text(self) -> str:
-        return f"Your password must contain at least {MIN_CHARS} characters, not counting blanks at the ends."
+        told = gettext(
+            "Your password must contain at least %(count)s characters, not counting blanks at the ends."
+        )
+        return told % {"count": MIN_CHARS}

@@ -49,7 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         if self.request.path == reverse("account_signup"):
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
-                raise ValidationError("This invitation is for another e-mail address.")
+                raise ValidationError(_("This invitation is for another e-mail address."))
         return cast(str, super().clean_email(email))
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
@@ -165,15 +165,17 @@ class SetupForm(forms.Form):
         help_text=password_validators_help_text_html,
     )
     retention_days = forms.ChoiceField(
-        label="How long are chats kept?",
+        label=_("How long are chats kept?"),
         required=False,
         choices=[
-            ("30", "30 days"),
-            ("90", "90 days"),
-            ("365", "One year"),
-            ("0", "Until somebody deletes them"),
+            ("30", _("30 days")),
+            ("90", _("90 days")),
+            ("365", _("One year")),
+            ("0", _("Until somebody deletes them")),
         ],
-        help_text="Counted from the last message. The memory of a chat stays. You can change it later, under Settings.",
+        help_text=_(
+            "Counted from the last message. The memory of a chat stays. You can change it later, under Settings."
+        ),
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -69,13 +69,15 @@ def check_server(server: McpServer) -> ServerCheck:
 
 def _describe(listing: McpListing, waiting: Sequence[str]) -> str:
     names = ", ".join(facts.name for facts in listing.tools) or "none"
-    text = f"It answers. Its tools: {names}."
+    sentences = ["It answers.", f"Its tools: {names}."]
     if listing.left_out:
         names = ", ".join(listing.left_out)
-        text += f" Left out, because their schemas or names cannot be used or hide something: {names}."
+        sentences.append(
+            f"Left out, because their schemas or names cannot be used or hide something: {names}."
+        )
     if waiting:
-        text += f" Not offered until you approve what changed: {', '.join(waiting)}."
-    return text
+        sentences.append(f"Not offered until you approve what changed: {', '.join(waiting)}.")
+    return " ".join(sentences)
 
 
 def refresh_server(server_id: UUID) -> None:

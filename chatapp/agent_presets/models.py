@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from chatapp.operations.ids import new_id
 from chatapp.providers.models import endpoint_address
@@ -22,7 +23,8 @@ class McpServer(models.Model):
         unique=True,
         validators=[
             RegexValidator(
-                r"^[a-z0-9]+(?:[-_][a-z0-9]+)*\Z", "Use small letters and digits, with single - or _ between."
+                r"^[a-z0-9]+(?:[-_][a-z0-9]+)*\Z",
+                gettext_lazy("Use small letters and digits, with single - or _ between."),
             )
         ],
         help_text="Begins the names of its tools: name__tool.",

@@ -108,3 +108,6 @@ class Compaction(models.Model):
                 name="compaction_not_kept",
             ),
         ]
+
+    def __str__(self) -> str:
+        return str(self.pk)

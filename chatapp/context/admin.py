@@ -8,8 +8,11 @@ from typing import Any, Literal
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.operations.admin.fields import Guide, Part, YamlField
+from chatapp.operations.translations import translate_sentence
 from memory.errors import PolicyError
 from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
 
@@ -42,35 +45,43 @@ class PolicyField(YamlField):
         "fields",
         policy_parts(),
         {
-            "Long answers first": "keep_recent: 6\nmax_output_tokens: 16000\ntrigger: 0.6",
-            "Keep more of the chat": "keep_recent: 30\nrecall_tokens: 1000",
-            "Careful summaries": "strategy: structured\nsummary_max_tokens: 2048\nwait_for_summary: true",
-            "Only the newest turns": "strategy: turns\nmax_turns: 20",
+            gettext_noop("Long answers first"): "keep_recent: 6\nmax_output_tokens: 16000\ntrigger: 0.6",
+            gettext_noop("Keep more of the chat"): "keep_recent: 30\nrecall_tokens: 1000",
+            gettext_noop(
+                "Careful summaries"
+            ): "strategy: structured\nsummary_max_tokens: 2048\nwait_for_summary: true",
+            gettext_noop("Only the newest turns"): "strategy: turns\nmax_turns: 20",
         },
     )
 
 
-POLICY_HELP = "Fields with their values, as YAML, such as keep_recent: 20"
+POLICY_HELP = _("Fields with their values, as YAML, such as keep_recent: 20")
 
 
 def check_policy_field(policy: Any, level: str) -> dict[str, Any]:
     """Return the policy as it is stored. Raises ValidationError, which names the field."""
     if not isinstance(policy, dict):
-        raise ValidationError("Enter fields with their values, such as keep_recent: 20.")
+        raise ValidationError(gettext("Enter fields with their values, such as keep_recent: 20."))
     try:
         merge_policies((level, policy))
     except PolicyError as error:
-        raise ValidationError(str(error)) from None
+        raise ValidationError(
+            f"{error.field} ({gettext(error.origin)}): {translate_sentence(error.problem)}"
+        ) from None
     return policy
 
 
 ORIGINS = {
-    "default": "built in",
-    "environment": "the environment",
-    "model": "the model",
-    "agent": "this agent",
-    "hooks": "hooks that compact",
+    "default": gettext_noop("built in"),
+    "environment": gettext_noop("the environment"),
+    "model": gettext_noop("the model"),
+    "agent": gettext_noop("this agent"),
+    "hooks": gettext_noop("hooks that compact"),
 }
+
+
+def _level(origin: str) -> str:
+    return gettext(ORIGINS.get(origin, origin))
 
 
 def policy_table(effective: EffectivePolicy) -> SafeString:
@@ -79,14 +90,18 @@ def policy_table(effective: EffectivePolicy) -> SafeString:
         (
             name,
             "" if value is None else str(value),
-            ORIGINS.get(effective.origins[name], effective.origins[name]),
-            ContextPolicy.model_fields[name].description or "",
+            _level(effective.origins[name]),
+            translate_sentence(ContextPolicy.model_fields[name].description or ""),
         )
         for name, value in values.items()
     )
-    body = format_html_join("", "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
+    body = format_html_join(
+        "", "<tr><th><code>{}</code></th><td><code>{}</code></td><td>{}</td><td>{}</td></tr>", rows
+    )
     return format_html(
-        "<table><thead><tr><th>setting</th><th>value</th><th>from</th><th></th></tr></thead>"
-        "<tbody>{}</tbody></table>",
+        "<table><thead><tr><th>{}</th><th>{}</th><th>{}</th><th></th></tr></thead><tbody>{}</tbody></table>",
+        gettext("setting"),
+        gettext("value"),
+        gettext("from"),
         body,
     )

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
 from chatapp.conversations.actions.conversations import update_conversation
@@ -34,7 +35,7 @@ class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class LookForm(forms.Form):
-    reason = forms.CharField(max_length=200)
+    reason = forms.CharField(label=_("Reason"), max_length=200)
     before = forms.IntegerField(required=False, min_value=0, max_value=MAX_ID, widget=forms.HiddenInput)
 
 
@@ -54,7 +55,7 @@ class ConversationAdmin(ViewOnlyAdmin):
     list_filter = ("model", "pinned", "archived", "temporary")
     list_select_related = ("user", "model")
     search_fields = ("=id", "user__email")
-    search_help_text = "A conversation's id, or a user's e-mail address"
+    search_help_text = _("A conversation's id, or a user's e-mail address")
     ordering = ("-last_activity_at",)
     fields = (
         "id",
@@ -95,13 +96,16 @@ class ConversationAdmin(ViewOnlyAdmin):
         if not request.user.is_superuser or not rows.filter(pk=conversation_id).exists():
             raise Http404
         form = LookForm(request.POST or None)
-        shown: dict[str, Any] = {"form": form, "conversation_id": conversation_id, "title": "Read"}
+        shown: dict[str, Any] = {"form": form, "conversation_id": conversation_id, "title": _("Read")}
         if form.is_valid():
             asked = form.cleaned_data
             conversation, page = look_into(
                 conversation_id, actor_id=request.user.pk, reason=asked["reason"], before=asked["before"]
             )
-            said = [{"role": row.role, "at": row.created_at, "text": text_of(row.parts)} for row in page.rows]
+            said = [
+                {"role": row.get_role_display(), "at": row.created_at, "text": text_of(row.parts)}
+                for row in page.rows
+            ]
             shown |= {"conversation": conversation, "page": page, "messages_shown": said}
         context = {**self.admin_site.each_context(request), "opts": self.opts, **shown}
         return TemplateResponse(request, "admin/chatapp/conversation/look.html", context)
@@ -113,6 +117,6 @@ class ConversationAdmin(ViewOnlyAdmin):
         hooks = form.cleaned_data["hooks"]
         update_conversation(user=obj.user, conversation_id=str(obj.pk), hooks=hooks, now=clock.now())
 
-    @admin.display(description="messages", ordering="next_position")
+    @admin.display(description=_("messages"), ordering="next_position")
     def message_count(self, conversation: Conversation) -> int:
         return conversation.next_position

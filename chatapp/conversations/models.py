@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext, ngettext
 
 from chatapp.agent_presets.models import Agent
 from chatapp.operations.ids import new_id
@@ -285,4 +286,5 @@ class GroupRetention(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.days} days" if self.days else "for ever"
+        told = ngettext("%(days)d day", "%(days)d days", self.days) if self.days else gettext("for ever")
+        return told % {"days": self.days}

@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.forgetting.services import take_out_of_shared
 from chatapp.long_term.access import lock_shared_entry
@@ -18,6 +19,7 @@ from chatapp.long_term.changes import edit_shared_entry
 from chatapp.long_term.models import SharedEntry
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound, ServiceError
+from chatapp.operations.translations import translate_sentence
 
 PREVIEW_CHARS = 120
 
@@ -38,7 +40,7 @@ class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
             if "revision" in cleaned:
                 check_revision(entry, cleaned["revision"])
         except ServiceError as error:
-            raise ValidationError(error.message) from None
+            raise ValidationError(translate_sentence(error.message)) from None
         return cleaned
 
 
@@ -65,7 +67,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.display(description="what it says")
+    @admin.display(description=_("what it says"))
     def preview(self, entry: SharedEntry) -> str:
         return entry.text if len(entry.text) <= PREVIEW_CHARS else f"{entry.text[:PREVIEW_CHARS]}…"
 

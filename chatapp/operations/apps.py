@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 from chatapp import celery as celery  # so that it is the current Celery app wherever Django runs
 from chatapp.operations.discovery import CHATAPP, import_every
 from chatapp.operations.editions import install_triggers
+from chatapp.operations.translations import translate_labels
 from memory.protocols import Offloader
 
 
@@ -26,6 +27,7 @@ class ChatappConfig(AppConfig):
         process. End one whose OFFLOADER could keep nothing, before a tool result is lost by it."""
         import_module("chatapp.accounts.rights")
         import_every("receivers")
+        translate_labels(self.get_models())
         post_migrate.connect(install_triggers, sender=self, dispatch_uid="editions")
         try:
             named = import_string(settings.OFFLOADER)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db.models import Model
+from django.utils import translation
 
 from chatapp.operations import clock
 from chatapp.operations.logs import client_address
@@ -40,13 +41,15 @@ def record_change(
 ) -> None:
     """Record what an operator did with a row. Names are kept of what operators make, not of what belongs to a user."""
     user_id = row.pk if isinstance(row, AbstractBaseUser) else getattr(row, "user_id", None)
+    with translation.override(None):  # the log says it in English, whoever did it
+        name = "" if user_id else str(row)[:200]
     record(
         AuditEvent.Kind.CHANGED_IN_ADMIN,
         user_id=user_id,
         actor_id=actor_id,
         done=done,
         row=f"{row._meta.model_name} {row.pk}",
-        name="" if user_id else str(row)[:200],
+        name=name,
         fields=list(fields),
         **detail,
     )

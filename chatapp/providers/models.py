@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from chatapp.operations.ids import new_id
 
@@ -23,7 +24,9 @@ def endpoint_address(url: str) -> None:
     except ValueError:
         is_usable = False
     if not is_usable or parts.username or parts.query or parts.fragment or any(c.isspace() for c in url):
-        raise ValidationError("Enter an address like https://api.example.com/v1, without user name or query.")
+        raise ValidationError(
+            gettext("Enter an address like https://api.example.com/v1, without user name or query.")
+        )
 
 
 def _price(name: str) -> models.DecimalField[Any, Any]:
@@ -162,6 +165,9 @@ class Usage(models.Model):
             # Background work of a conversation that no answer has shown yet.
             models.Index(fields=["conversation"], condition=Q(run=None), name="usage_not_shown"),
         ]
+
+    def __str__(self) -> str:
+        return str(self.pk)
 
 
 class UsageHour(models.Model):

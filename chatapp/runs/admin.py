@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
-from chatapp.operations.admin.pages import ViewOnlyAdmin
+from chatapp.operations.admin.pages import ViewOnlyAdmin, WordFilter
+from chatapp.operations.translations import translate_sentence
 from chatapp.runs.models import Run
 
 
@@ -12,28 +14,28 @@ from chatapp.runs.models import Run
 class RunAdmin(ViewOnlyAdmin):
     list_display = (
         "id",
-        "conversation_id",
+        "conversation_key",
         "user",
         "model",
         "status",
-        "error_category",
+        "failure",
         "created_at",
         "duration",
     )
-    list_filter = ("status", "error_category", "model", "created_at")
+    list_filter = ("status", ("error_category", WordFilter), "model", "created_at")
     list_select_related = ("user", "model")
     search_fields = ("=id", "=conversation__id", "user__email")
-    search_help_text = "The id of a run or a conversation, or a user's e-mail address"
+    search_help_text = _("The id of a run or a conversation, or a user's e-mail address")
     ordering = ("-created_at",)
     fields = (
         "id",
-        "conversation_id",
+        "conversation_key",
         "user",
         "model",
-        "mode",
+        "mode_wanted",
         "status",
-        "error_category",
-        "error_message",
+        "failure",
+        "told",
         "holder",
         "fence",
         "lease_expires_at",
@@ -44,7 +46,23 @@ class RunAdmin(ViewOnlyAdmin):
         "finished_at",
     )
 
-    @admin.display(description="seconds")
+    @admin.display(description=_("conversation"), ordering="conversation_id")
+    def conversation_key(self, run: Run) -> str:
+        return str(run.conversation_id)
+
+    @admin.display(description=_("error category"), ordering="error_category")
+    def failure(self, run: Run) -> str:
+        return translate_sentence(run.error_category)
+
+    @admin.display(description=_("error message"))
+    def told(self, run: Run) -> str:
+        return translate_sentence(run.error_message)
+
+    @admin.display(description=_("mode"))
+    def mode_wanted(self, run: Run) -> str:
+        return translate_sentence(run.mode)
+
+    @admin.display(description=_("seconds"))
     def duration(self, run: Run) -> str:
         if run.started_at is None or run.finished_at is None:
             return "–"

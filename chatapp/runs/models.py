@@ -67,6 +67,9 @@ class Run(models.Model):
             ),
         ]
 
+    def __str__(self) -> str:
+        return str(self.pk)
+
     @classmethod
     def active(cls) -> models.QuerySet[Run]:
         """Return the runs that have not ended. In the words of the index `one_active_run`: by values that are given

@@ -2,7 +2,7 @@
 const section = document.getElementById("checks");
 const caption = section?.querySelector(".caption");
 if (section && caption) {
-  const waiting = document.createTextNode("Checking… ");
+  const waiting = document.createTextNode(`${section.dataset.waiting} `);
   caption.prepend(waiting);
   fetch(section.dataset.address)
     .then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error(String(answer.status)))))
@@ -12,5 +12,5 @@ if (section && caption) {
       waiting.remove();
       caption.before(document.adoptNode(findings));
     })
-    .catch(() => (waiting.data = "The checks did not answer. "));
+    .catch(() => (waiting.data = `${section.dataset.failed} `));
 }

@@ -2,6 +2,7 @@
 
 /** @typedef {{name: string, kind: "number"|"text"|"flag"|"choice", choices?: string[], default: string, what: string}} Part */
 /** @typedef {{title: string, yaml: string}} Example */
+/** What the form itself says, in the language of the page. @typedef {Record<"title"|"examples"|"unset"|"default"|"write", string>} Words */
 
 /** @param {string} tag @param {Record<string, string>} [attributes] @param {...(Node|string)} children */
 function element(tag, attributes = {}, ...children) {
@@ -26,14 +27,14 @@ function writeLine(/** @type {string} */ text, /** @type {string} */ name, /** @
 /** Text as YAML reads it back, whatever is in it. */
 const quoted = (/** @type {string} */ text) => (/^[\w.-]+$/.test(text) ? text : JSON.stringify(text));
 
-/** @param {Part} part @param {string} id */
-function control(part, id) {
+/** @param {Part} part @param {string} id @param {Words} words */
+function control(part, id, words) {
   if (part.kind === "number" || part.kind === "text") {
     const type = part.kind === "number" ? { type: "number", step: "any" } : { type: "text" };
     return element("input", { id, ...type, placeholder: part.default });
   }
   const choices = part.kind === "flag" ? ["true", "false"] : (part.choices ?? []);
-  const none = element("option", { value: "" }, part.default ? `as it is: ${part.default}` : "as it is");
+  const none = element("option", { value: "" }, part.default ? words.default.replace("{value}", part.default) : words.unset);
   return element("select", { id }, none, ...choices.map((choice) => element("option", { value: choice }, choice)));
 }
 
@@ -41,11 +42,11 @@ function control(part, id) {
 const labelled = (part, id, input) =>
   element("p", { class: "part" }, element("label", { for: id }, part.name), input, element("small", {}, part.what));
 
-/** A control for each field of a mapping, each a line of the YAML. @param {HTMLTextAreaElement} area @param {Part[]} parts */
-function lines(area, parts) {
+/** A control for each field of a mapping, each a line of the YAML. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words */
+function lines(area, parts, words) {
   const controls = parts.map((part) => {
     const id = `${area.id}_${part.name}`;
-    const input = /** @type {HTMLInputElement} */ (control(part, id));
+    const input = /** @type {HTMLInputElement} */ (control(part, id, words));
     input.addEventListener("input", () => {
       const value = part.kind === "text" && input.value ? quoted(input.value) : input.value;
       area.value = writeLine(area.value, part.name, value);
@@ -58,11 +59,11 @@ function lines(area, parts) {
   return { shown: controls.map(({ part, id, input }) => labelled(part, id, input)), follow };
 }
 
-/** The parts of one hook, written by a button. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {(yaml: string) => void} write */
-function builder(area, parts, write) {
-  const inputs = new Map(parts.map((part) => [part, /** @type {HTMLInputElement} */ (control(part, `${area.id}_${part.name}`))]));
+/** The parts of one hook, written by a button. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words @param {(yaml: string) => void} write */
+function builder(area, parts, words, write) {
+  const inputs = new Map(parts.map((part) => [part, /** @type {HTMLInputElement} */ (control(part, `${area.id}_${part.name}`, words))]));
   const value = (/** @type {string} */ name) => [...inputs].find(([part]) => part.name === name)?.[1].value ?? "";
-  const button = element("button", { type: "button", class: "button" }, "Write it as YAML");
+  const button = element("button", { type: "button", class: "button" }, words.write);
   button.addEventListener("click", () => {
     const condition = value("condition") || "always";
     const limit = { turn_count: "count", always: "" }[condition] ?? "threshold";
@@ -84,7 +85,7 @@ function builder(area, parts, write) {
 
 /** @param {HTMLTextAreaElement} area */
 function extend(area) {
-  const { parts, examples, shape } = /** @type {{parts: Part[], examples: Example[], shape: "fields"|"hook"|"hooks"}} */ (
+  const { parts, examples, shape, words } = /** @type {{parts: Part[], examples: Example[], shape: "fields"|"hook"|"hooks", words: Words}} */ (
     JSON.parse(area.dataset.yaml ?? "{}")
   );
   let follow = () => {};
@@ -99,13 +100,13 @@ function extend(area) {
     button.addEventListener("click", () => write(yaml));
     return button;
   });
-  const fields = shape === "fields" ? lines(area, parts) : null;
+  const fields = shape === "fields" ? lines(area, parts, words) : null;
   if (fields) follow = fields.follow;
-  const shown = fields ? fields.shown : builder(area, parts, write);
+  const shown = fields ? fields.shown : builder(area, parts, words, write);
   const details = element(
     "details", { class: "yaml-form" },
-    element("summary", {}, "Form and examples"),
-    element("p", { class: "examples" }, "Examples: ", ...buttons),
+    element("summary", {}, words.title),
+    element("p", { class: "examples" }, words.examples, ...buttons),
     element("div", { class: "parts" }, ...shown),
   );
   (area.closest(".form-row") ?? area).append(details);

@@ -183,7 +183,7 @@ def test_the_mail_is_in_the_language_of_whoever_invites(operator: Client) -> Non
     User.objects.filter(is_superuser=True).update(language="zh-hans")
     operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
     [sent] = mail.outbox
-    assert sent.subject == "邀请您使用 Palimpsest"
+    assert sent.subject == "邀请你使用 Palimpsest"
     assert re.search(r"使用一次，有效期至 UTC 时间 \d{4}年\d+月\d+日 \d\d:\d\d。", str(sent.body))
 
 

@@ -7,12 +7,26 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from babel.messages.extract import extract
 from babel.messages.pofile import read_po
+from django.contrib.admin import ModelAdmin, site
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Model
+from django.utils import translation
+from django.utils.translation.template import templatize
 
+from chatapp.context.tools.registry import local_tools
+from chatapp.operations.translations import SAID
+from chatapp.providers.presets import Preset, presets
+from memory.policy import ContextPolicy
 from tests.environment import ROOT
 from tests.frontend.test_modules import NODE
 
@@ -23,9 +37,25 @@ CALL = re.compile(rf"(?<![\w.])t\(\s*(?:({TEXT})|.)")
 PLURAL = re.compile(rf"(?<![\w.])plural\(\s*[^\"]*?({TEXT}),\s*({TEXT})")
 ANY_PLURAL = re.compile(r"(?<![\w.])plural\(")
 PO = ROOT / "templates" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
-TRANSLATED = re.compile(r"""\{% trans(?:late)? (?:"([^"]+)"|'([^']+)') %\}""")
-BLOCKS = re.compile(r"\{% blocktrans(?:late)? %\}(.*?)\{% endblocktrans(?:late)? %\}")
-LABELS = re.compile(r'\b(?:_|gettext)\("([^"]+)"\)')
+KEYWORDS: dict[str, Any] = {
+    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop")),
+    **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
+    "ngettext": (1, 2),
+}
+"""The functions that mark a sentence, and which of their arguments it is."""
+CHECKS = (
+    "chatapp/operations/doctor.py",
+    "chatapp/providers/model_check.py",
+    "chatapp/providers/named_windows.py",
+    "chatapp/agent_presets/mcp_servers.py",
+    "agents/chat_models/probing.py",
+    "memory/budget.py",
+)
+NOT_SHOWN = {"Answer with the one word: ready"}
+"""A text of theirs that no operator reads."""
+OF_DJANGO = {"Add link", "Change or view list link", "Model name"}
+"""What Django's own catalogue has not yet."""
+OF_PYDANTIC = ("Input should", "Field required", "Extra inputs", "String should")
 ERRORS = {"InvalidInput", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge", "RateLimited"}
 FOR_PROGRAMS = (
     "agent_presets/actions", "agent_presets/hook_actions", "features/openai_api", "features/mcp_server",
@@ -77,7 +107,7 @@ def chinese() -> dict[str, str | dict[str, str]]:
     return catalogue("sentences")
 
 
-def sentences_of(text: str) -> set[str]:
+def sentences_in(text: str) -> set[str]:
     called = {json.loads(literal) for literal in CALL.findall(text) if literal}
     return called | {json.loads(other) for _, other in PLURAL.findall(text)}
 
@@ -94,7 +124,7 @@ def test_every_sentence_is_a_literal_that_can_be_looked_up() -> None:
 def test_every_sentence_of_the_page_has_its_chinese_and_no_entry_is_left_over(
     chinese: dict[str, str | dict[str, str]],
 ) -> None:
-    said = {sentence for file in sources() for sentence in sentences_of(file.read_text())}
+    said = {sentence for file in sources() for sentence in sentences_in(file.read_text())}
     assert sorted(said - set(chinese)) == []
     assert sorted(set(chinese) - said) == []
 
@@ -116,20 +146,133 @@ def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
         assert set(NAMES.findall(translated)) == filled, english
 
 
-def sentences_of_templates() -> set[str]:
-    templates = (ROOT / "templates").rglob("*.*")
-    files = [file for file in templates if file.suffix in (".html", ".txt") and "admin" not in file.parts]
-    texts = [file.read_text() for file in files]
-    plain = {double or single for text in texts for double, single in TRANSLATED.findall(text)}
-    blocks = {
-        re.sub(r"\{\{ (\w+) \}\}", r"%(\1)s", block) for text in texts for block in BLOCKS.findall(text)
-    }
-    modules = (ROOT / "chatapp" / "accounts").rglob("*.py")
-    return plain | blocks | {label for file in modules for label in LABELS.findall(file.read_text())}
+def is_log(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return (
+        isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "log"
+    )
 
 
-def test_every_sentence_of_the_templates_has_its_chinese_and_no_entry_is_left_over() -> None:
+def entries_of(context: str | None) -> dict[Any, Any]:
     with PO.open("rb") as file:
-        entries = {entry.id: entry.string for entry in read_po(file, locale="zh_Hans") if entry.id}
-    assert sorted(sentences_of_templates() ^ set(entries)) == []
-    assert all(entries.values())
+        entries = read_po(file, locale="zh_Hans")
+        return {entry.id: entry.string for entry in entries if entry.id and entry.context == context}
+
+
+def marked_sentences() -> set[tuple[str | None, Any]]:
+    """What the templates and the code look up, with its context; two forms where it counts something."""
+    code = [(file, file.read_text()) for file in (ROOT / "chatapp").rglob("*.py")]
+    templates = [
+        file for file in (ROOT / "templates").rglob("*.*") if file.suffix in (".html", ".txt", ".js")
+    ]
+    texts = [*code, *((file, templatize(file.read_text(), origin=str(file))) for file in templates)]
+    return {
+        (context, sentence)
+        for _, text in texts
+        for _, sentence, _, context in extract("python", BytesIO(text.encode()), keywords=KEYWORDS)
+    }
+
+
+def shown_columns(table: type[Model], page: Any) -> Iterator[Any]:
+    """The columns that a page of the panel may show; of a part of another page, all of them."""
+    columns = (*table._meta.fields, *table._meta.many_to_many)
+    if not isinstance(page, ModelAdmin):
+        yield from columns
+        return
+    filters = (name if isinstance(name, str) else name[0] for name in page.list_filter)
+    groups = (*(page.fieldsets or ()), *getattr(page, "add_fieldsets", ()))
+    form = getattr(page.form, "_meta", None)
+    named = {
+        *page.list_display,
+        *filters,
+        *page.readonly_fields,
+        *(page.fields or ()),
+        *flatten_fieldsets(groups),
+    }
+    named |= set(getattr(form, "fields", None) or ())
+    yield from (column for column in columns if {column.name, column.attname} & named)
+
+
+def labels_of_tables() -> set[str]:
+    """The names of tables and columns in the panel, with their help and their choices. Django has its own."""
+    import_module("chatapp.operations.admin.addresses")  # registers the pages
+    registered = list(site._registry.items())
+    parts = [(inline.model, inline) for _, page in registered for inline in page.inlines]
+    found: set[str] = set()
+    for table, page in [*registered, *parts]:
+        if not table.__module__.startswith("chatapp."):
+            continue
+        found |= {str(table._meta.verbose_name), str(table._meta.verbose_name_plural)}
+        for column in shown_columns(table, page):
+            if not column.model.__module__.startswith("django."):
+                found |= {str(column.verbose_name), str(column.help_text)}
+                found |= {str(label) for _, label in column.flatchoices or ()}
+    return found - {"", "ID"}
+
+
+def test_every_sentence_of_templates_and_panel_has_its_chinese_and_no_entry_is_left_over() -> None:
+    marked = marked_sentences()
+    plain = {sentence for context, sentence in marked if context is None}
+    contexts = {context for context, _ in marked} - {None}
+    labels = {label for label in labels_of_tables() if label not in plain and not is_of_django(label)}
+    known = entries_of(None)
+    assert sorted(map(str, (plain | labels | OF_DJANGO) ^ set(known))) == []
+    for context in contexts:
+        of_context = {sentence for among, sentence in marked if among == context}
+        assert sorted(of_context ^ set(entries_of(context))) == []
+    assert all(known.values())
+
+
+def is_of_django(label: str) -> bool:
+    """Whether a column that we have of Django is named in Django's own catalogue."""
+    with translation.override("zh-hans"):
+        return label not in entries_of(None) and translation.gettext(label) != label
+
+
+@cache
+def texts_below() -> set[str]:
+    """Every text of the packages, with `{}` where it is filled in."""
+    files = (file for package in ("chatapp", "agents", "memory") for file in (ROOT / package).rglob("*.py"))
+    trees = [ast.parse(file.read_text()) for file in files]
+    nodes = (
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)
+    )
+    return {place_holders(node).strip() for node in nodes}
+
+
+def test_no_sentence_that_is_said_below_is_left_over_in_the_catalogue() -> None:
+    for english, chinese in entries_of(SAID).items():
+        # The sentences of pydantic are its own.
+        if not english.startswith(OF_PYDANTIC):
+            assert english in texts_below(), english
+        places = {str(at) for at in range(english.count("{}"))}
+        assert set(NAMES.findall(chinese)) <= places, english  # an ending of a plural has no Chinese
+
+
+def sentences_of(*files: str) -> set[str]:
+    """What these modules say, without what they document, log or ask a database."""
+    found: set[str] = set()
+    for file in files:
+        tree = ast.parse((ROOT / file).read_text())
+        silent = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) or is_log(node)]
+        skipped = {id(inner) for node in silent for inner in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                skipped |= {id(part) for part in node.values}
+            if id(node) not in skipped and isinstance(node, ast.Constant | ast.JoinedStr):
+                found.add(place_holders(node).strip())
+    return {text for text in found if re.search(r"[A-Za-z]{2} \w", text) and not text.startswith("SELECT")}
+
+
+def hints_of(card: Preset) -> list[str]:
+    """One text, or what it is made of."""
+    return [card.hint] if card.hint in entries_of(SAID) else re.split(r"(?<=\.) ", card.hint)
+
+
+def test_what_the_checks_and_the_tests_find_has_its_chinese() -> None:
+    said = sentences_of(*CHECKS) - NOT_SHOWN
+    said |= {field.description or "" for field in ContextPolicy.model_fields.values()}
+    said |= {tool.spec.description for tool in local_tools().values()}
+    said |= {text for card in presets("") for text in (card.what, card.key, *hints_of(card)) if text}
+    known = {text.rstrip(".") for text in entries_of(SAID)}
+    assert sorted(text for text in said if text.rstrip(".") not in known) == []

@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Max
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.selectors import limit_of
@@ -24,14 +26,16 @@ class BudgetAdmin(SentAtOnce):
     fields = ("scope", "group", "user", "period", "tokens", "money")
     raw_id_fields = ("user",)
 
-    @admin.display(description="used now")
+    @admin.display(description=_("used now"))
     def used(self, budget: Budget) -> str:
         """Return what is used in the present period; of each user's own budget, by who used most."""
         starts_on = limit_of(budget, "", None).starts_on(clock.now())
         rows = BudgetPeriod.objects.filter(budget=budget, starts_on=starts_on)
         most = rows.aggregate(tokens=Max("used_tokens"), nanos=Max("used_nanos"))
-        amount = f"{most['tokens'] or 0:,} tokens, ${(most['nanos'] or 0) / NANOS:,.2f}"
-        return f"{amount} at most" if budget.scope == Budget.Scope.EVERY_USER else amount
+        used = {"tokens": f"{most['tokens'] or 0:,}", "money": f"${(most['nanos'] or 0) / NANOS:,.2f}"}
+        if budget.scope == Budget.Scope.EVERY_USER:
+            return gettext("%(tokens)s tokens, %(money)s at most") % used
+        return gettext("%(tokens)s tokens, %(money)s") % used
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Keep what was counted with whom it was counted for: another scope or period is another budget."""

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from chatapp.operations.ids import new_id
 
@@ -83,17 +84,18 @@ class Budget(models.Model):
 
     def __str__(self) -> str:
         whose = self.group or self.user or self.get_scope_display()
-        return f"{whose}: {self.get_period_display()}"
+        return gettext("%(whose)s: %(period)s") % {"whose": whose, "period": self.get_period_display()}
 
     def clean(self) -> None:
         named = {"group": self.group_id, "user": self.user_id}
         for field, value in named.items():
             if self.scope == field and value is None:
-                raise ValidationError({field: "Choose one, or another scope."})
+                raise ValidationError({field: gettext("Choose one, or another scope.")})
             if self.scope != field and value is not None:
-                raise ValidationError({field: f"Leave this empty, or choose “{self.Scope(field).label}”."})
+                told = gettext("Leave this empty, or choose “%(scope)s”.")
+                raise ValidationError({field: told % {"scope": gettext(self.Scope(field).label)}})
         if self.tokens is None and self.money is None:
-            raise ValidationError("Enter tokens, an amount of money, or both.")
+            raise ValidationError(gettext("Enter tokens, an amount of money, or both."))
 
 
 class BudgetPeriod(models.Model):

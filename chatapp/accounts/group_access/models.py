@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group
 from django.db.models import CASCADE, ManyToManyField, Model, OneToOneField
+from django.utils.translation import gettext
 
 
 class GroupAccess(Model):
@@ -27,4 +28,4 @@ class GroupAccess(Model):
         verbose_name_plural = "models and agents"
 
     def __str__(self) -> str:
-        return f"what {self.group} may use"
+        return gettext("what %(group)s may use") % {"group": self.group}

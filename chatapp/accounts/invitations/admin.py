@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.accounts.invitations.actions import withdraw_invitation
 from chatapp.accounts.invitations.models import Invitation
@@ -16,10 +17,11 @@ from chatapp.accounts.invitations.services import Invited, invite
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 from chatapp.operations.changeable_settings import current, has_mail
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.translations import translate_sentence
 
 
 class InvitationForm(forms.Form):
-    email = forms.EmailField(label="E-mail address of the invited person", max_length=254)
+    email = forms.EmailField(label=_("E-mail address of the invited person"), max_length=254)
 
 
 @admin.register(Invitation)
@@ -55,7 +57,7 @@ class InvitationAdmin(ViewOnlyAdmin):
             **self.admin_site.each_context(request),
             **(extra_context or {}),
             "opts": self.opts,
-            "title": "Invite somebody",
+            "title": _("Invite somebody"),
             "form": form if invited is None else InvitationForm(),
             "invited": invited,
             "is_closed": current("SIGNUP") == "closed",
@@ -73,5 +75,5 @@ class InvitationAdmin(ViewOnlyAdmin):
                 own_address=own_address,
             )
         except (Conflict, InvalidInput) as error:
-            form.add_error("email", error.message)
+            form.add_error("email", translate_sentence(error.message))
             return None

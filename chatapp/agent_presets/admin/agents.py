@@ -12,6 +12,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from agents.presets import PresetError, read_preset, write_preset
 from agents.yaml_text import MAX_YAML_CHARS
@@ -27,6 +29,7 @@ from chatapp.context.tools.registry import local_tools
 from chatapp.operations.admin.fields import bound_fields
 from chatapp.operations.admin.pages import SentAtOnce
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.translations import translate_sentence
 from chatapp.providers.selectors import default_model
 from chatapp.runs.preview import preview_agent
 from memory.bounds import MAX_PROMPT_CHARS, MAX_TEMPERATURE, MAX_TIMEOUT_S
@@ -35,12 +38,16 @@ from memory.errors import PolicyError
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     chooses_tools = forms.BooleanField(
-        label="Its own choice of tools",
+        label=_("Its own choice of tools"),
         required=False,
-        help_text="Without it, its answers have what DEFAULT_TOOLS says and the MCP servers for everyone.",
+        help_text=_("Without it, its answers have what DEFAULT_TOOLS says and the MCP servers for everyone."),
     )
     tools = forms.MultipleChoiceField(
-        choices=lambda: [(name, f"{name}: {tool.spec.description}") for name, tool in local_tools().items()],
+        label=_("Tools"),
+        choices=lambda: [
+            (name, f"{name}: {translate_sentence(tool.spec.description)}")
+            for name, tool in local_tools().items()
+        ],
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
@@ -88,7 +95,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         """Check the name here: the database constraint includes the owner, which is no field of this form."""
         name: str = self.cleaned_data["name"]
         if Agent.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk).exists():
-            raise ValidationError("There is an agent of this name already.")
+            raise ValidationError(gettext("There is an agent of this name already."))
         return name
 
     def clean_context_policy(self) -> dict[str, Any]:
@@ -100,7 +107,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PreviewForm(forms.Form):
     question = forms.CharField(
-        max_length=10_000, widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
+        label=_("Question"),
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
     )
 
 
@@ -117,9 +126,9 @@ class ImportForm(forms.Form):
                 read_preset(self.cleaned_data["yaml"]), CHOICES, owner_id=None, is_import=True
             )
         except PresetError as error:
-            raise ValidationError(f"{error}.") from None
+            raise ValidationError(f"{translate_sentence(str(error))}.") from None
         except InvalidInput as error:
-            raise ValidationError(error.message) from None
+            raise ValidationError(translate_sentence(error.message)) from None
 
 
 @admin.register(Agent)
@@ -135,10 +144,10 @@ class AgentAdmin(SentAtOnce):
         shown = ("effective_policy",) if obj else ()
         return (
             (None, {"fields": ("name", "model", "mode", "enabled")}),
-            ("What it says", {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")}),
-            ("Tools", {"fields": ("chooses_tools", "tools", "mcp_servers")}),
-            ("Memory", {"fields": ("uses_memory", "shares_memory")}),
-            ("Context", {"fields": ("context_policy", "hooks", *shown)}),
+            (_("What it says"), {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")}),
+            (_("Tools"), {"fields": ("chooses_tools", "tools", "mcp_servers")}),
+            (_("Memory"), {"fields": ("uses_memory", "shares_memory")}),
+            (_("Context"), {"fields": ("context_policy", "hooks", *shown)}),
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
@@ -174,7 +183,7 @@ class AgentAdmin(SentAtOnce):
         if form.is_valid():
             assert isinstance(request.user, User)
             preview = preview_agent(agent, form.cleaned_data["question"], request.user)
-        shown = {"title": "Preview", "agent": agent, "form": form, "preview": preview}
+        shown = {"title": _("Preview"), "agent": agent, "form": form, "preview": preview}
         return render(
             request, "admin/chatapp/agent/preview.html", self.admin_site.each_context(request) | shown
         )
@@ -185,7 +194,7 @@ class AgentAdmin(SentAtOnce):
         form = ImportForm(request.POST or None)
         if form.is_valid() and (agent := self._import(request, form)) is not None:
             return redirect("admin:chatapp_agent_change", agent.pk)
-        shown = {**self.admin_site.each_context(request), "title": "Import an agent", "form": form}
+        shown = {**self.admin_site.each_context(request), "title": _("Import an agent"), "form": form}
         return render(request, "admin/chatapp/agent/import.html", shown)
 
     def _import(self, request: HttpRequest, form: ImportForm) -> Agent | None:
@@ -193,11 +202,11 @@ class AgentAdmin(SentAtOnce):
         try:
             agent = create_agent(owner=None, values=checked.values)
         except Conflict as conflict:
-            form.add_error("yaml", conflict.message)
+            form.add_error("yaml", translate_sentence(conflict.message))
             return None
-        self.message_user(request, f"Imported {agent.name}.", messages.SUCCESS)
+        self.message_user(request, gettext("Imported %(name)s.") % {"name": agent.name}, messages.SUCCESS)
         for note in checked.notes:
-            self.message_user(request, note, messages.WARNING)
+            self.message_user(request, translate_sentence(note), messages.WARNING)
         return agent
 
     def export_view(self, request: HttpRequest, agent_id: UUID) -> HttpResponse:
@@ -205,7 +214,9 @@ class AgentAdmin(SentAtOnce):
         try:
             exported = write_preset(preset_of(agent))
         except InvalidInput as error:
-            self.message_user(request, f"It cannot be exported. {error.message}", messages.ERROR)
+            told = gettext("It cannot be exported. %(problem)s")
+            problem = {"problem": translate_sentence(error.message)}
+            self.message_user(request, told % problem, messages.ERROR)
             return redirect("admin:chatapp_agent_change", agent.pk)
         response = HttpResponse(exported, content_type="application/yaml; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="agent-{agent.pk}.yaml"'
@@ -214,9 +225,9 @@ class AgentAdmin(SentAtOnce):
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         save_agent(agent=obj)
 
-    @admin.display(description="In effect")
+    @admin.display(description=_("In effect"))
     def effective_policy(self, agent: Agent) -> str:
         try:
             return policy_table(rules_for(agent.model or default_model(), agent=agent).effective)
         except (PolicyError, NotFound) as error:
-            return str(error)
+            return translate_sentence(str(error))

@@ -8,7 +8,11 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.functional import lazy
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from agents.hooks import HookLevel, read_hooks
 from chatapp.agent_presets.actions import save_deployment_hook
@@ -17,19 +21,20 @@ from chatapp.agent_presets.models import DeploymentHook
 from chatapp.context.tools.registry import tool_names
 from chatapp.operations.admin.fields import Guide, Part, YamlField
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.translations import translate_sentence
 from memory.errors import PolicyError
 
 
 def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
     """Return hooks as they are stored. Raises ValidationError, which names the field."""
     if not isinstance(declared, list):
-        raise ValidationError("Enter a list of hooks.")
+        raise ValidationError(gettext("Enter a list of hooks."))
     try:
         return check_declared(read_hooks(declared, level), is_operator=True, tools=tool_names())
     except PolicyError as error:
-        raise ValidationError(f"{error.field}: {error.problem}") from None
+        raise ValidationError(f"{error.field}: {translate_sentence(error.problem)}") from None
     except InvalidInput as error:
-        raise ValidationError(error.message) from None
+        raise ValidationError(translate_sentence(error.message)) from None
 
 
 EXAMPLE = """\
@@ -40,33 +45,41 @@ action: {type: log, message: "{turn} turns, {tokens} tokens"}
 cooldown: 3600
 """
 PARTS = (
-    Part("id", "text", "Its name. One of the same name of an agent or a conversation takes its place there."),
-    Part("on", "choice", "When it looks.", "turn_end", ("turn_start", "turn_end")),
+    Part(
+        "id",
+        "text",
+        gettext_noop("Its name. One of the same name of an agent or a conversation takes its place there."),
+    ),
+    Part("on", "choice", gettext_noop("When it looks."), "turn_end", ("turn_start", "turn_end")),
     Part(
         "condition",
         "choice",
-        "What has to hold.",
+        gettext_noop("What has to hold."),
         "always",
         ("context_pressure", "turn_count", "tool_calls", "message_count", "always"),
     ),
-    Part("threshold", "number", "Of context_pressure a share such as 0.8; else a count."),
+    Part("threshold", "number", gettext_noop("Of context_pressure a share such as 0.8; else a count.")),
     Part(
         "action",
         "choice",
-        "What it does.",
+        gettext_noop("What it does."),
         "log",
         ("compact_context", "inject_message", "module_action", "log"),
     ),
-    Part("text", "text", "The message, or the name of the tool that module_action calls."),
-    Part("cooldown", "number", "Seconds between two firings.", "0"),
+    Part("text", "text", gettext_noop("The message, or the name of the tool that module_action calls.")),
+    Part("cooldown", "number", gettext_noop("Seconds between two firings."), "0"),
 )
 EXAMPLES = {
-    "Log long chats": EXAMPLE,
-    "Compact early": "id: early\non: turn_end\ncondition: {type: context_pressure, threshold: 0.5}\n"
+    gettext_noop("Log long chats"): EXAMPLE,
+    gettext_noop(
+        "Compact early"
+    ): "id: early\non: turn_end\ncondition: {type: context_pressure, threshold: 0.5}\n"
     "action: {type: compact_context, keep_recent: 10}",
-    "Remind of the tone": "id: tone\non: turn_start\ncondition: {type: turn_count, count: 20}\n"
+    gettext_noop("Remind of the tone"): "id: tone\non: turn_start\ncondition: {type: turn_count, count: 20}\n"
     'action: {type: inject_message, message: "Keep to short, plain answers."}',
-    "Stop long tool loops": "id: tools\non: turn_end\ncondition: {type: tool_calls, threshold: 10}\n"
+    gettext_noop(
+        "Stop long tool loops"
+    ): "id: tools\non: turn_end\ncondition: {type: tool_calls, threshold: 10}\n"
     'action: {type: inject_message, message: "Answer with what you have."}',
 }
 
@@ -79,8 +92,15 @@ class HooksField(YamlField):
     guide = Guide("hooks", PARTS, EXAMPLES)
 
 
-HOOKS_HELP = format_html(
-    "A list of hooks, as YAML, such as<pre>{}</pre>", "- " + EXAMPLE.strip().replace("\n", "\n  ")
+def _with_example(told: Any, example: str) -> SafeString:
+    return format_html("{}<pre>{}</pre>", told, example)
+
+
+with_example: Any = lazy(_with_example, SafeString)
+"""Says it in the language of the page, when it is shown."""
+
+HOOKS_HELP = with_example(
+    _("A list of hooks, as YAML, such as"), "- " + EXAMPLE.strip().replace("\n", "\n  ")
 )
 
 
@@ -89,15 +109,13 @@ class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
         model = DeploymentHook
         fields = ("declaration", "enabled")
         field_classes: ClassVar = {"declaration": HookField}
-        help_texts: ClassVar = {
-            "declaration": format_html("One hook, as YAML, such as<pre>{}</pre>", EXAMPLE.strip())
-        }
+        help_texts: ClassVar = {"declaration": with_example(_("One hook, as YAML, such as"), EXAMPLE.strip())}
 
     def clean_declaration(self) -> dict[str, Any]:
         [checked] = check_hook_field([self.cleaned_data["declaration"]], "deployment")
         others = DeploymentHook.objects.exclude(pk=self.instance.pk)
         if others.filter(hook_id=checked["id"]).exists():
-            raise ValidationError(f"There is a hook {checked['id']} already.")
+            raise ValidationError(gettext("There is a hook %(id)s already.") % {"id": checked["id"]})
         return checked
 
 
@@ -113,19 +131,18 @@ class DeploymentHookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def save_model(self, request: HttpRequest, obj: DeploymentHook, form: Any, change: bool) -> None:
         save_deployment_hook(hook=obj)
 
-    @admin.display(description="on")
+    @admin.display(description=_("on"))
     def moment(self, hook: DeploymentHook) -> str:
-        return str(hook.declaration["on"])
+        return _code(hook.declaration["on"])
 
-    @admin.display(description="if")
+    @admin.display(description=_("if"))
     def condition(self, hook: DeploymentHook) -> str:
-        return _described(hook.declaration["condition"])
+        return _code(" ".join(str(value) for value in hook.declaration["condition"].values()))
 
-    @admin.display(description="do")
+    @admin.display(description=_("do"))
     def action(self, hook: DeploymentHook) -> str:
-        return str(hook.declaration["action"]["type"])
+        return _code(hook.declaration["action"]["type"])
 
 
-def _described(condition: dict[str, Any]) -> str:
-    """Return a condition in words, such as `turn_count 5`."""
-    return " ".join(str(value) for value in condition.values())
+def _code(key: str) -> SafeString:
+    return format_html("<code>{}</code>", key)

@@ -14,6 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from agents.yaml_text import write_yaml
@@ -23,15 +25,17 @@ from chatapp.agent_presets.models import McpServer
 from chatapp.agent_presets.selectors import listing_fingerprint, waiting_tools
 from chatapp.operations.admin.fields import YamlField
 from chatapp.operations.admin.pages import Check, TestedAdmin
+from chatapp.operations.translations import translate_sentence
 
 
 class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
     headers = forms.CharField(
+        label=_("Headers"),
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "class": "vLargeTextField"}),
     )
-    remove_headers = forms.BooleanField(label="Remove the stored headers", required=False)
+    remove_headers = forms.BooleanField(label=_("Remove the stored headers"), required=False)
 
     class Meta:
         model = McpServer
@@ -49,8 +53,8 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kept = "Headers are stored, encrypted; they are never shown. Empty: keep them."
-        example = "One a line, such as Authorization: Bearer …"
+        kept = gettext("Headers are stored, encrypted; they are never shown. Empty: keep them.")
+        example = gettext("One a line, such as Authorization: Bearer …")
         has_headers = bool(self.instance.headers_encrypted)
         self.fields["headers"].help_text = kept if has_headers else example
         if not has_headers:
@@ -59,14 +63,14 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_tool_filter(self) -> list[str]:
         names = self.cleaned_data["tool_filter"] or []
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValidationError('Enter a list of names like ["search", "fetch"].')
+            raise ValidationError(gettext('Enter a list of names like ["search", "fetch"].'))
         return names
 
     def clean_headers(self) -> dict[str, str]:
         lines = [line for line in self.cleaned_data["headers"].splitlines() if line.strip()]
         pairs = [line.partition(":") for line in lines]
         if not all(name.strip().isascii() and colon and value.strip() for name, colon, value in pairs):
-            raise ValidationError("Enter one header a line, as Name: value.")
+            raise ValidationError(gettext("Enter one header a line, as Name: value."))
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def clean(self) -> dict[str, Any]:
@@ -74,9 +78,8 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         moves = "url" in self.changed_data and bool(self.instance.headers_encrypted)
         if moves and not cleaned.get("headers") and not cleaned.get("remove_headers"):
-            self.add_error(
-                "headers", "The address is another one: enter the headers for it, or remove the stored ones."
-            )
+            told = gettext("The address is another one: enter the headers for it, or remove the stored ones.")
+            self.add_error("headers", told)
         return cleaned
 
     @property
@@ -98,10 +101,10 @@ class McpServerAdmin(TestedAdmin[McpServer]):
     def get_fieldsets(self, request: HttpRequest, obj: McpServer | None = None) -> Any:
         removal = ("remove_headers",) if obj and obj.headers_encrypted else ()
         waiting = ("waiting",) if obj and waiting_tools(obj) else ()
-        shown = (("What it offers", {"fields": ("state", *waiting, "listed_tools")}),) if obj else ()
+        shown = ((_("What it offers"), {"fields": ("state", *waiting, "listed_tools")}),) if obj else ()
         return (
             (None, {"fields": ("name", "url", "is_own", "headers", *removal, "enabled")}),
-            ("Use", {"fields": ("for_everyone", "needs_consent", "tool_filter", "timeout_s")}),
+            (_("Use"), {"fields": ("for_everyone", "needs_consent", "tool_filter", "timeout_s")}),
             *shown,
         )
 
@@ -120,39 +123,45 @@ class McpServerAdmin(TestedAdmin[McpServer]):
             if is_approved:
                 self.log_change(request, server, [{"changed": {"fields": ["approved tools"]}}])
         if is_approved:
-            self.message_user(request, "Its tools are offered as they are shown below.", messages.SUCCESS)
+            self.message_user(request, _("Its tools are offered as they are shown below."), messages.SUCCESS)
         else:
-            self.message_user(request, "The server changed its tools again. Look once more.", messages.ERROR)
+            told = _("The server changed its tools again. Look once more.")
+            self.message_user(request, told, messages.ERROR)
         return redirect("admin:chatapp_mcpserver_change", row_id)
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
         save_mcp_server(server=obj, headers=form.new_headers)
 
-    @admin.display(description="last test")
+    @admin.display(description=_("last test"))
     def state(self, server: McpServer) -> str:
         if server.problem:
-            return server.problem
+            return translate_sentence(server.problem)
         if server.listed_at is None:
-            return "not asked yet"
-        waiting = len(waiting_tools(server))
-        note = f", {waiting} waiting for your approval" if waiting else ""
-        return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools{note}"
+            return gettext("not asked yet")
+        count, waiting = len(server.tools), len(waiting_tools(server))
+        told = ngettext("%(at)s UTC: %(count)d tool", "%(at)s UTC: %(count)d tools", count)
+        if waiting:
+            told = gettext("%(at)s UTC: %(count)d tools, %(waiting)d waiting for your approval")
+        at = f"{server.listed_at:%Y-%m-%d %H:%M}"
+        return told % {"at": at, "count": count, "waiting": waiting}
 
-    @admin.display(description="changed since you approved it; not offered")
+    @admin.display(description=_("changed since you approved it; not offered"))
     def waiting(self, server: McpServer) -> str:
         changed = waiting_tools(server)
         shown = "<p><b>{}</b></p><pre>{}</pre>"
         rows = format_html_join("", shown, ((name, difference_of(server, name)) for name in changed))
-        button = (
-            '<button type="submit" class="button" name="listing" value="{}" formaction="{}">Approve</button>'
-        )
+        button = '<button type="submit" class="button" name="listing" value="{}" formaction="{}">{}</button>'
         address = reverse("admin:chatapp_mcpserver_approve", args=[server.pk])
-        return format_html("{}" + button, rows, listing_fingerprint(server), address)
+        return format_html("{}" + button, rows, listing_fingerprint(server), address, gettext("Approve"))
 
-    @admin.display(description="tools, as the model reads them")
+    @admin.display(description=_("tools, as the model reads them"))
     def listed_tools(self, server: McpServer) -> str:
-        rows = ((tool["name"], tool["description"], write_yaml(tool["parameters"])) for tool in server.tools)
-        shown = "<p><b>{}</b> {}</p><details><summary>Parameters</summary><pre>{}</pre></details>"
+        title = gettext("Parameters")
+        rows = (
+            (tool["name"], tool["description"], title, write_yaml(tool["parameters"]))
+            for tool in server.tools
+        )
+        shown = "<p><b>{}</b> {}</p><details><summary>{}</summary><pre>{}</pre></details>"
         return format_html_join("", shown, rows)
 
     def check_row(self, row: McpServer) -> Check:

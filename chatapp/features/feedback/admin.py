@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.features.feedback.models import AnswerFeedback
 from chatapp.features.feedback.selectors import ratings_by_model_and_agent, reasons_of
@@ -20,7 +21,7 @@ class AnswerFeedbackAdmin(ViewOnlyAdmin):
     list_display_links = None
     list_select_related = ("agent",)
     search_fields = ("=model_name", "=agent__name")
-    search_help_text = "The name of a model or an agent"
+    search_help_text = _("The name of a model or an agent")
     ordering = ("-given_at",)
     fields = ("given_at", "rating", "reason", "model_name", "agent")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from django.db.models import Count, Q, QuerySet
+from django.utils.translation import gettext
 
 from chatapp.accounts.archive import ArchiveFile, json_file
 from chatapp.accounts.models import User
@@ -44,7 +45,8 @@ def reasons_of(rows: QuerySet[AnswerFeedback]) -> list[tuple[str, int]]:
     """Return how often each reason was given for a bad rating, the most frequent first."""
     counted = rows.order_by().filter(rating="bad").values_list("reason").annotate(count=Count("pk"))
     return [
-        (AnswerFeedback.Reason(reason).label, count) for reason, count in counted.order_by("-count", "reason")
+        (gettext(AnswerFeedback.Reason(reason).label), count)
+        for reason, count in counted.order_by("-count", "reason")
     ]
 
 

@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from chatapp.features.prompts.models import COMMANDS, Prompt
 from chatapp.operations.admin.pages import SentAtOnce
@@ -23,10 +24,10 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if name in COMMANDS:
-            raise ValidationError(f"/{name} is a command.")
+            raise ValidationError(gettext("/%(name)s is a command.") % {"name": name})
         others = Prompt.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk)
         if others.exists():
-            raise ValidationError(f"There is a prompt {name} already.")
+            raise ValidationError(gettext("There is a prompt %(name)s already.") % {"name": name})
         return name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from chatapp.operations.ids import new_id
 from memory.bounds import MAX_PROMPT_CHARS
@@ -24,7 +25,7 @@ class Prompt(models.Model):
     )
     name = models.CharField(
         max_length=MAX_PROMPT_NAME_CHARS,
-        validators=[RegexValidator(NAME_PATTERN, "Use small letters, digits, - and _.")],
+        validators=[RegexValidator(NAME_PATTERN, gettext_lazy("Use small letters, digits, - and _."))],
         help_text="What is typed behind the slash: small letters, digits, - and _.",
     )
     about = models.CharField(max_length=150, blank=True, help_text="One line, shown in the list.")

@@ -10,9 +10,12 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 from chatapp.operations.models import AuditEvent
+from chatapp.operations.translations import translate_sentence
 
 MAX_EXPORTED = 100_000
 COLUMNS = ("at", "kind", "account", "by", "address", "detail")
@@ -25,7 +28,7 @@ class AuditAdmin(ViewOnlyAdmin):
     list_display_links = None
     date_hierarchy = "at"
     search_fields = ("=address",)
-    search_help_text = "An e-mail address, or an address on the network"
+    search_help_text = _("An e-mail address, or an address on the network")
     ordering = ("-at", "-id")
     actions = ("export",)
 
@@ -47,19 +50,20 @@ class AuditAdmin(ViewOnlyAdmin):
         is_of_user = Q(user_id__in=found) | Q(actor_id__in=found)
         return queryset.filter(is_of_user | Q(address=search_term)), False
 
-    @admin.display(description="account", ordering="account_email")
+    @admin.display(description=_("account"), ordering="account_email")
     def account(self, event: Any) -> str:
-        return event.account_email or (f"deleted, {event.user_id}" if event.user_id else "")
+        return event.account_email or _deleted(event.user_id)
 
-    @admin.display(description="by")
+    @admin.display(description=_("by"))
     def by(self, event: Any) -> str:
-        return event.actor_email or (f"deleted, {event.actor_id}" if event.actor_id else "")
+        return event.actor_email or _deleted(event.actor_id)
 
-    @admin.display(description="details")
+    @admin.display(description=_("details"))
     def details(self, event: AuditEvent) -> str:
-        return "; ".join(f"{name}: {_plain(value)}" for name, value in event.detail.items() if value)
+        told = ((translate_sentence(name), _plain(value)) for name, value in event.detail.items() if value)
+        return "; ".join(f"{name}: {translate_sentence(value)}" for name, value in told)
 
-    @admin.action(description="Export as CSV")
+    @admin.action(description=_("Export as CSV"))
     def export(self, request: HttpRequest, queryset: QuerySet[AuditEvent]) -> HttpResponse:
         response = HttpResponse(content_type="text/csv; charset=utf-8")
         response["Content-Disposition"] = 'attachment; filename="audit.csv"'
@@ -70,6 +74,10 @@ class AuditAdmin(ViewOnlyAdmin):
             detail = json.dumps(event.detail, ensure_ascii=False)
             rows.writerow((event.at.isoformat(), event.kind, *people, event.address, detail))
         return response
+
+
+def _deleted(user_id: object) -> str:
+    return gettext("deleted, %(id)s") % {"id": user_id} if user_id else ""
 
 
 def _plain(value: Any) -> str:

@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, MaxValueValidator
+from django.utils.translation import gettext
 
 from agents.yaml_text import YamlError, read_yaml, write_yaml
+from chatapp.operations.translations import translate_sentence
 
 
 def bound_fields(form: forms.BaseForm, **most: float) -> None:
@@ -52,15 +54,39 @@ class Guide:
     """YAML by title; that of a hook without the dash of a list."""
 
     def as_json(self) -> str:
-        examples = [{"title": title, "yaml": yaml.strip()} for title, yaml in self.examples.items()]
+        """Return it in the language of the page, with what the form itself says."""
         return json.dumps(
-            {"shape": self.shape, "parts": [asdict(part) for part in self.parts], "examples": examples}
+            {
+                "shape": self.shape,
+                "parts": [
+                    {**asdict(part), "what": translate_sentence(gettext(part.what))} for part in self.parts
+                ],
+                "examples": [
+                    {"title": gettext(title), "yaml": yaml.strip()} for title, yaml in self.examples.items()
+                ],
+                "words": {
+                    "title": gettext("Form and examples"),
+                    "examples": gettext("Examples: "),
+                    "unset": gettext("as it is"),
+                    "default": gettext("as it is: {value}"),
+                    "write": gettext("Write it as YAML"),
+                },
+            }
         )
 
 
 class YamlArea(forms.Textarea):
     class Media:
         js = ("app/admin-yaml.js",)
+
+    def __init__(self, attrs: dict[str, Any], guide: Guide) -> None:
+        super().__init__(attrs)
+        self.guide = guide
+
+    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> dict[str, Any]:
+        """Write the guide when the field is shown: forms are made before anybody's language is known."""
+        attrs: dict[str, Any] = super().build_attrs(base_attrs, extra_attrs)
+        return {**attrs, "data-yaml": self.guide.as_json()}
 
 
 class YamlField(forms.Field):
@@ -71,9 +97,7 @@ class YamlField(forms.Field):
     def __init__(self, *, encoder: Any = None, decoder: Any = None, **options: Any) -> None:
         """Ignore `encoder` and `decoder`, which a JSON column passes to its fields."""
         attrs = {"rows": 8, "class": "vLargeTextField"}
-        widget = (
-            YamlArea({**attrs, "data-yaml": self.guide.as_json()}) if self.guide else forms.Textarea(attrs)
-        )
+        widget = YamlArea(attrs, self.guide) if self.guide else forms.Textarea(attrs)
         # Without this a column with a default adds its initial value to the form; the row has it.
         super().__init__(**{"widget": widget, **options, "show_hidden_initial": False})
 
@@ -89,7 +113,8 @@ class YamlField(forms.Field):
         try:
             return read_yaml(value)
         except YamlError as error:
-            raise ValidationError(f"This cannot be read: {error}.") from None
+            problem = {"problem": translate_sentence(str(error))}
+            raise ValidationError(gettext("This cannot be read: %(problem)s.") % problem) from None
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count
+from django.utils.translation import gettext
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.operations.ids import first_id_at
+from chatapp.operations.translations import translate_sentence
 from chatapp.providers.selectors import has_real_default, usage_by_day
 from chatapp.providers.usage_report import bars_of
 from chatapp.runs.models import Run
@@ -22,12 +24,15 @@ def read_overview(now: datetime) -> dict[str, Any]:
     """Return what `admin/index.html` shows. Rows are found by their ids, which are in the order of time."""
     recent = Run.objects.filter(pk__gte=first_id_at(now - timedelta(days=1)))
     statuses = dict(recent.values_list("status").annotate(count=Count("pk")))
-    failures = recent.filter(status=Run.Status.FAILED).values_list("error_category")
+    failed = recent.filter(status=Run.Status.FAILED).values_list("error_category")
+    failures = failed.annotate(count=Count("pk")).order_by("-count")[:FAILURES_SHOWN]
     active = Run.objects.filter(status__in=Run.ACTIVE)
     oldest = active.filter(status=Run.Status.QUEUED).order_by("created_at").first()
     return {
-        "runs": [(label, statuses[value]) for value, label in Run.Status.choices if value in statuses],
-        "failures": failures.annotate(count=Count("pk")).order_by("-count")[:FAILURES_SHOWN],
+        "runs": [
+            (gettext(label), statuses[value]) for value, label in Run.Status.choices if value in statuses
+        ],
+        "failures": [(translate_sentence(category), count) for category, count in failures],
         "running": active.filter(status=Run.Status.RUNNING).count(),
         "queued": active.filter(status=Run.Status.QUEUED).count(),
         "waiting_s": round((now - oldest.created_at).total_seconds()) if oldest else 0,

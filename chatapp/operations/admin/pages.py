@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,8 +15,20 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
+
+from chatapp.operations.translations import translate_sentence
+
+
+class WordFilter(admin.AllValuesFieldListFilter):
+    """Shows words that are stored in the language of the page."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": translate_sentence(str(choice["display"]))}
 
 
 class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -75,11 +88,12 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
     change_form_template = "admin/chatapp/tested/change_form.html"
     check_row: RowCheck[RowT]
 
-    @admin.display(description="test")
+    @admin.display(description=_("test"))
     def test_button(self, row: RowT) -> str:
         """Return a button that submits the list's form to another address, because forms cannot be nested."""
         address = reverse(f"admin:{self._url_name('test')}", args=[row.pk])
-        return format_html('<button type="submit" class="button" formaction="{}">Test</button>', address)
+        button = '<button type="submit" class="button" formaction="{}">{}</button>'
+        return format_html(button, address, gettext("Test"))
 
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test_view))
@@ -126,8 +140,8 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
     def tell_check(self, request: HttpRequest, row: RowT) -> Check:
         check = self.check_row(row)
         level = messages.SUCCESS if check.is_working else messages.ERROR
-        text = check.text if check.text.startswith(str(row)) else f"{row}: {check.text}"
-        self.message_user(request, text, level)
+        told = translate_sentence(check.text)
+        self.message_user(request, told if told.startswith(str(row)) else f"{row}: {told}", level)
         return check
 
     def _url_name(self, view: str) -> str:

@@ -8,6 +8,9 @@ from uuid import UUID
 
 from django import forms
 from django.conf import settings
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.operations import environment
 from chatapp.operations.changeable_settings import (
@@ -19,29 +22,39 @@ from chatapp.operations.changeable_settings import (
 )
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.mail_settings import EXAMPLE
+from chatapp.operations.translations import translate_sentence
 
 SIGNUPS = [
-    ("closed", "closed: operators add users"),
-    ("invite", "invite: with an operator's link"),
-    ("open", "open: anybody may sign up"),
+    ("closed", _("closed: operators add users")),
+    ("invite", _("invite: with an operator's link")),
+    ("open", _("open: anybody may sign up")),
 ]
 GROUPS: dict[str, dict[str, str]] = {
-    "Retention": {
-        "RETENTION_DAYS": "Days without a message after which a chat goes to the trash; 0 = never. A shorter time is"
-        " applied within the hour.",
-        "TRASH_DAYS": "Days in which what was deleted can be restored; 0 = not at all.",
+    gettext_noop("Retention"): {
+        "RETENTION_DAYS": gettext_noop(
+            "Days without a message after which a chat goes to the trash; 0 = never. A shorter time is"
+            " applied within the hour."
+        ),
+        "TRASH_DAYS": gettext_noop("Days in which what was deleted can be restored; 0 = not at all."),
     },
-    "Sign-up": {"SIGNUP": "Who may make an account."},
-    "Mail": {
-        MAIL: f"For password resets and confirmations, such as {EXAMPLE}. Empty keeps what is set; “none” removes it.",
+    gettext_noop("Sign-up"): {"SIGNUP": gettext_noop("Who may make an account.")},
+    gettext_noop("Mail"): {
+        MAIL: gettext_noop(
+            "For password resets and confirmations, such as %(example)s. Empty keeps what is set; “none” removes it."
+        ),
     },
-    "Tools": {
-        "DEFAULT_TOOLS": "What answers may use where no agent says otherwise; “none” for nothing.",
-        "HTTP_FETCH_HOSTS": "Hosts that http_fetch may ask: docs.python.org, *.python.org, or * for all public ones.",
-        "HTTP_FETCH_OWN_HOSTS": "The same on your own network: wiki.example:8080.",
-        "MAX_OWN_AGENTS": "Agents that a user may make.",
+    gettext_noop("Tools"): {
+        "DEFAULT_TOOLS": gettext_noop(
+            "What answers may use where no agent says otherwise; “none” for nothing."
+        ),
+        "HTTP_FETCH_HOSTS": gettext_noop(
+            "Hosts that http_fetch may ask: docs.python.org, *.python.org, or * for all public ones."
+        ),
+        "HTTP_FETCH_OWN_HOSTS": gettext_noop("The same on your own network: wiki.example:8080."),
+        "MAX_OWN_AGENTS": gettext_noop("Agents that a user may make."),
     },
 }
+EXAMPLES = {"example": EXAMPLE}
 NO_MAIL = "none"
 MAX_CHARS = 4_000
 
@@ -57,13 +70,18 @@ class SettingsForm(forms.Form):
             if not setting.is_fixed:
                 self.fields[name] = _field_of(setting)
 
-    def groups(self) -> list[tuple[str, list[tuple[ShownSetting, str, Any]]]]:
-        """Return (title, [(setting, what it means, its field or None)]) as the page shows them."""
+    def groups(self) -> list[tuple[str, list[tuple[ShownSetting, str, str, Any]]]]:
+        """Return (title, [(setting, what it means, where it comes from, its field or None)]) as the page shows them."""
         return [
             (
-                title,
+                gettext(title),
                 [
-                    (self.shown[name], what, self[name] if name in self.fields else None)
+                    (
+                        self.shown[name],
+                        gettext(what) % EXAMPLES,
+                        _describe_source(self.shown[name]),
+                        self[name] if name in self.fields else None,
+                    )
                     for name, what in group.items()
                 ],
             )
@@ -77,7 +95,7 @@ class SettingsForm(forms.Form):
                 try:
                     check_setting(name, _raw(name, cleaned[name]))
                 except InvalidInput as error:
-                    self.add_error(name, error.message)
+                    self.add_error(name, _translate_problem(name, error.message))
         return cleaned
 
     def save(self) -> list[str]:
@@ -85,6 +103,23 @@ class SettingsForm(forms.Form):
         for name in self.changed_data:
             change_setting(name=name, raw=_raw(name, self.cleaned_data[name]), actor_id=self.actor_id)
         return self.changed_data
+
+
+def _translate_problem(name: str, problem: str) -> str:
+    """Return the sentence that begins with the setting's name in the language of the page."""
+    return f"{name} {translate_sentence(problem.removeprefix(f'{name} '))}"
+
+
+def _describe_source(setting: ShownSetting) -> str:
+    source = translate_sentence(setting.source)
+    if setting.is_fixed:
+        return gettext("Fixed by %(source)s.") % {"source": source}
+    if setting.name == MAIL:
+        value = translate_sentence(setting.raw) if setting.raw else gettext("No mail is sent")
+        return gettext("%(value)s: %(source)s.") % {"value": value, "source": source}
+    told = gettext("%(source)s.") % {"source": capfirst(source)}
+    again = gettext("Empty: the default again.") if "changed" in setting.source else ""
+    return f"{told} {again}".strip()
 
 
 def _field_of(setting: ShownSetting) -> forms.Field:
@@ -111,10 +146,14 @@ class OtherSetting:
     source: str
 
 
+def _shown(value: str) -> str:
+    return translate_sentence(environment.without_password(value))
+
+
 def other_settings() -> list[OtherSetting]:
     """Return the settings that only a restart changes, in the order of their names."""
     return [
-        OtherSetting(name, environment.without_password(value), environment.source_of(name) or "the default")
+        OtherSetting(name, _shown(value), translate_sentence(environment.source_of(name) or "the default"))
         for name, value in sorted(environment.shown.items())
         if name not in settings.CHANGEABLE and name != "ENV_FILE"
     ]

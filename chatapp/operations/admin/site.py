@@ -18,6 +18,8 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
 from chatapp.operations import clock
@@ -62,7 +64,7 @@ def audit_change(request: HttpRequest, obj: Model, done: str, message: Any = ())
 class PalimpsestAdminSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
-    index_title = "Administration"
+    index_title = _("Administration")
     site_url = "/"
     enable_nav_sidebar = True
 
@@ -89,7 +91,7 @@ class PalimpsestAdminSite(AdminSite):
         """Show what `manage.py doctor` finds; a POST asks the models, too, which takes seconds and costs calls."""
         asks_models = request.method == "POST"
         findings = list(examine(asks_models=asks_models))
-        shown = {"title": "Is everything there?", "findings": findings, "asks_models": asks_models}
+        shown = {"title": gettext("Is everything there?"), "findings": findings, "asks_models": asks_models}
         return render(request, "admin/checks.html", {**self.each_context(request), **shown})
 
     def settings(self, request: HttpRequest) -> HttpResponse:
@@ -99,12 +101,10 @@ class PalimpsestAdminSite(AdminSite):
         form = SettingsForm(request.POST or None, actor_id=request.user.pk)
         if request.method == "POST" and form.is_valid():
             changed = form.save()
-            said = (
-                f"Changed: {', '.join(changed)}. It holds from now on." if changed else "Nothing was changed."
-            )
-            messages.success(request, said)
+            told = gettext("Changed: %(names)s. It holds from now on.") % {"names": ", ".join(changed)}
+            messages.success(request, told if changed else gettext("Nothing was changed."))
             return redirect("admin:settings")
-        shown = {"title": "Settings", "form": form, "others": other_settings()}
+        shown = {"title": gettext("Settings"), "form": form, "others": other_settings()}
         status = 400 if form.errors else 200
         return render(request, "admin/settings.html", {**self.each_context(request), **shown}, status=status)
 
@@ -118,11 +118,13 @@ class PalimpsestAdminSite(AdminSite):
             try:
                 return guarded(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
-                raise BadRequest("A number or date here is larger than the database holds.") from error
+                raise BadRequest(
+                    gettext("A number or date here is larger than the database holds.")
+                ) from error
             except ValueError as error:
                 if not _filters_list(request):
                     raise
-                raise BadRequest("A filter in this address has a value that cannot be.") from error
+                raise BadRequest(gettext("A filter in this address has a value that cannot be.")) from error
 
         return update_wrapper(only_operators, guarded)
 

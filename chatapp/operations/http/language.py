@@ -12,8 +12,8 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
-PROGRAMS = frozenset({"api", "v1", "mcp", "healthz", "readyz", "metrics", "static", "admin"})
-"""First parts of the addresses that are no pages of people. The panel's own templates are in English."""
+PROGRAMS = frozenset({"api", "v1", "mcp", "healthz", "readyz", "metrics", "static"})
+"""First parts of the addresses that are no pages of people."""
 
 
 @sync_and_async_middleware

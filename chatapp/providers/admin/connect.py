@@ -15,6 +15,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agents.types import ListedModel
@@ -35,34 +37,45 @@ MAX_LISTED = 1_000
 class ConnectForm(forms.Form):
     """`kept_key` is the key that was entered a page before, encrypted together with the address it was entered for."""
 
-    base_url = forms.CharField(label="Address", max_length=500, validators=[endpoint_address])
+    base_url = forms.CharField(label=_("Address"), max_length=500, validators=[endpoint_address])
     api_key = forms.CharField(
-        label="Key",
+        label=_("Key"),
         required=False,
         max_length=MAX_KEY_CHARS,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
     kept_key = forms.CharField(required=False, max_length=10_000, widget=forms.HiddenInput)
-    listed_model = forms.CharField(label="Model", required=False, max_length=200, widget=forms.Select)
-    model_id = forms.CharField(label="Model", required=False, max_length=200)
+    listed_model = forms.CharField(label=_("Model"), required=False, max_length=200, widget=forms.Select)
+    model_id = forms.CharField(label=_("Model"), required=False, max_length=200)
     name = forms.CharField(
-        label="Name", required=False, max_length=200, help_text="What users see. Empty: the model's own name."
+        label=pgettext_lazy("of a thing", "Name"),
+        required=False,
+        max_length=200,
+        help_text=_("What users see. Empty: the model's own name."),
     )
     context_size = forms.IntegerField(
-        required=False, min_value=0, max_value=MAX_TOKENS, help_text="Tokens. Empty: found out."
+        label=_("Context size"),
+        required=False,
+        min_value=0,
+        max_value=MAX_TOKENS,
+        help_text=_("Tokens. Empty: found out."),
     )
     max_output_tokens = forms.IntegerField(
-        required=False, min_value=0, max_value=MAX_TOKENS, help_text="Tokens. Empty: found out."
+        label=_("Longest answer"),
+        required=False,
+        min_value=0,
+        max_value=MAX_TOKENS,
+        help_text=_("Tokens. Empty: found out."),
     )
-    make_default = forms.BooleanField(label="New conversations begin with it", required=False)
+    make_default = forms.BooleanField(label=_("New conversations begin with it"), required=False)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("name") and ModelConfig.objects.filter(name=cleaned["name"]).exists():
-            self.add_error("name", "There is a model of this name already.")
+            self.add_error("name", gettext("There is a model of this name already."))
         chosen = cleaned.get("model_id") or cleaned.get("listed_model") or ""
         if "_connect" in self.data and not chosen and "model_id" not in self.errors:
-            self.add_error("model_id", "Choose a model, or enter the name of one.")
+            self.add_error("model_id", gettext("Choose a model, or enter the name of one."))
         return cleaned
 
     @property
@@ -104,7 +117,8 @@ def _read_kept(kept: str) -> tuple[str, str]:
 
 
 def _with_window(model: ListedModel) -> str:
-    return f"{model.model_id} ({model.context_size:,} tokens)" if model.context_size else model.model_id
+    size = gettext("(%(count)s tokens)") % {"count": f"{model.context_size:,}"} if model.context_size else ""
+    return f"{model.model_id} {size}".strip()
 
 
 class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -130,7 +144,7 @@ class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
             try:
                 check = connect_model(config, lambda row: rules_for(row).resolved)
             except IntegrityError:  # the name was free when the form was checked
-                form.add_error("name", "There is a model of this name already.")
+                form.add_error("name", gettext("There is a model of this name already."))
             else:
                 if check.is_working:
                     return self._connected(request, config)
@@ -160,7 +174,7 @@ class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Connect a model",
+            "title": _("Connect a model"),
             "presets": cards,
             "chosen": chosen or (OTHER if form else None),
             "form": form,

@@ -10,12 +10,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from chatapp.context.admin import POLICY_HELP, PolicyField, check_policy_field
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
 from chatapp.operations.admin.fields import bound_fields
 from chatapp.operations.admin.pages import Check, TestedAdmin
+from chatapp.operations.translations import translate_sentence
 from chatapp.providers.actions import make_default, save_model_config
 from chatapp.providers.admin.connect import ConnectPage
 from chatapp.providers.model_check import check_model
@@ -32,16 +35,16 @@ def has_key_here(config: ModelConfig | None) -> bool:
 
 class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
     api_key = forms.CharField(
-        label="API key",
+        label=_("API key"),
         required=False,
         max_length=1000,
         widget=forms.PasswordInput(
             render_value=False, attrs={"autocomplete": "new-password", "class": "vTextField"}
         ),
     )
-    remove_api_key = forms.BooleanField(label="Remove the stored key", required=False)
+    remove_api_key = forms.BooleanField(label=_("Remove the stored key"), required=False)
     make_default = forms.BooleanField(
-        label="Default", required=False, help_text="New conversations begin with this model."
+        label=_("Default"), required=False, help_text=_("New conversations begin with this model.")
     )
 
     class Meta:
@@ -71,11 +74,10 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         )
         self.fields["make_default"].initial = self.instance.is_default
         if self.instance.api_key_encrypted:
-            self.fields[
-                "api_key"
-            ].help_text = "A key is stored, encrypted; it is never shown. Empty: keep it."
+            kept = gettext("A key is stored, encrypted; it is never shown. Empty: keep it.")
+            self.fields["api_key"].help_text = kept
         else:
-            self.fields["api_key"].help_text = "No key is stored."
+            self.fields["api_key"].help_text = gettext("No key is stored.")
             del self.fields["remove_api_key"]
         if not has_key_here(self.instance):
             self.fields.pop("remove_api_key", None)
@@ -91,19 +93,18 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         self._check_key(cleaned)
         if cleaned.get("make_default") and not cleaned.get("enabled"):
-            self.add_error("enabled", "The default model has to be enabled.")
+            self.add_error("enabled", gettext("The default model has to be enabled."))
         return cleaned
 
     def _check_key(self, cleaned: dict[str, Any]) -> None:
         """Refuse a new address with the stored key, which could be sent to somebody else there."""
         if cleaned.get("remove_api_key") and cleaned.get("api_key"):
-            self.add_error("remove_api_key", "Either remove the key or enter a new one.")
+            self.add_error("remove_api_key", gettext("Either remove the key or enter a new one."))
         if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
             return
         if not cleaned.get("api_key") and not cleaned.get("remove_api_key"):
-            self.add_error(
-                "api_key", "The address is another one: enter the key for it, or remove the stored key."
-            )
+            told = gettext("The address is another one: enter the key for it, or remove the stored key.")
+            self.add_error("api_key", told)
 
     @property
     def new_api_key(self) -> str | None:
@@ -114,10 +115,10 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 SOURCES = {
-    "model": "entered here",
-    "environment": "from the environment",
-    "detected": "told by the provider, or publicly known for this model",
-    "default": "nothing is known about this model, so the default",
+    "model": gettext_noop("entered here"),
+    "environment": gettext_noop("from the environment"),
+    "detected": gettext_noop("told by the provider, or publicly known for this model"),
+    "default": gettext_noop("nothing is known about this model, so the default"),
 }
 OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
 
@@ -140,12 +141,12 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
         removal = ("remove_api_key",) if key and obj and obj.api_key_encrypted else ()
         shown = ("origin", "last_test") if obj else ()
         sizes = ("context_size", "max_output_tokens", *(("effective_sizes",) if obj else ()))
-        prices = ("Prices in US dollars", {"fields": ("input_price", "output_price", "cached_price")})
+        prices = (_("Prices in US dollars"), {"fields": ("input_price", "output_price", "cached_price")})
         return (
             (None, {"fields": ("name", *endpoint, *key, *removal, "enabled", "make_default", *shown)}),
-            ("Sizes in tokens", {"fields": sizes}),
+            (_("Sizes in tokens"), {"fields": sizes}),
             *(() if is_demo else (prices,)),
-            ("Use", {"fields": ("fast_model", "system_prompt", "tool_calling", "context_policy")}),
+            (_("Use"), {"fields": ("fast_model", "system_prompt", "tool_calling", "context_policy")}),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:
@@ -181,39 +182,46 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
 
     # --- what is shown ---------------------------------------------------------------------------------
 
-    @admin.display(description="endpoint")
+    @admin.display(description=_("endpoint"))
     def endpoint(self, config: ModelConfig) -> str:
         if config.kind == ModelConfig.Kind.DEMO:
-            return "built in"
-        return f"{config.model_id} at {config.base_url or 'api.openai.com'}"
+            return gettext("built in")
+        place = {"model": config.model_id, "address": config.base_url or "api.openai.com"}
+        return gettext("%(model)s at %(address)s") % place
 
-    @admin.display(description="context size")
+    @admin.display(description=_("context size"))
     def window(self, config: ModelConfig) -> str:
         return f"{rules_for(config).budget.context_size:,}"
 
-    @admin.display(description="In effect")
+    @admin.display(description=_("In effect"))
     def effective_sizes(self, config: ModelConfig) -> str:
         resolved = rules_for(config).resolved
         budget = resolved.budget
         lines = [
-            f"Context size {budget.context_size:,}: {SOURCES[resolved.context_size_from]}.",
-            f"Output limit {budget.max_output_tokens:,}: {SOURCES[resolved.max_output_tokens_from]}.",
-            f"Budget for history and question: {budget.input_tokens:,}.",
+            gettext("Context size %(size)s: %(source)s.")
+            % {"size": f"{budget.context_size:,}", "source": gettext(SOURCES[resolved.context_size_from])},
+            gettext("Output limit %(size)s: %(source)s.")
+            % {
+                "size": f"{budget.max_output_tokens:,}",
+                "source": gettext(SOURCES[resolved.max_output_tokens_from]),
+            },
+            gettext("Budget for history and question: %(size)s.") % {"size": f"{budget.input_tokens:,}"},
         ]
         if named := describe_named_window(config.named_window, clock.now()):
-            lines.append(named)
-        warning = format_html('<p class="errornote">{}</p>', resolved.warning) if resolved.warning else ""
+            lines.append(translate_sentence(named))
+        warned = translate_sentence(resolved.warning or "")
+        warning = format_html('<p class="errornote">{}</p>', warned) if warned else ""
         return format_html("{}{}", format_html_join("", "<p>{}</p>", ((line,) for line in lines)), warning)
 
-    @admin.display(description="last test", ordering="tested_at")
+    @admin.display(description=_("last test"), ordering="tested_at")
     def last_test(self, config: ModelConfig) -> str:
         if config.tested_at is None:
-            return "never tested"
-        return f"{config.tested_at:%Y-%m-%d %H:%M} UTC: {config.test_result}"
+            return gettext("never tested")
+        return f"{config.tested_at:%Y-%m-%d %H:%M} UTC: {translate_sentence(config.test_result)}"
 
-    @admin.display(description="last test", ordering="tested_at")
+    @admin.display(description=_("last test"), ordering="tested_at")
     def test_state(self, config: ModelConfig) -> str:
-        return Truncator(self.last_test(config)).words(14)
+        return Truncator(Truncator(self.last_test(config)).words(14)).chars(140)
 
     # --- the test --------------------------------------------------------------------------------------
 
@@ -229,11 +237,11 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
             if check.is_working:
                 make_default(config=row)
             else:
-                problem = f"{row} did not become the default, because it did not pass its test."
-                self.message_user(request, problem, messages.WARNING)
+                told = gettext("%(model)s did not become the default, because it did not pass its test.")
+                self.message_user(request, told % {"model": row}, messages.WARNING)
         return check
 
-    @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])
+    @admin.action(description=_("Test: ask the endpoint and tell what it found"), permissions=["change"])
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
         for config in queryset:
             self.tell_check(request, config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -11,31 +11,45 @@ from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext, gettext_noop, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
-from chatapp.operations.admin.pages import ViewOnlyAdmin
+from chatapp.operations.admin.pages import ViewOnlyAdmin, WordFilter
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.translations import translate_sentence
 from chatapp.providers.models import Usage
 from chatapp.providers.selectors import GroupBy, usage_by, usage_days
 from chatapp.providers.usage_report import bars_of, csv_response
 
+GROUPS: dict[GroupBy, str] = {
+    "day": gettext_noop("day"),
+    "user": gettext_noop("user"),
+    "group": gettext_noop("group"),
+    "model": gettext_noop("model"),
+    "agent": gettext_noop("agent"),
+    "purpose": gettext_noop("purpose"),
+}
+
 
 class UsageReportForm(forms.Form):
     group_by = forms.ChoiceField(
-        label="by", choices=[(name, name) for name in get_args(GroupBy) if name != "conversation"]
+        label=pgettext_lazy("sums by day", "by"),
+        choices=lambda: [(name, gettext(told)) for name, told in GROUPS.items()],
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("from", "to"):  # the first is no name of Python's
+        # The first is no name of Python's.
+        for name, label in (("from", _("From")), ("to", _("To"))):
             widget = forms.DateInput(attrs={"type": "date"})
-            self.fields[name] = forms.DateField(required=False, widget=widget)
+            self.fields[name] = forms.DateField(label=label, required=False, widget=widget)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         try:
             usage_days(cleaned.get("from"), cleaned.get("to"))
         except InvalidInput as error:
-            raise ValidationError(error.message) from None
+            raise ValidationError(translate_sentence(error.message)) from None
         return cleaned
 
 
@@ -45,7 +59,7 @@ class UsageAdmin(ViewOnlyAdmin):
     list_display = (
         "created_at",
         "user",
-        "purpose",
+        "purpose_name",
         "model_name",
         "input_tokens",
         "output_tokens",
@@ -56,17 +70,22 @@ class UsageAdmin(ViewOnlyAdmin):
         "cache_saved",
         "exact",
     )
-    list_filter = ("purpose", "model_name", "exact", "created_at")
+    fields = (*list_display, "conversation", "run", "model")
+    list_filter = (("purpose", WordFilter), "model_name", "exact", "created_at")
     list_select_related = ("user",)
     list_display_links = None
     date_hierarchy = "created_at"
     search_fields = ("user__email", "=conversation__id", "=run__id")
-    search_help_text = "A user's e-mail address, or the id of a conversation or a run"
+    search_help_text = _("A user's e-mail address, or the id of a conversation or a run")
     ordering = ("-created_at",)
 
     def get_urls(self) -> list[URLPattern]:
         report = self.admin_site.admin_view(self.report)
         return [path("report/", report, name="chatapp_usage_report"), *super().get_urls()]
+
+    @admin.display(description=_("purpose"), ordering="purpose")
+    def purpose_name(self, usage: Usage) -> str:
+        return translate_sentence(usage.purpose)
 
     def report(self, request: HttpRequest) -> HttpResponse:
         """Show sums of all users' calls with their chart, or return them as CSV."""
@@ -79,17 +98,19 @@ class UsageAdmin(ViewOnlyAdmin):
         rows, total = usage_by(None, first=first, last=last, group_by=group_by)
         if request.GET.get("format") == "csv" and asked:
             return csv_response(rows, group_by)
+        if group_by == "purpose":
+            rows = [{**row, "key": translate_sentence(row["key"])} for row in rows]
         bars = bars_of(rows, group_by)
         shown = {"from": first, "to": last, "group_by": group_by}
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Sums and chart",
+            "title": _("Sums and chart"),
             "form": form if form.errors else UsageReportForm(initial=shown),
             "bars": bars,
             "more": len(rows) - len(bars),
             "total": total,
-            "group_by": group_by,
+            "group_by": gettext(GROUPS[group_by]),
         }
         return TemplateResponse(request, "admin/chatapp/usage/report.html", context)
 

@@ -16,7 +16,7 @@ export const serverSentences = {
   "Choose one or more of the proposed items.": "请从建议的项目中选择一个或多个。",
   "Enter your password for this.": "此操作需要输入密码。",
   "It was changed meanwhile. Read it again and repeat your change.": "其间内容已被更改。请重新读取后再次修改。",
-  "No model is enabled. An operator can enable one in the admin panel, under Models.": "没有启用的模型。管理员可在管理面板的“Models”中启用。",
+  "No model is enabled. An operator can enable one in the admin panel, under Models.": "没有启用的模型。管理员可在管理面板的“模型”中启用。",
   "Nobody can sign up here: SIGNUP is “closed”.": "此处不开放注册：SIGNUP 为“closed”。",
   "Nothing waits here to be sent.": "这里没有等待发送的内容。",
   "Nothing was offloaded here under this reference.": "此引用下没有转存的内容。",

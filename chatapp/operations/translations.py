@@ -1,0 +1,103 @@
+"""What is said without knowing a language, in the language of the page: labels of tables, and sentences of checks,
+errors and of the packages below. What a page says itself, it translates where it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from babel.messages.pofile import read_po
+from django import template
+from django.conf import settings
+from django.db.models import Model
+from django.utils.translation import get_language, gettext_lazy, override, to_locale
+
+register = template.Library()
+
+SAID = "said"
+"""The context of these sentences in the catalogue. `{}` is filled in there; in the translation it is `{0}`, `{1}`."""
+_OUTSIDE = r"(?![^(]*\))"
+_SEPARATORS = (
+    (re.compile(rf"(?<=[.!?…]) (?=[A-Z]){_OUTSIDE}"), ""),
+    (re.compile(f"; {_OUTSIDE}"), "；"),
+    (re.compile(f": {_OUTSIDE}"), "："),
+    (re.compile(f", {_OUTSIDE}"), "，"),
+)
+"""What stands between parts of a sentence in English, outside brackets, and in Chinese."""
+_PLACE = r"((?:[^()]|\([^()]*\))*?)"
+"""What is filled in. A bracket in it is closed in it."""
+_IN_BRACKETS = re.compile(r"([^(]+) \((.+)\)", re.DOTALL)
+MAX_CHARS = 2_000
+"""Of a sentence that is looked up: a provider may have said the rest of it."""
+
+
+def translate_labels(tables: Iterable[type[Model]]) -> None:
+    """Look up the names of tables and columns, their help and their choices when they are shown.
+
+    Most of them Django makes of the names in the code. Migrations compare the English and see no change.
+    """
+    for table in tables:
+        meta = table._meta
+        meta.verbose_name = _label(meta.verbose_name)
+        meta.verbose_name_plural = _label(meta.verbose_name_plural)
+        for column in chain(meta.local_fields, meta.local_many_to_many):
+            column.verbose_name = _label(column.verbose_name)
+            column.help_text = _label(column.help_text)
+            if column.choices:
+                column.choices = [(value, _label(label)) for value, label in column.flatchoices]
+
+
+def _label(text: Any) -> Any:
+    with override(None):  # a plural that Django made is English, and looked up nowhere
+        english = str(text)
+    return gettext_lazy(english) if english else ""
+
+
+@register.filter("translated")
+def translate_sentence(sentence: str) -> str:
+    """Return it in the language of the page; in English where the catalogue does not have it."""
+    known, patterns = _catalogue(get_language() or settings.LANGUAGE_CODE)
+    if not known or len(sentence) > MAX_CHARS:
+        return sentence
+    return _translate(sentence, known, patterns) or sentence
+
+
+_Patterns = list[tuple[re.Pattern[str], str]]
+
+
+def _translate(sentence: str, known: dict[str, str], patterns: _Patterns) -> str | None:
+    """Return None where no part of it is known: whole, as several sentences or parts, or with what was filled in."""
+    if sentence in known:
+        return known[sentence]
+    for between, joint in _SEPARATORS:
+        parts = between.split(sentence)
+        translated = [_translate(part, known, patterns) for part in parts] if len(parts) > 1 else [None]
+        if all(translated):
+            return joint.join(map(str, translated))
+    if (found := _IN_BRACKETS.fullmatch(sentence)) and (what := _translate(found[1], known, patterns)):
+        return f"{what}（{_translate(found[2], known, patterns) or found[2]}）"
+    for pattern, translation in patterns:
+        if found := pattern.fullmatch(sentence):
+            filled = [_translate(part.strip(), known, patterns) or part for part in found.groups()]
+            return translation.format(*filled)
+    return None
+
+
+@lru_cache(maxsize=len(settings.LANGUAGES))
+def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
+    """Return (translations by what is said, patterns of what is filled in, those with most words first)."""
+    catalogue = Path(settings.LOCALE_PATHS[0], to_locale(language), "LC_MESSAGES", "django.po")
+    if not catalogue.exists():
+        return {}, []
+    with catalogue.open("rb") as file:
+        said = {str(entry.id): str(entry.string) for entry in read_po(file) if entry.context == SAID}
+    with_places = sorted((text for text in said if "{}" in text), key=len, reverse=True)
+    return said, [(_pattern_of(text), said[text]) for text in with_places]
+
+
+def _pattern_of(text: str) -> re.Pattern[str]:
+    return re.compile(_PLACE.join(map(re.escape, text.split("{}"))), re.DOTALL)

@@ -92,7 +92,7 @@ def test_what_the_environment_says_wins_and_is_fixed(
     StoredSetting.objects.update(changed_at="2026-01-01T00:00:00Z")  # a new edition, as a start has
     assert current("RETENTION_DAYS") == 30, "what the settings read at their start"
     page = text_of(admin_client.get(PAGE))
-    assert '<p class="value">7</p>' in page
+    assert '<p class="value"><code>7</code></p>' in page
     assert "Fixed by the environment." in page
     with pytest.raises(Conflict):
         change_setting(name="RETENTION_DAYS", raw="60", actor_id=None)

@@ -104,6 +104,13 @@ test("no line crosses a step, and no step lies on another, in either direction",
   }
 });
 
+test("on a phone steps that stand beside each other become narrower, so that the picture fits", () => {
+  const three = [..."abc"].map((id) => step(id)).concat(step("z", [..."abc"]));
+  const { width, boxes } = shapePlan(drawPlan([...three, step("y", ["z"])]), 314);
+  assert.ok(width <= 314, `${width}`);
+  assert.ok(boxes.every((box) => box.width >= 92));
+});
+
 test("a title is whole, in lines that fit", () => {
   assert.deepEqual(wrapTitle("Read the reports", 154), ["Read the reports"]);
   assert.deepEqual(wrapTitle("Read the three reports about the harbour", 154), ["Read the three", "reports about the", "harbour"]);

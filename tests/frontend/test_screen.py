@@ -113,6 +113,15 @@ def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page
     expect(page.locator("article.is-user", has_text="Do not lose this")).to_have_count(1)
 
 
+def test_a_window_that_becomes_narrow_is_not_covered_by_the_list(page: Page) -> None:
+    shell = page.locator(".shell")
+    expect(shell).to_have_attribute("data-sidebar", "open")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(shell).to_have_attribute("data-sidebar", "closed")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    expect(shell).to_have_attribute("data-sidebar", "open")
+
+
 def test_a_draft_survives_a_reload_and_stays_with_its_chat(page: Page) -> None:
     ask(page, "A chat of its own")
     page.locator("#composer").fill("half a thought")

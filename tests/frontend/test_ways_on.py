@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -138,6 +139,18 @@ def test_what_continues_an_answer_is_not_edited_by_itself(page: Page, model: Mod
     expect(rest.get_by_role("button", name="Copy")).to_be_visible()
     expect(rest.get_by_role("button", name="Edit")).to_have_count(0)
     expect(answer.get_by_role("button", name="Edit")).to_have_count(1)
+
+
+def test_what_continues_an_answer_far_above_is_not_edited_either(page: Page, alice: httpx2.Client) -> None:
+    said = [("user", "A long story?"), *(("assistant", f"Part {number}.") for number in range(120))]
+    body = {"title": "Story", "messages": [{"role": role, "content": text} for role, text in said]}
+    made = alice.post("/api/v1/conversations/import", json=body).raise_for_status().json()
+    page.goto(f"/c/{made['id']}")
+    answers = page.locator("article.is-assistant")
+    expect(answers.last).to_contain_text("Part 119.")
+    expect(page.locator("article.is-user")).to_have_count(0)
+    expect(answers.last.get_by_role("button", name="Copy")).to_have_count(1)
+    expect(answers.get_by_role("button", name="Edit")).to_have_count(0)
 
 
 def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:

@@ -22,7 +22,10 @@ import { startViewport } from "./viewport.js";
 
 const PHONE = matchMedia("(max-width: 860px)");
 
-changeUi({ sidebar: !PHONE.matches && recall("sidebar") !== "closed" });
+const placeSidebar = () => changeUi({ sidebar: !PHONE.matches && recall("sidebar") !== "closed" });
+placeSidebar();
+// A window that became narrow, or was turned, is not covered by it.
+PHONE.addEventListener("change", placeSidebar);
 
 effect(() => {
   const isOpen = ui.value.sidebar;

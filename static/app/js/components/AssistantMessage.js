@@ -30,8 +30,8 @@ const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrun
 
 export const AssistantMessage = memo(Message);
 
-/** `goesOn`: it continues another answer. @param {{message: ViewMessage, isLast: boolean, isRunning: boolean, goesOn: boolean}} props */
-function Message({ message, isLast, isRunning, goesOn }) {
+/** `mayEdit`: it answers a question that is loaded; what continues another answer is not edited. @param {{message: ViewMessage, isLast: boolean, isRunning: boolean, mayEdit: boolean}} props */
+function Message({ message, isLast, isRunning, mayEdit }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
   const isEdited = editedId.value === message.id;
@@ -51,7 +51,7 @@ function Message({ message, isLast, isRunning, goesOn }) {
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
-    ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} goesOn=${goesOn} />`}
+    ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} mayEdit=${mayEdit} />`}
   </article>`;
 }
 
@@ -83,7 +83,7 @@ function Outcome({ message, isLast, isRunning }) {
 }
 
 function Actions(
-  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean, goesOn: boolean}} */ { message, isLast, isRunning, goesOn },
+  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean, mayEdit: boolean}} */ { message, isLast, isRunning, mayEdit },
 ) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
@@ -93,7 +93,7 @@ function Actions(
     ${
       message.text &&
       !message.isForgotten &&
-      !goesOn &&
+      mayEdit &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning}
       onClick=${() => (editedId.value = message.id)}><${Icon} name="rename" size=${16} /></button>`
     }

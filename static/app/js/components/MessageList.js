@@ -31,7 +31,7 @@ export function MessageList({ thread }) {
   return html`
     ${thread.ids.map(
       (id, at) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
-        isRunning=${Boolean(thread.run)} goesOn=${thread.messages[thread.messages[id].parent ?? ""]?.role === "assistant"} waiting=${waitingState(thread, id, at > (places.get(thread.messages[id].parent ?? "") ?? Infinity))} />`,
+        isRunning=${Boolean(thread.run)} mayEdit=${thread.messages[thread.messages[id].parent ?? ""]?.role === "user"} waiting=${waitingState(thread, id, at > (places.get(thread.messages[id].parent ?? "") ?? Infinity))} />`,
     )}
     ${pendings.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
@@ -63,9 +63,9 @@ function placeDividers(thread) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   isRunning: boolean, goesOn: boolean, waiting: "queued"|"held"|null}} */ props,
+     *   isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} */ props,
   ) {
-    const { message, divider, isLast, isRunning, goesOn, waiting } = props;
+    const { message, divider, isLast, isRunning, mayEdit, waiting } = props;
     const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;
     return html`<${Guard} instead=${instead}>
     ${
@@ -74,7 +74,7 @@ const Slot = memo(
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }
-    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} goesOn=${goesOn} />`}
+    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} mayEdit=${mayEdit} />`}
     <//>
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
     ${message.forgetProposal && html`<${ForgetCard} key=${message.forgetProposal} id=${message.forgetProposal} />`}

@@ -8,7 +8,7 @@
  * @typedef {{width: number, height: number, boxes: Box[], edges: Edge[]}} PlanShape
  */
 
-const WIDTH = { wide: 176, narrow: 148 };
+const WIDTH = { wide: 176, narrow: 148, least: 92 };
 export const LINE = 17;
 export const PAD = 11;
 const TEXT_SIZE = 13;
@@ -42,13 +42,24 @@ export function wrapTitle(title, width) {
   return trimmed.length > MOST_LINES ? [...trimmed.slice(0, MOST_LINES - 1), `${trimmed[MOST_LINES - 1].slice(0, -1)}…`] : trimmed;
 }
 
-/** From left to right where that fits, else in the direction that is narrower. @param {import("./plan.js").PlanPicture} picture @param {number} room @returns {PlanShape} */
+/**
+ * From left to right where that fits, else downward, with steps as narrow as they must be to stand beside each other. What
+ * fits in neither direction is as wide as it is: the page makes it smaller.
+ * @param {import("./plan.js").PlanPicture} picture @param {number} room @returns {PlanShape}
+ */
 export function shapePlan(picture, room) {
   const width = room < 480 ? WIDTH.narrow : WIDTH.wide;
   const right = shape(picture, width, false);
   if (right.width <= room) return right;
-  const down = shape(picture, width, true);
-  return down.width < right.width ? down : right;
+  const down = shape(picture, fittingWidth(picture, room, width), true);
+  return down.width <= room || down.width < right.width ? down : right;
+}
+
+/** Of a step, where all rows stand beside each other. @param {import("./plan.js").PlanPicture} picture @param {number} room @param {number} most */
+function fittingWidth({ placed, rows }, room, most) {
+  const wide = new Set(placed.map(({ row }) => row)).size;
+  const rest = room - 2 * MARGIN - BESIDE * (rows - 1) - THIN * (rows - wide);
+  return Math.min(most, Math.max(WIDTH.least, Math.floor(rest / Math.max(1, wide))));
 }
 
 /** @param {import("./plan.js").PlanPicture} picture @param {number} width of a step @param {boolean} isDown @returns {PlanShape} */

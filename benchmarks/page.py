@@ -186,7 +186,7 @@ def main() -> None:
     code = f"```python\n{LINE * (CODE_CHARS // len(LINE))}```\n\n{END}"
     mixed = (PIECE * 100)[: 50 * seconds * CHARS_PER_TOKEN]
     with model_server() as model, running_service(model.url) as (service, _):
-        token = make_people(service.env, [ALICE])[ALICE]
+        token = make_people(service.env, [ALICE]).tokens[ALICE]
         client = httpx2.Client(base_url=service.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
         with sync_playwright() as playwright, client:
             browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)

@@ -149,6 +149,134 @@ def test_a_file_that_is_gone_fails_with_a_sentence(alice_client: Client) -> None
     assert now_as(alice_client, made)["error"] == job.GONE
 
 
+def begin(client: Client, size_bytes: int, name: str = "conversations.json", changed: str = "1") -> Any:
+    body = {"file_name": name, "size_bytes": size_bytes, "fingerprint": changed}
+    return client.post(f"{IMPORTS}/uploads", body, content_type="application/json")
+
+
+def send_part(client: Client, import_id: str, offset: int, content: bytes) -> Any:
+    address = f"{IMPORTS}/{import_id}/parts?offset={offset}"
+    return client.post(address, content, content_type="application/octet-stream")
+
+
+def test_a_file_comes_in_parts_and_goes_on_where_it_broke_off(alice_client: Client) -> None:
+    content = json.dumps([chatgpt(), claude()]).encode()
+    made = begin(alice_client, len(content)).json()
+    assert (made["state"], made["received_bytes"]) == ("uploading", 0)
+    half = len(content) // 2
+    assert send_part(alice_client, made["id"], 0, content[:half]).json()["received_bytes"] == half
+    # What a part left that broke off is written again.
+    with (job.folder() / made["id"]).open("ab") as file:
+        file.write(b"rubbish")
+    again = begin(alice_client, len(content)).json()
+    assert (again["id"], again["received_bytes"]) == (made["id"], half)
+    assert send_part(alice_client, made["id"], 0, content[:half]).status_code == 409, "it is here already"
+    assert send_part(alice_client, made["id"], half + 1, content[half + 1 :]).status_code == 409, "a hole"
+    assert now_as(alice_client, made["id"])["state"] == "uploading"
+    whole = send_part(alice_client, made["id"], half, content[half:]).json()
+    assert (whole["state"], whole["received_bytes"]) == ("waiting", len(content))
+    work(made["id"])
+    assert (now_as(alice_client, made["id"])["state"], Conversation.objects.count()) == ("done", 2)
+    assert send_part(alice_client, made["id"], half, content[half:]).status_code == 409
+    assert begin(alice_client, len(content)).json()["received_bytes"] == 0, "what is done is not gone on with"
+
+
+def test_another_file_of_the_same_name_is_another_upload(alice_client: Client) -> None:
+    first = begin(alice_client, 10).json()["id"]
+    assert begin(alice_client, 11).json()["id"] != first
+    assert begin(alice_client, 10, changed="2").json()["id"] != first
+    assert begin(alice_client, 10).json()["id"] == first
+    refused = begin(alice_client, 12)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "too_many")
+    assert alice_client.delete(f"{IMPORTS}/{first}").status_code == 204
+    assert begin(alice_client, 12).status_code == 200
+    assert upload(alice_client, chatgpt()).status_code == 202, "a whole file is not held up by parts"
+
+
+def test_parts_are_bounded(alice_client: Client, settings: Any) -> None:
+    settings.MAX_REQUEST_BYTES = 976
+    made = begin(alice_client, 5_000).json()
+    assert made["part_bytes"] == 976
+    for content in (b"", bytes(977)):
+        assert send_part(alice_client, made["id"], 0, content).status_code == 422
+    for offset in range(0, 4_880, 976):
+        assert send_part(alice_client, made["id"], offset, bytes(976)).status_code == 200
+    assert send_part(alice_client, made["id"], 4_880, bytes(121)).status_code == 422, (
+        "more than was announced"
+    )
+    settings.MAX_STORED_BYTES = 9_000
+    refused = begin(alice_client, 4_001)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "storage_full")
+    assert Import.objects.count() == 1, "what is refused leaves nothing"
+    assert begin(alice_client, 4_000).status_code == 200
+    settings.MAX_STORED_BYTES = 0
+    too_large = begin(alice_client, 2**50)
+    assert (too_large.status_code, too_large.json()["error"]["code"]) == (507, "storage_full")
+
+
+def test_an_abandoned_upload_is_deleted_with_its_file(alice_client: Client) -> None:
+    gone_on, abandoned = (begin(alice_client, 10, changed=str(number)).json()["id"] for number in range(2))
+    for each in (gone_on, abandoned):
+        assert send_part(alice_client, each, 0, b"12345").status_code == 200
+    long_ago = clock.now() - timedelta(days=3)
+    Import.objects.filter(pk=abandoned).update(kept_until=clock.now() - timedelta(seconds=1))
+    for path in job.folder().iterdir():
+        os.utime(path, (long_ago.timestamp(), long_ago.timestamp()))
+    job.sweep(clock.now())
+    assert [path.name for path in job.folder().iterdir()] == [gone_on]
+    assert alice_client.get(f"{IMPORTS}/{abandoned}").status_code == 404
+    assert send_part(alice_client, abandoned, 5, b"67890").status_code == 404
+    assert send_part(alice_client, gone_on, 5, b"67890").json()["state"] == "waiting"
+    assert alice_client.delete(f"{IMPORTS}/{gone_on}").status_code == 409, "it is going on"
+
+
+def test_an_import_that_failed_for_a_reason_of_ours_is_tried_again_without_its_file(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+
+    def breaks(**_: Any) -> bool:
+        raise LookupError("nobody expected this")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "import_file", breaks)
+        work(made)
+    failed = now_as(alice_client, made)
+    assert (failed["state"], failed["can_try_again"], failed["error"]) == ("failed", True, job.BROKEN)
+    again = alice_client.post(f"{IMPORTS}/{made}/retry")
+    assert (again.status_code, again.json()["state"], again.json()["error"]) == (202, "waiting", "")
+    work(made)
+    done = now_as(alice_client, made)
+    assert (done["state"], done["conversations"], done["can_try_again"]) == ("done", 1, False)
+    assert alice_client.post(f"{IMPORTS}/{made}/retry").status_code == 409
+    assert list(job.folder().iterdir()) == []
+
+
+def test_the_file_of_a_failed_import_is_kept_for_two_days(alice_client: Client) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+    Import.objects.update(state="failed", kept_until=clock.now() + timedelta(days=2), finished_at=clock.now())
+    long_ago = (clock.now() - timedelta(hours=1)).timestamp()
+    os.utime(job.folder() / made, (long_ago, long_ago))
+    job.sweep(clock.now())
+    assert [path.name for path in job.folder().iterdir()] == [made]
+    job.sweep(clock.now() + timedelta(days=2, seconds=1))
+    assert list(job.folder().iterdir()) == []
+    assert now_as(alice_client, made)["can_try_again"] is False
+    assert alice_client.post(f"{IMPORTS}/{made}/retry").status_code == 409
+
+
+def test_nobody_else_adds_to_discards_or_retries_an_upload(
+    alice_client: Client, charlie: User, alice: User, api_client: Clients
+) -> None:
+    made = begin(alice_client, 10).json()["id"]
+    other = api_client(charlie)
+    assert send_part(other, made, 0, b"12345").status_code == 404
+    assert other.post(f"{IMPORTS}/{made}/retry").status_code == 404
+    assert other.delete(f"{IMPORTS}/{made}").status_code == 404
+    assert begin(other, 10).json()["id"] != made
+    assert send_part(api_client(alice, ["read"]), made, 0, b"12345").status_code == 403
+
+
 def test_only_so_many_wait_at_once(alice_client: Client) -> None:
     answers = [upload(alice_client, chatgpt()).status_code for _ in range(4)]
     assert answers == [202, 202, 202, 409]

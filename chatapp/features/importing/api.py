@@ -11,12 +11,15 @@ from pydantic import Field
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.features.importing import job
+from chatapp.features.importing import job, uploads
 from chatapp.features.importing.costs import estimate_costs
+from chatapp.features.importing.job_actions import try_import_again
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import accessible_import, imports_of
+from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.schemas import Moment, Page, Shape, answers
+from chatapp.operations.http.bodies import BYTES
+from chatapp.operations.http.schemas import Body, Moment, Name, Page, Shape, answers
 
 router = Router(tags=["conversations"])
 
@@ -30,7 +33,9 @@ class ImportShape(Shape):
     id: str
     file_name: str
     size_bytes: int
-    state: Literal["waiting", "running", "done", "failed"]
+    received_bytes: int = Field(description="Of the file, from its beginning.")
+    part_bytes: int = Field(description="At most so many bytes come in one part of an upload.")
+    state: Literal["uploading", "waiting", "running", "done", "failed"]
     progress: float = Field(description="From 0 to 1.")
     source: str = Field(description="Which program's export it is; empty until that is seen.")
     conversations: int = Field(description="Imported by it.")
@@ -40,8 +45,19 @@ class ImportShape(Shape):
     problems: list[Problem] = Field(description="The first of those that could not be read.")
     left_out: dict[str, int] = Field(description="What stayed behind of those that could, by its name.")
     error: str = Field(description="Why all of it failed.")
+    can_try_again: bool = Field(description="It failed, and its file is still here.")
     created_at: Moment
     finished_at: Moment | None
+
+
+class NewUpload(Body):
+    file_name: Name
+    size_bytes: int = Field(gt=0, le=2**50)
+    fingerprint: str = Field(
+        "",
+        max_length=64,
+        description="By which the sender knows the same file again, such as when it was changed.",
+    )
 
 
 class Costs(Shape):
@@ -60,6 +76,8 @@ def _shape(row: Import) -> dict[str, Any]:
         "id": str(row.pk),
         "file_name": row.file_name,
         "size_bytes": row.size_bytes,
+        "received_bytes": row.received_bytes,
+        "part_bytes": uploads.part_bytes(),
         "state": row.state,
         "progress": 1.0 if row.state == Import.State.DONE else min(share, 1.0),
         "source": report.get("source", ""),
@@ -67,6 +85,7 @@ def _shape(row: Import) -> dict[str, Any]:
         "problems": report.get("problems", []),
         "left_out": report.get("left_out", {}),
         "error": row.error,
+        "can_try_again": row.state == Import.State.FAILED and row.kept_until is not None,
         "created_at": iso_time(row.created_at),
         "finished_at": iso_time(row.finished_at),
     }
@@ -89,6 +108,36 @@ def _begin(user: User, file: UploadedFile) -> dict[str, Any]:
     return _shape(row)
 
 
+@router.post("/imports/uploads", auth=allow("chat"), response=answers(409, 413, 507, ok=ImportShape))
+async def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
+    """Begin to upload an export in parts, or go on: where this file was begun before, `received_bytes` of it are here.
+    Its import begins with the last part; a file that nobody goes on with is deleted after two days."""
+    return _shape(await sync_to_async(_begin_upload)(request.auth.user, body))
+
+
+def _begin_upload(user: User, body: NewUpload) -> Import:
+    return uploads.begin(
+        user=user, name=body.file_name, size_bytes=body.size_bytes, fingerprint=body.fingerprint
+    )
+
+
+@router.post(
+    "/imports/{import_id}/parts",
+    auth=allow("chat"),
+    response=answers(404, 409, 413, 507, ok=ImportShape),
+    openapi_extra={"requestBody": {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+async def add_part(request: ApiRequest, import_id: str, offset: int = 0) -> Any:
+    """The bytes of the file from `offset` on, as the body. 409 where they are not the next ones: `GET
+    /imports/{import_id}` tells which are."""
+    user = request.auth.user
+    return _shape(await sync_to_async(_add_part)(user, import_id, offset, request))
+
+
+def _add_part(user: User, import_id: str, offset: int, request: ApiRequest) -> Import:
+    return uploads.receive_part(user=user, import_id=import_id, offset=offset, read=lambda: request.body)
+
+
 @router.get("/imports", auth=allow("chat", "read"), response=answers(ok=Page[ImportShape]))
 async def list_imports(request: ApiRequest) -> Any:
     """The newest 50, newest first; each is kept for 90 days."""
@@ -107,3 +156,26 @@ async def read_costs(request: ApiRequest) -> Any:
 async def read_import(request: ApiRequest, import_id: str) -> Any:
     """How far it is, and its report."""
     return _shape(await sync_to_async(accessible_import)(request.auth.user, import_id))
+
+
+@router.post(
+    "/imports/{import_id}/retry", auth=allow("chat"), response=answers(404, 409, accepted=ImportShape)
+)
+async def retry_import(request: ApiRequest, import_id: str) -> Any:
+    """Go on with an import that failed, from the file that was kept (`can_try_again`)."""
+    return Status(202, await sync_to_async(_retry)(request.auth.user, import_id))
+
+
+def _retry(user: User, import_id: str) -> dict[str, Any]:
+    row = accessible_import(user, import_id)
+    try_import_again(row=row, now=clock.now())
+    row.refresh_from_db()
+    return _shape(row)
+
+
+@router.delete("/imports/{import_id}", auth=allow("chat"), response=answers(404, 409))
+async def discard_import(request: ApiRequest, import_id: str) -> Any:
+    """Discard an upload that is not complete, or the report and file of an import that ended. What was imported
+    stays."""
+    await sync_to_async(uploads.discard)(user=request.auth.user, import_id=import_id)
+    return Status(204, None)

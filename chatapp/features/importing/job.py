@@ -1,6 +1,7 @@
 """Imports uploaded files in a worker: some seconds at a time, so that the work of others comes in between.
 
-The file lies below DATA_DIR until its import is done. Each turn reads it from its beginning and passes over what was
+The file lies below DATA_DIR until its import is done; what failed for a reason of ours can be tried again for a while.
+Each turn reads it from its beginning and passes over what was
 brought along already.
 """
 
@@ -23,11 +24,12 @@ from chatapp.features.importing.job_actions import (
     create_import,
     delete_old_imports,
     end_import,
+    give_up_abandoned,
     note_progress,
     pause_import,
 )
 from chatapp.features.importing.models import Import
-from chatapp.features.importing.selectors import is_unfinished, waiting_imports
+from chatapp.features.importing.selectors import needs_file, waiting_imports
 from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
@@ -44,7 +46,7 @@ TURN_S = 20.0
 """Counted from the first conversation that is new: what was read before costs each turn the same."""
 NOTED_EVERY_S = 1.0
 GONE = "The file is not there any more. Please upload it again."
-BROKEN = "Something went wrong on our side; it was logged. Upload the file again: what came already is not doubled."
+BROKEN = "Something went wrong on our side; it was logged. Your file is kept for two days: try again."
 OLD_DRAFT = timedelta(minutes=5)
 """A file is there some moments before its row."""
 BEHIND_ANSWERS = Pace(seconds=float("inf"), sleep=yield_to_answers)
@@ -86,6 +88,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     turn = _Turn(row, turn_s)
     path = folder() / str(row.pk)
     error = ""
+    keeps_file = False
     try:
         is_done = import_file(
             user=row.user, path=path, report=turn.report, tell=turn.tell, pace=BEHIND_ANSWERS
@@ -98,12 +101,13 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
         raise
     except Exception:
         log.exception("Import %s failed.", row.pk)
-        is_done, error = True, BROKEN
+        is_done, error, keeps_file = True, BROKEN, True
     if turn.is_lost or not turn.note():
         return
     if is_done:
-        end_import(row=row, error=error, now=clock.now())
-        path.unlink(missing_ok=True)
+        end_import(row=row, error=error, now=clock.now(), keeps_file=keeps_file)
+        if not keeps_file:
+            path.unlink(missing_ok=True)
     else:
         pause_import(row=row, now=clock.now())
 
@@ -148,7 +152,8 @@ def sweep(now: datetime) -> None:
     for import_id in waiting_imports(now):
         wake_worker("chatapp.features.importing.tasks.import_some", str(import_id))
     delete_old_imports(now=now)
+    give_up_abandoned(now=now)
     for path in folder().glob("*-*-*-*-*"):
         is_old = path.stat().st_mtime < (now - OLD_DRAFT).timestamp()
-        if is_old and not is_unfinished(str(parse_id(path.name))):
+        if is_old and not needs_file(parse_id(path.name)):
             path.unlink(missing_ok=True)

@@ -12,13 +12,15 @@ from django.db.models import F
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.features.importing.models import Import
-from chatapp.operations.errors import Conflict
+from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
 LEASE = timedelta(seconds=90)
 KEEP = timedelta(days=90)
 """Reports are kept so long."""
+KEEP_FILE = timedelta(days=2)
+"""What was uploaded in part, or could not be imported for a reason of ours, waits so long for its user."""
 
 
 def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: int, now: datetime) -> Import:
@@ -36,12 +38,75 @@ def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: in
             user=user,
             file_name=file_name,
             size_bytes=size_bytes,
+            received_bytes=size_bytes,
             lease_expires_at=now,
             created_at=now,
         )
         record_made(row.pk)
-        wake_worker("chatapp.features.importing.tasks.import_some", str(row.pk))
+        _wake(row.pk)
     return row
+
+
+def begin_upload(*, user: User, file_name: str, size_bytes: int, fingerprint: str, now: datetime) -> Import:
+    """Return the user's unfinished upload of the same file, else a new one. Raises Conflict for one too many."""
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        unfinished = Import.objects.filter(user=user, state=Import.State.UPLOADING)
+        same = unfinished.filter(file_name=file_name, size_bytes=size_bytes, fingerprint=fingerprint)
+        if (row := same.first()) is not None:
+            return row
+        if unfinished.count() >= MAX_UNFINISHED:
+            raise Conflict(
+                f"{MAX_UNFINISHED} files of yours are not complete yet. Go on with one of them, or discard it.",
+                code="too_many",
+            )
+        return Import.objects.create(
+            user=user,
+            file_name=file_name,
+            size_bytes=size_bytes,
+            fingerprint=fingerprint,
+            state=Import.State.UPLOADING,
+            kept_until=now + KEEP_FILE,
+            lease_expires_at=now,
+            created_at=now,
+        )
+
+
+def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> None:
+    """Store that the bytes from `offset` on are there; the last of them begin the import. Raises Conflict where other
+    bytes are expected meanwhile, NotFound where the upload was discarded."""
+    received = offset + size_bytes
+    is_whole = received == row.size_bytes
+    waiting = {"state": Import.State.WAITING, "kept_until": None, "lease_expires_at": now}
+    with transaction.atomic():
+        expected = Import.objects.filter(pk=row.pk, state=Import.State.UPLOADING, received_bytes=offset)
+        columns = waiting if is_whole else {"kept_until": now + KEEP_FILE}
+        if expected.update(received_bytes=received, **columns):
+            if is_whole:
+                _wake(row.pk)
+            return
+    if not Import.objects.filter(pk=row.pk).exists():
+        raise NotFound
+    raise Conflict(
+        "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
+    )
+
+
+def try_import_again(*, row: Import, now: datetime) -> None:
+    """Let a worker go on with a failed import whose file was kept. Raises Conflict for another one."""
+    with transaction.atomic():
+        kept = Import.objects.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now)
+        columns = {"error": "", "kept_until": None, "finished_at": None, "lease_expires_at": now}
+        if not kept.update(state=Import.State.WAITING, **columns):
+            raise Conflict("The file of this import is not here any more. Upload it again.", code="file_gone")
+        _wake(row.pk)
+
+
+def discard_import(*, row: Import) -> None:
+    """Delete an import that no worker is to read any more, or not yet. Raises Conflict for one that goes on."""
+    going_on = [Import.State.WAITING, Import.State.RUNNING]
+    if not Import.objects.filter(pk=row.pk).exclude(state__in=going_on).delete()[0]:
+        raise Conflict("This import is going on and cannot be discarded.", code="import_going_on")
 
 
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
@@ -70,14 +135,26 @@ def pause_import(*, row: Import, now: datetime) -> None:
     """Leave the rest to whichever worker comes next."""
     with transaction.atomic():
         if Import.objects.filter(pk=row.pk, fence=row.fence).update(lease_expires_at=now):
-            wake_worker("chatapp.features.importing.tasks.import_some", str(row.pk))
+            _wake(row.pk)
 
 
-def end_import(*, row: Import, error: str, now: datetime) -> None:
+def end_import(*, row: Import, error: str, now: datetime, keeps_file: bool = False) -> None:
     state = Import.State.FAILED if error else Import.State.DONE
+    kept_until = now + KEEP_FILE if keeps_file else None
     held = Import.objects.filter(pk=row.pk, fence=row.fence, state=Import.State.RUNNING)
-    held.update(state=state, error=error[:300], finished_at=now)
+    held.update(state=state, error=error[:300], finished_at=now, kept_until=kept_until)
 
 
 def delete_old_imports(*, now: datetime) -> None:
     Import.objects.filter(finished_at__lt=now - KEEP).delete()
+
+
+def give_up_abandoned(*, now: datetime) -> None:
+    """Let go of the files that nobody went on with; the sweep deletes them."""
+    abandoned = Import.objects.filter(kept_until__lte=now)
+    abandoned.filter(state=Import.State.UPLOADING).delete()
+    abandoned.exclude(state=Import.State.UPLOADING).update(kept_until=None)
+
+
+def _wake(import_id: UUID) -> None:
+    wake_worker("chatapp.features.importing.tasks.import_some", str(import_id))

@@ -25,10 +25,11 @@ class ImportedConversation(models.Model):
 
 
 class Import(models.Model):
-    """A file that a user uploaded to be imported, how far it is, and what could not be read. The row is the job; the
+    """A file that a user uploads to be imported, how far it is, and what could not be read. The row is the job; the
     file lies below DATA_DIR until it is done."""
 
     class State(models.TextChoices):
+        UPLOADING = "uploading"
         WAITING = "waiting"
         RUNNING = "running"
         DONE = "done"
@@ -38,7 +39,15 @@ class Import(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     file_name = models.CharField(max_length=200)
     size_bytes = models.PositiveBigIntegerField()
-    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    received_bytes = models.PositiveBigIntegerField(default=0, help_text="Of the file, from its beginning.")
+    fingerprint = models.CharField(
+        max_length=64, blank=True, help_text="What its sender knows the same file by, to go on with it."
+    )
+    kept_until = models.DateTimeField(
+        null=True,
+        help_text="Until when a file is kept that no worker is to read: one in parts, or one that failed.",
+    )
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     read_bytes = models.PositiveBigIntegerField(default=0)
     total_bytes = models.PositiveBigIntegerField(default=0, help_text="Of what the file holds, unpacked.")
     report = models.JSONField(default=dict)
@@ -55,6 +64,12 @@ class Import(models.Model):
                 fields=["lease_expires_at"],
                 condition=models.Q(state__in=["waiting", "running"]),
                 name="import_unfinished",
+            ),
+            # The sweep: which files were abandoned?
+            models.Index(
+                fields=["kept_until"],
+                condition=models.Q(kept_until__isnull=False),
+                name="import_kept",
             ),
             # A user's imports, newest first.
             models.Index(fields=["user", "-created_at", "-id"], name="import_by_user"),

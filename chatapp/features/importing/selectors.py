@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q, Sum
+
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
@@ -15,6 +17,7 @@ from chatapp.operations.access import find_row
 SHOWN = 50
 WOKEN_AT_ONCE = 20
 READ_AT_ONCE = 500
+HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_until__isnull=False)
 
 
 def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUID]:
@@ -92,7 +95,12 @@ def waiting_imports(now: datetime) -> list[UUID]:
     return list(rows.order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
 
 
-def is_unfinished(import_id: str) -> bool:
-    """Return whether the file of an import is still needed."""
-    rows = Import.objects.filter(state__in=[Import.State.WAITING, Import.State.RUNNING])
-    return rows.filter(pk=import_id).exists()
+def needs_file(import_id: UUID) -> bool:
+    """Return whether the file of an import is still needed, or kept for its user."""
+    return Import.objects.filter(HAS_FILE, pk=import_id).exists()
+
+
+def file_bytes_of(user: User) -> int:
+    """Return how large the files are that lie here for the user's imports, or are to come."""
+    sizes = Import.objects.filter(HAS_FILE, user=user).aggregate(size=Sum("size_bytes", default=0))
+    return int(sizes["size"])

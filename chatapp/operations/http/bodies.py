@@ -29,6 +29,8 @@ TEXT_BODIES = {
     "application/x-yaml": "yaml",
     "text/yaml": "yaml",
 }
+BYTES = "application/octet-stream"
+"""Of a body that is stored as it is."""
 LARGE_BYTES = 64 * 1024
 # NUL and surrogates: only these escapes can bring what no database stores.
 _SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
@@ -133,5 +135,5 @@ def _is_large(request: HttpRequest) -> bool:
 def _parse(request: HttpRequest) -> None:
     if (request.content_type or "").startswith("multipart/"):
         _ = request.FILES  # the request keeps them
-    else:
+    elif request.content_type != BYTES:
         body_of(request, _parser_of(request))

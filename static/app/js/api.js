@@ -86,14 +86,19 @@ export function query(values) {
   return text ? `?${text}` : "";
 }
 
-/**
- * Uploads with progress, which fetch cannot tell.
- * @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal @param {string} [path]
- * @returns {Promise<any>}
- */
-export function uploadFile(file, onProgress, signal, path = "/files") {
+/** @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal @returns {Promise<any>} */
+export function uploadFile(file, onProgress, signal) {
   const form = new FormData();
   form.append("file", file, file.name || "image.png");
+  return uploadBody("/files", form, onProgress, signal);
+}
+
+/**
+ * Posts with progress, which fetch cannot tell.
+ * @param {string} path @param {FormData|Blob} body @param {(share: number) => void} onProgress @param {AbortSignal} signal
+ * @returns {Promise<any>}
+ */
+export function uploadBody(path, body, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const upload = new XMLHttpRequest();
     upload.open("POST", `${BASE}${path}`);
@@ -101,12 +106,12 @@ export function uploadFile(file, onProgress, signal, path = "/files") {
     upload.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     upload.onerror = () => reject(new ApiError(0, "unreachable", t("The upload was cut off. Try again.")));
     upload.onload = () => {
-      const body = parseJson(upload.responseText);
-      if (upload.status < 300) resolve(body);
-      else reject(errorOf(upload.status, body));
+      const answer = parseJson(upload.responseText);
+      if (upload.status < 300) resolve(answer);
+      else reject(errorOf(upload.status, answer));
     };
     signal.addEventListener("abort", () => upload.abort());
-    upload.send(form);
+    upload.send(body);
   });
 }
 

@@ -4,23 +4,30 @@ import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "../components/Dialog.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
-import { cancelSending, costs, followImports, imports, problem, sendExport, sending } from "./commands.js";
+import { plural, t, told } from "../i18n.js";
+import { costs, discard, followImports, imports, problem, sendExport, sending, stopSending, tryAgain } from "./commands.js";
 
 /** @typedef {import("./commands.js").Import} Import */
 
 export function ImportDialog() {
   const leaving = useRef(new AbortController());
-  useEffect(() => {
-    followImports(leaving.current.signal);
-    return () => leaving.current.abort();
-  }, []);
-  const take = async (/** @type {File|undefined} */ file) => {
-    if (!file || sending.value || !(await sendExport(file))) return;
+  const follow = () => {
     leaving.current.abort();
     leaving.current = new AbortController();
     followImports(leaving.current.signal);
   };
+  useEffect(() => {
+    follow();
+    return () => leaving.current.abort();
+  }, []);
+  const take = async (/** @type {File|undefined} */ file) => {
+    if (!file || sending.value) return;
+    const isOpen = leaving.current;
+    await sendExport(file);
+    // Closed meanwhile, the dialog reads all anew when it opens.
+    if (isOpen === leaving.current && !isOpen.signal.aborted) follow();
+  };
+  const after = async (/** @type {Promise<boolean>} */ change) => (await change) && follow();
   const onDrop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
     take(event.dataTransfer?.files[0]);
@@ -29,29 +36,36 @@ export function ImportDialog() {
     <p>${t("The export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest: the JSON file or the zip. What you have already is not doubled, so a file may be sent again.")}</p>
     ${
       sending.value
-        ? html`<div class="import-sending"><label>${t("Sending {name}", { name: sending.value.name })}
-          <progress max="1" value=${sending.value.share}></progress></label>
-          <button type="button" class="button" onClick=${cancelSending}>${t("Cancel")}</button></div>`
+        ? html`<${Sent} now=${sending.value} />`
         : html`<label class="drop-field" onDragOver=${(/** @type {Event} */ event) => event.preventDefault()} onDrop=${onDrop}>
           <span>${t("Choose a file, or drop it here")}</span>
           <input type="file" accept=".json,.zip,application/json,application/zip" onChange=${(/** @type {any} */ event) => take(event.target.files[0])} /></label>`
     }
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
-    ${imports.value && imports.value.length > 0 && html`<ul class="imports">${imports.value.map((one) => html`<${Row} key=${one.id} one=${one} />`)}</ul>`}
+    ${imports.value && imports.value.length > 0 && html`<ul class="imports">${imports.value.map((one) => one.id !== sending.value?.id && html`<${Row} key=${one.id} one=${one} onChange=${after} />`)}</ul>`}
     <${Costs} />
   <//>`;
 }
 
-/** @param {{one: Import}} props */
-function Row({ one }) {
+/** @param {{now: import("./commands.js").Sending}} props */
+const Sent = ({ now }) => html`<div class="import-sending"><label>${t("Sending {name}", { name: now.name })}
+  <progress max="1" value=${now.share}></progress></label>
+  <button type="button" class="button" onClick=${stopSending}>${t("Stop")}</button>
+  <small class="muted" role="status">${now.isBroken ? t("The connection is lost. Sending goes on when it is back.") : t("Stopped or cut off, it goes on from there when you choose the same file again.")}</small></div>`;
+
+/** @param {{one: Import, onChange: (change: Promise<boolean>) => void}} props */
+function Row({ one, onChange }) {
   const isGoingOn = one.state === "waiting" || one.state === "running";
-  const counts = { chats: exact(one.conversations), messages: exact(one.messages) };
+  const counts = { chats: plural(one.conversations, "{n} chat", "{n} chats"), messages: plural(one.messages, "{n} message", "{n} messages") };
   return html`<li class="import">
     <strong>${one.file_name}</strong>
-    ${isGoingOn && html`<label><span>${one.state === "waiting" ? t("Waiting to begin") : t("{chats} chats, {messages} messages so far", counts)}</span><progress max="1" value=${one.progress}></progress></label>
+    ${isGoingOn && html`<label><span>${one.state === "waiting" ? t("Waiting to begin") : t("{chats}, {messages} so far", counts)}</span><progress max="1" value=${one.progress}></progress></label>
       <small class="muted">${t("It goes on without this page.")}</small>`}
-    ${one.state === "failed" && html`<p class="form-error">${one.error}</p>`}
-    ${one.state === "done" && html`<p>${t("{chats} chats with {messages} messages imported.", counts)}${one.known > 0 ? ` ${t("{n} were here already.", { n: exact(one.known) })}` : ""}</p>`}
+    ${one.state === "uploading" && html`<label><span>${t("{percent} % of it is here. Choose the same file to go on.", { percent: Math.floor((one.received_bytes / one.size_bytes) * 100) })}</span><progress max="1" value=${one.received_bytes / one.size_bytes}></progress></label>
+      <p><button type="button" class="button" onClick=${() => onChange(discard(one))}>${t("Discard")}</button></p>`}
+    ${one.state === "failed" && html`<p class="form-error">${told(one.error)}</p>`}
+    ${one.can_try_again && html`<p><button type="button" class="button" onClick=${() => onChange(tryAgain(one))}>${t("Try again")}</button></p>`}
+    ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were here already.", { n: exact(one.known) })}` : ""}</p>`}
     ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
     ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${name}`).join(", ") })}</p>`}
   </li>`;

@@ -1,19 +1,24 @@
-/** Uploads exports of other programs, and follows their imports. */
+/** Uploads exports of other programs in parts, and follows their imports. The server says how much of a file it has. */
 
 import { signal } from "@preact/signals";
-import { get, uploadFile } from "../api.js";
+import { ApiError, get, post, query, remove, uploadBody } from "../api.js";
 import { loadListing, sentenceOf } from "../commands/conversations.js";
+import { t } from "../i18n.js";
 
-/** @typedef {{id: string, file_name: string, state: "waiting"|"running"|"done"|"failed", progress: number, source: string, conversations: number,
- *   messages: number, known: number, problem_count: number, problems: {index: number, reason: string}[], left_out: Record<string, number>, error: string}} Import */
+/** @typedef {{id: string, file_name: string, size_bytes: number, received_bytes: number, part_bytes: number,
+ *   state: "uploading"|"waiting"|"running"|"done"|"failed", progress: number, source: string, conversations: number, messages: number, known: number,
+ *   problem_count: number, problems: {index: number, reason: string}[], left_out: Record<string, number>, error: string, can_try_again: boolean}} Import */
 /** @typedef {{conversations: number, messages: number, tokens: number, model: string|null, cost: number|null, embedding_tokens: number}} Costs */
 
+/** @typedef {{id: string, name: string, share: number, isBroken: boolean, abort: AbortController}} Sending */
+
 const LOOK_AGAIN_MS = 1000;
+const SEND_AGAIN_MS = 2000;
 
 export const imports = signal(/** @type {Import[]|null} */ (null));
 export const costs = signal(/** @type {Costs|null} */ (null));
-/** The file on its way: how much of it the server has. */
-export const sending = signal(/** @type {{name: string, share: number, abort: AbortController}|null} */ (null));
+/** The file on its way: how much of it the server has, and whether the connection is broken. */
+export const sending = signal(/** @type {Sending|null} */ (null));
 export const problem = signal("");
 
 const isGoingOn = (/** @type {Import} */ { state }) => state === "waiting" || state === "running";
@@ -29,39 +34,100 @@ function noteDone() {
 
 /** Until nothing is going on; an import goes on without the page, too. @param {AbortSignal} until */
 export async function followImports(until) {
+  let isLost = false;
   while (!until.aborted) {
     try {
       imports.value = (await get("/imports")).items;
-      problem.value = "";
+      if (isLost) problem.value = "";
+      isLost = false;
       noteDone();
       if (!imports.value?.some(isGoingOn)) {
         costs.value = await get("/imports/cost");
         return;
       }
     } catch (error) {
+      isLost = true;
       problem.value = sentenceOf(error);
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
 
-/** @param {File} file @returns {Promise<boolean>} whether it arrived */
+/** Goes on where an earlier upload of the same file broke off. @param {File} file @returns {Promise<boolean>} whether it arrived */
 export async function sendExport(file) {
   const abort = new AbortController();
-  sending.value = { name: file.name, share: 0, abort };
+  sending.value = { id: "", name: file.name, share: 0, isBroken: false, abort };
   problem.value = "";
   try {
-    await uploadFile(file, (share) => (sending.value = { name: file.name, share, abort }), abort.signal, "/imports");
+    let held = await post("/imports/uploads", { file_name: file.name, size_bytes: file.size, fingerprint: String(file.lastModified) });
+    while (held.state === "uploading") held = await sendPart(file, held, abort);
     return true;
   } catch (error) {
     if (!abort.signal.aborted) problem.value = sentenceOf(error);
     return false;
   } finally {
-    sending.value = null;
+    if (sending.value?.abort === abort) sending.value = null;
   }
 }
 
-export function cancelSending() {
+/** Sends the next part; where the connection breaks, asks until the server says what it has. @param {File} file @param {Import} held @param {AbortController} abort @returns {Promise<Import>} */
+async function sendPart(file, held, abort) {
+  const { id, size_bytes: size, received_bytes: offset } = held;
+  const tell = (/** @type {number} */ bytes, isBroken = false) => {
+    if (!abort.signal.aborted) sending.value = { id, name: file.name, share: bytes / size, isBroken, abort };
+  };
+  tell(offset);
+  const part = await readPart(file, offset, held.part_bytes);
+  try {
+    const path = `/imports/${id}/parts${query({ offset })}`;
+    return await uploadBody(path, part, (share) => tell(offset + share * part.size), abort.signal);
+  } catch (error) {
+    if (!mayPass(error)) throw error;
+    tell(offset, true);
+  }
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, SEND_AGAIN_MS));
+    abort.signal.throwIfAborted();
+    try {
+      return await get(`/imports/${id}`);
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+    }
+  }
+}
+
+/** The bytes themselves: a file that was changed or moved since cannot be read. @param {File} file @param {number} offset @param {number} bytes */
+async function readPart(file, offset, bytes) {
+  try {
+    return new Blob([await file.slice(offset, offset + bytes).arrayBuffer()], { type: "application/octet-stream" });
+  } catch {
+    throw new ApiError(0, "unreadable", t("This file cannot be read any more. Choose it again."));
+  }
+}
+
+/** Whether the same request may be answered later: no connection, a busy server, or another part that is expected. @param {unknown} error */
+const mayPass = (error) =>
+  error instanceof ApiError && (error.status === 0 || error.status === 409 || error.status === 429 || (error.status >= 500 && error.status !== 507));
+
+/** Stops sending; what arrived stays, to go on with. */
+export function stopSending() {
   sending.value?.abort.abort();
   sending.value = null;
+}
+
+/** Goes on with an import that failed. @param {Import} one */
+export const tryAgain = (one) => change(() => post(`/imports/${one.id}/retry`));
+
+/** What was sent of a file, which its user still has. @param {Import} one */
+export const discard = (one) => change(() => remove(`/imports/${one.id}`));
+
+/** @param {() => Promise<unknown>} request @returns {Promise<boolean>} */
+async function change(request) {
+  try {
+    await request();
+    return true;
+  } catch (error) {
+    problem.value = sentenceOf(error);
+    return false;
+  }
 }

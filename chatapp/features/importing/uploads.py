@@ -1,0 +1,96 @@
+"""Receives files for imports part by part, so that one whose connection breaks goes on where it was.
+
+The row says how much of a file is there: bytes behind that may be left of a part that broke off, and are written again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp.accounts.models import User
+from chatapp.features.importing import job
+from chatapp.features.importing.job_actions import begin_upload, discard_import, note_part
+from chatapp.features.importing.models import Import
+from chatapp.features.importing.selectors import accessible_import, file_bytes_of
+from chatapp.features.importing.values import title_of
+from chatapp.files.selectors import stored_bytes
+from chatapp.operations import clock
+from chatapp.operations.durable_files import sync_folder
+from chatapp.operations.errors import Conflict, DiskFull, InvalidInput, TooLarge
+
+MAX_PART_BYTES = 4 * 2**20
+SPARE_DISK_BYTES = 256 * 2**20
+"""Of the disk, that stay free beside what an upload announces."""
+
+
+def part_bytes() -> int:
+    """Return how many bytes a part may have."""
+    return min(MAX_PART_BYTES, int(settings.MAX_REQUEST_BYTES))
+
+
+def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import:
+    """Return the upload of this file to go on with, or a new one. Raises Conflict, TooLarge or DiskFull."""
+    file_name = title_of(name) or "export"
+    row = begin_upload(
+        user=user, file_name=file_name, size_bytes=size_bytes, fingerprint=fingerprint, now=clock.now()
+    )
+    try:
+        _check_room(user, row)
+    except (TooLarge, DiskFull):
+        if not row.received_bytes:
+            discard_import(row=row)
+        raise
+    return row
+
+
+def _check_room(user: User, row: Import) -> None:
+    """Raise TooLarge where the user's files would become more than one user may keep, DiskFull where no disk could."""
+    most = settings.MAX_STORED_BYTES
+    if most and stored_bytes(user.pk) + file_bytes_of(user) > most:
+        sentence = f"Your files would become larger than {most / 2**20:,.0f} MB. Delete some first."
+        raise TooLarge(sentence, code="storage_full")
+    job.folder().mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(job.folder()).free < row.size_bytes - row.received_bytes + SPARE_DISK_BYTES:
+        raise DiskFull
+
+
+def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callable[[], bytes]) -> Import:
+    """Store the bytes of a file from `offset` on, then that they are there. Raises Conflict for a part that is not the
+    next one, InvalidInput for one of a wrong size."""
+    row = accessible_import(user, import_id)
+    if row.state != Import.State.UPLOADING or row.received_bytes != offset:
+        raise Conflict(
+            "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
+        )
+    part = read()
+    if not 0 < len(part) <= min(part_bytes(), row.size_bytes - offset):
+        raise InvalidInput(f"A part has at most {part_bytes():,} bytes, and ends where the file does.")
+    _write(job.folder() / str(row.pk), offset, part)
+    note_part(row=row, offset=offset, size_bytes=len(part), now=clock.now())
+    row.refresh_from_db()
+    return row
+
+
+def _write(path: Path, offset: int, part: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.seek(offset)
+        file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        sync_folder(path.parent)
+
+
+def discard(*, user: User, import_id: str | UUID) -> None:
+    """Delete an import that is not going on, and its file. Raises Conflict for one that is."""
+    row = accessible_import(user, import_id)
+    discard_import(row=row)
+    (job.folder() / str(row.pk)).unlink(missing_ok=True)

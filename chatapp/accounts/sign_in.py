@@ -120,10 +120,13 @@ def at_public_address(url: str) -> str:
 
 
 class SignInForm(LoginForm):  # type: ignore[misc]
-    """Offers to reset a password by mail only where mail is sent."""
+    """Offers to reset a password by mail only where mail is sent. Its labels are worded as those of our own forms."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.fields["login"].label, self.fields["remember"].label = _("E-mail"), _("Remember me")
+        for name in ("login", "password"):
+            self.fields[name].widget.attrs.pop("placeholder", None)  # it repeats the label
         if not has_mail():
             self.fields["password"].help_text = ""
 

@@ -37,7 +37,7 @@ export function EmptyState() {
   return html`<div class="empty">
     <div class="empty-inner">
       <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
-      <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. What is said stays readable, however much is written over it.")}</p>
+      <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. However long a chat becomes, all of it can be read.")}</p>
       <${Place} />
       <${Composer} />
       <${ModelProblem} />

@@ -100,7 +100,7 @@ function List() {
       !error &&
       (isFiltered || !folders.value.length) &&
       html`<p class="sidebar-note">
-      ${isFiltered ? t("Nothing found.") : t("Your conversations will be listed here.")}</p>`
+      ${query ? t("Nothing found.") : showsArchived ? t("No archived chats.") : t("Your conversations will be listed here.")}</p>`
     }
     ${!isLoaded && isLoading && html`<div class="skeletons" aria-hidden="true"><i></i><i></i><i></i><i></i></div>`}
     ${nextCursor && html`<${LoadMore} key=${nextCursor} />`}

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "../components/Dialog.js";
+import { Icon } from "../components/icons.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
 import { plural, t, told } from "../i18n.js";
@@ -38,7 +39,7 @@ export function ImportDialog() {
       sending.value
         ? html`<${Sent} now=${sending.value} />`
         : html`<label class="drop-field" onDragOver=${(/** @type {Event} */ event) => event.preventDefault()} onDrop=${onDrop}>
-          <span>${t("Choose a file, or drop it here")}</span>
+          <${Icon} name="inbox" size=${24} /><span>${t("Choose a file, or drop it here")}</span>
           <input type="file" accept=".json,.zip,application/json,application/zip" onChange=${(/** @type {any} */ event) => take(event.target.files[0])} /></label>`
     }
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}

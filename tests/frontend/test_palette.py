@@ -32,6 +32,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
     field.fill("boat Trondheim")
     found = page.get_by_role("group", name="Messages").get_by_role("option")
     expect(found.first).to_contain_text("Halcyon")
+    expect(found.first.locator("small")).to_contain_text(" · ")  # the chat, then when it was said
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
         for width, height in SIZES.values():

@@ -99,6 +99,16 @@ def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
     assert not overflows(page)
 
 
+def test_code_reads_from_left_to_right_in_any_shell(page: Page, alice: httpx2.Client) -> None:
+    said = [("user", "How?"), ("assistant", "```python\nprint('a')  # a comment\n```")]
+    body = {"title": "What?", "messages": [{"role": role, "content": text} for role, text in said]}
+    made = alice.post("/api/v1/conversations/import", json=body).raise_for_status().json()
+    page.goto(f"/c/{made['id']}")
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    expect(page.locator(".code pre")).to_have_css("direction", "ltr")
+    assert page.locator(".row-title bdi").evaluate("(title) => getComputedStyle(title).direction") == "ltr"
+
+
 def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx2.Client) -> None:
     before = len(alice.get("/api/v1/tokens").json()["items"])
     dialog = open_settings(page)

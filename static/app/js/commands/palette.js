@@ -56,7 +56,7 @@ const chatChoice = ({ id, title }) => ({
 });
 
 /** @param {import("../search/commands.js").Hit} hit @param {number} n @returns {Choice} */
-function messageChoice({ text, excerpt, source, created_at: at }, n) {
+function messageChoice({ text, excerpt, title, source, created_at: at }, n) {
   const { conversation_id: chat, message_id: message } = source;
   const onChoose = () => (chat && message ? goToMessage(chat, message) : location.assign(addressOfSource(source)));
   return {
@@ -65,7 +65,7 @@ function messageChoice({ text, excerpt, source, created_at: at }, n) {
     label: plainText(text).slice(0, PREVIEW_CHARS),
     excerpt,
     icon: source.kind === "entry" ? "memory" : "search",
-    note: formatMoment(at),
+    note: [title, formatMoment(at)].filter(Boolean).join(" · "),
     onChoose,
   };
 }

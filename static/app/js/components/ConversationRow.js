@@ -36,12 +36,12 @@ function Row({ conversation }) {
   if (selection.value) {
     return html`<li class=${`row ${isOpen ? "is-open" : ""}`}><label class="row-link row-choice" title=${title}>
       <input type="checkbox" checked=${selection.value.has(conversation.id)} onChange=${() => toggleSelected(conversation.id)} />
-      <span class="row-title">${title}</span></label></li>`;
+      <span class="row-title"><bdi>${title}</bdi></span></label></li>`;
   }
   return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>
     <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open} onDragStart=${dragged(conversation.id)}
       aria-current=${isOpen ? "page" : undefined} onDblClick=${() => (isRenaming.value = true)}>
-      <span class="row-title">${title}</span>
+      <span class="row-title"><bdi>${title}</bdi></span>
     </a>
     <${StateDot} conversation=${conversation} />
     <${Menu} label=${t("Options for {title}", { title })} title=${t("Options")} className="icon-button is-small row-menu"

@@ -32,7 +32,7 @@ function Row({ folder }) {
   return html`<li class=${`folder ${target.value === id ? "is-target" : ""}`} ...${takesChats(id)}>
     <div class="row">
       <button type="button" class="row-link folder-name" aria-expanded=${isOpen} title=${name} onClick=${() => toggleFolder(id)}>
-        <${Icon} name=${isOpen ? "down" : "right"} size=${16} /><span class="row-title">${name}</span>
+        <${Icon} name=${isOpen ? "down" : "right"} size=${16} /><span class="row-title"><bdi>${name}</bdi></span>
       </button>
       ${!isOpen && waitingFolders.value.has(id) && html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`}
       <${Menu} label=${t("Options for {title}", { title: name })} title=${t("Options")} className="icon-button is-small row-menu"

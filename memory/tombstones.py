@@ -19,6 +19,8 @@ COVERED = 0.9
 """Two sentences are the same where each has this share of the other's words."""
 LEAST_WORDS = 2
 MAX_WORDS = 24
+SHORT = 8
+"""Of so many words none may differ: COVERED of ten is nine. Then the first word of the fingerprints is the same."""
 _SUBJECT = re.compile(r"\b(?:the\s+)?(?:user|assistant)(?:['’]s)?\b", re.IGNORECASE)
 """How summaries speak of whoever said it."""
 _LEAD = re.compile(
@@ -35,6 +37,10 @@ class Fingerprint:
 
     whole: int
     words: tuple[int, ...]
+
+    @property
+    def is_short(self) -> bool:
+        return len(self.words) <= SHORT
 
 
 class Fingerprinter:
@@ -57,12 +63,11 @@ class Fingerprinter:
     def fingerprints(self, texts: Iterable[str]) -> Iterator[Fingerprint]:
         """Of every sentence, each once."""
         seen: set[int] = set()
-        for text in texts:
-            for sentence in split_sentences(text):
-                found = self.fingerprint(sentence)
-                if found is not None and found.whole not in seen:
-                    seen.add(found.whole)
-                    yield found
+        for sentence in dict.fromkeys(one for text in texts for one in split_sentences(text)):
+            found = self.fingerprint(sentence)
+            if found is not None and found.whole not in seen:
+                seen.add(found.whole)
+                yield found
 
     def _hash(self, text: str) -> int:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()

@@ -6,8 +6,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Substr
 
 from chatapp.operations.ids import new_id
+
+WORD_BYTES = 8
+"""Of one of a tombstone's words."""
 
 
 class ForgetReceipt(models.Model):
@@ -51,6 +55,8 @@ class Tombstone(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "whole"], name="tombstone_once")]
+        # Those that may cover a short sentence.
+        indexes = [models.Index("user", Substr("words", 1, WORD_BYTES), name="tombstone_by_first_word")]
 
 
 class ForgetProposal(models.Model):

@@ -19,7 +19,7 @@ _Reader = Callable[[Sequence[Any]], Model]
 INSERTED_AT_ONCE = 100
 
 
-def execute(sql: str, *values: int | str | UUID) -> CursorWrapper:
+def execute(sql: str, *values: int | str | bytes | UUID) -> CursorWrapper:
     """Return the cursor of the executed statement."""
     cursor = _cursor(connections[connection.alias])  # `connection` looks itself up at each use
     cursor.execute(sql, [as_stored(value) for value in values])
@@ -36,7 +36,7 @@ def _cursor(database: Any) -> CursorWrapper:
     return cast(CursorWrapper, database.make_cursor(database.connection.preparing_cursor()))
 
 
-def as_stored(value: int | str | UUID) -> Any:
+def as_stored(value: int | str | bytes | UUID) -> Any:
     """Return the value as a parameter: SQLite has no type for UUIDs."""
     return value.hex if isinstance(value, UUID) and connection.vendor == "sqlite" else value
 

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
@@ -22,7 +24,9 @@ from chatapp.forgetting.trash.services import (
     restore,
 )
 from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.tombstones import tombstones_about
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.work_budget import Pace
@@ -180,6 +184,26 @@ def test_what_was_forgotten_meanwhile_does_not_come_back(
     texts = "".join(str(parts) for parts in Message.objects.values_list("parts", flat=True))
     assert SECRET not in texts
     assert "The ferry leaves at nine." in texts
+
+
+def test_titles_are_asked_about_without_reading_all_that_was_forgotten(
+    alice: User, api_client: Clients
+) -> None:
+    short, long = "Blue heron in the boathouse", " ".join(f"Heron{number}" for number in range(12))
+    for title in (short, long, "Ferries to Bergen"):
+        move_to_trash(alice, str(new_conversation(alice, title).pk), days=DAYS, now=NOW)
+    raise_tombstones(alice.pk, [f"Otter{number} sleeps in holt{number}." for number in range(300)], NOW)
+    raise_tombstones(alice.pk, ["In the boathouse: a blue heron.", f"{long} also."], NOW)
+    assert {one["title"] for one in page(api_client(alice))} == {"", "Ferries to Bergen"}
+    with CaptureQueriesContext(connection) as asked:
+        known = tombstones_about(alice.pk, [short, "Ferries to Bergen"])
+    assert known.cover(short)
+    assert not known.cover("Otter7 sleeps in holt7."), "it is not read"
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            plan = str(cursor.execute(f"EXPLAIN QUERY PLAN {asked[-1]['sql']}").fetchall())
+        assert "tombstone_once" in plan
+        assert "tombstone_by_first_word" in plan
 
 
 @pytest.mark.parametrize("what", ["everything", "day", "account"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 from asgiref.sync import sync_to_async
@@ -17,14 +16,13 @@ from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.actions import empty_trash
 from chatapp.forgetting.trash.selectors import trash_of
 from chatapp.forgetting.trash.services import delete_from_trash, move_to_trash, restore
-from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.long_term.selectors.tombstones import tombstones_about
 from chatapp.operations import clock
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
-from memory.tombstones import Tombstones
 
 router = Router(tags=["conversations"])
 
@@ -61,15 +59,17 @@ async def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize
 
 
 def _page(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    shape = partial(_shape, forgotten=tombstones_of(user.pk))
-    return read_page(trash_of(user, clock.now()), "trashed_at", cursor, limit, shape)
+    page = read_page(trash_of(user, clock.now()), "trashed_at", cursor, limit, _shape)
+    forgotten = tombstones_about(user.pk, [shape["title"] for shape in page["items"]])
+    for shape in page["items"]:
+        shape["title"] = "" if forgotten.cover(shape["title"]) else shape["title"]
+    return page
 
 
-def _shape(row: TrashedConversation, forgotten: Tombstones) -> dict[str, Any]:
-    title = row.conversation.title
+def _shape(row: TrashedConversation) -> dict[str, Any]:
     return {
         "id": str(row.pk),
-        "title": "" if forgotten.cover(title) else title,
+        "title": row.conversation.title,
         "message_count": row.conversation.next_position,
         "reason": row.reason,
         "last_activity_at": iso_time(row.conversation.last_activity_at),

@@ -6,13 +6,16 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
 from uuid import UUID
 
+from django.db import connection
 from django.utils.crypto import salted_hmac
 
-from chatapp.forgetting.models import Tombstone
+from chatapp.forgetting.models import WORD_BYTES, Tombstone
 from chatapp.operations.editions import edition_of_user
+from chatapp.operations.statements import execute, table_name
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.index_cache import IndexCache
 from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
@@ -21,6 +24,7 @@ SALT = "palimpsest.tombstones"
 CACHE_BYTES = 20_000_000
 BYTES_EACH = 1_000
 """What one takes in memory, about."""
+ASKED_AT_ONCE = 100
 
 
 def fingerprinter_for(user_id: UUID) -> Fingerprinter:
@@ -59,6 +63,31 @@ def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
         known = _Read(edition, _known(user_id, stored), len(stored))
         _cache.put(user_id.int, known)
     return known.tombstones
+
+
+def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
+    """Return at least those that cover one of these sentences. Of short ones no others are read, however many the user
+    has."""
+    fingerprinter = fingerprinter_for(user_id)
+    asked = [found for sentence in sentences if (found := fingerprinter.fingerprint(sentence))]
+    if not all(found.is_short for found in asked):
+        return tombstones_of(user_id)
+    found: list[tuple[int, bytes]] = []
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[first : first + ASKED_AT_ONCE]
+        first_words = [array("q", one.words[:1]).tobytes() for one in some]
+        statement = _about_statement(len(some), connection.vendor)
+        found += execute(statement, user_id, *(one.whole for one in some), user_id, *first_words)
+    return _known(user_id, found)
+
+
+@lru_cache
+def _about_statement(count: int, vendor: str) -> str:
+    """Return the statement for so many sentences, with the words of the index `tombstone_by_first_word`."""
+    read = f"SELECT whole, words FROM {table_name(Tombstone)} WHERE user_id = %s AND"
+    some = ", ".join(["%s"] * count)
+    first_word = f"{'SUBSTRING' if vendor == 'postgresql' else 'SUBSTR'}(words, 1, {WORD_BYTES})"
+    return f"{read} whole IN ({some}) UNION ALL {read} {first_word} IN ({some})"
 
 
 def _known(user_id: UUID, rows: Iterable[tuple[int, bytes | memoryview]]) -> Tombstones:

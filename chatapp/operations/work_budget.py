@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
@@ -57,6 +57,10 @@ PIECE = Budget()
 REST_PER_WORK = 2.0
 """Times the duration of a piece. SQLite's waiting writers try again every few milliseconds; without a rest they
 would find the lock taken each time."""
+REST_ALONE = 0.5
+"""The same where nobody else writes: whoever begins to finds the lock free a third of the time."""
+WRITING_FOR_S = 1.0
+"""Whoever has written is likely to write again for so long."""
 
 
 YIELD_AT_MOST_S = 1.0
@@ -93,25 +97,49 @@ class Pace:
             self.sleep((now - step_began) * REST_PER_WORK)
 
 
+class OtherWriters:
+    """Whether others write to the database, seen from the connection of the thread that asks."""
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._until = float("-inf")
+
+    def are_there(self, now: float) -> bool:
+        """SQLite counts the commits of other connections, of any process; elsewhere that is not known."""
+        if connection.vendor != "sqlite":
+            return True
+        with connection.cursor() as cursor:
+            [version] = cursor.execute("PRAGMA data_version").fetchone()
+        if version != self._version and self._version is not None:
+            self._until = now + WRITING_FOR_S
+        self._version = version
+        return now < self._until or calls_waiting() > 0
+
+
 @dataclass(slots=True)
 class LockTurns:
     """Transactions of one work, one after the other, with rests between them. What is prepared in between is done while
     the lock is free, and shortens the rest."""
 
     pace: Pace
+    are_others_writing: Callable[[float], bool] = field(default_factory=lambda: OtherWriters().are_there)
     _free_until: float | None = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Wait for its turn, then do what is inside, which is one transaction."""
-        if self._free_until is not None and not connection.in_atomic_block:
+        if connection.in_atomic_block:  # nobody else gets the lock between its parts
+            yield
+            return
+        if self._free_until is not None:
             self.pace.sleep(max(0.0, self._free_until - self.pace.clock()))
         began = self.pace.clock()
         try:
             yield
         finally:
             ended = self.pace.clock()
-            self._free_until = ended + (ended - began) * REST_PER_WORK
+            rest = REST_PER_WORK if self.are_others_writing(ended) else REST_ALONE
+            self._free_until = ended + (ended - began) * rest
 
 
 AT_THE_DOOR = Pace(seconds=1.0)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.signals import post_delete
 from django.test import Client
 from PIL import Image
@@ -270,11 +272,40 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
 def test_what_is_prepared_between_two_pieces_shortens_the_rest() -> None:
     moments = iter([10.0, 11.0, 11.5, 20.0, 22.0, 30.0, 40.0, 41.0])
     rests: list[float] = []
-    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append))
+    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append), lambda _: True)
     for _ in range(3):
         with turns.hold():
             pass
     assert rests == [1.5, 0.0], "twice as long as it was held, less what passed since"
+
+
+def test_rests_are_short_while_nobody_else_writes(alice: User, bob: User) -> None:
+    moments = iter([0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 4.0])
+    rests: list[float] = []
+    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append))
+    for at in range(4):
+        with turns.hold():
+            alice.save()
+        if at == 1:
+            in_thread(bob.save)
+    if connection.vendor == "sqlite":
+        assert rests == [0.5, 0.5, 2.0], "another connection has written before the third"
+    else:
+        assert rests == [2.0, 2.0, 2.0], "who else writes is not known"
+
+
+def in_thread(work: Callable[[], object]) -> None:
+    """Do it on another connection."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = Thread(target=run)
+    thread.start()
+    thread.join()
 
 
 # --- Index ----------------------------------------------------------------------------------------------

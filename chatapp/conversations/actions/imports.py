@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from django.db import connection, transaction
-from django.db.models import Field
+from django.db.models import Field, Model
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
@@ -67,14 +67,15 @@ class Completion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """A conversation to be stored. `columns` are others of its row, checked; `complete` writes what belongs to it in
-    the transaction that shows it."""
+    """A conversation to be stored. `columns` are others of its row, checked. In the transaction that shows it,
+    `came_from` makes a row that is stored beside it, and `complete` writes what else belongs to it."""
 
     messages: Sequence[ImportedMessage]
     title: str = ""
     branches: ImportedBranches = ONE_BRANCH
     columns: Mapping[str, Any] = field(default_factory=dict)
     complete: Completion | None = None
+    came_from: Callable[[Conversation], Model] | None = None
 
 
 def import_conversation(
@@ -146,8 +147,7 @@ def import_at_once(
         _insert_begun(begun)
         for first in range(0, len(rows), INSERTED_AT_ONCE):
             statement.insert(rows[first : first + INSERTED_AT_ONCE])
-        for each in begun:
-            _end(each, is_left)
+        _end(begun, is_left)
     return [each.conversation for each in begun]
 
 
@@ -187,17 +187,18 @@ def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool)
     end_import(removal)
     begun.conversation.user = user
     update_row(begun.conversation, "user")
-    _end(begun, is_left)
+    _end([begun], is_left)
 
 
-def _end(begun: _Begun, is_left: bool) -> None:
+def _end(begun: Sequence[_Begun], is_left: bool) -> None:
     """In the transaction that stores the last of the messages."""
-    conversation = begun.conversation
-    record_made(conversation.pk)
-    if begun.new.complete is not None:
-        begun.new.complete(conversation, branches=begun.branches)
-    if is_left:
-        jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
+    insert_rows([each.new.came_from(each.conversation) for each in begun if each.new.came_from])
+    for each in begun:
+        record_made(each.conversation.pk)
+        if each.new.complete is not None:
+            each.new.complete(each.conversation, branches=each.branches)
+        if is_left:
+            jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(each.conversation.pk))
 
 
 _OWN_COLUMNS = (

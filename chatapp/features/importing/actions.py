@@ -28,7 +28,6 @@ from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import Grown
 from chatapp.features.importing.values import SourceConversation
 from chatapp.files.models import Attachment
-from chatapp.operations.statements import insert_rows
 from chatapp.operations.work_budget import LockTurns
 
 LINKED_AT_ONCE = 100
@@ -65,8 +64,15 @@ class Prepared:
             "pinned": source.is_pinned,
             **self.settings,
         }
-        finish = partial(_finish, user=user, prepared=self)
-        return NewConversation(grown.messages, source.title, grown.branches, columns, finish)
+        came_from = partial(ImportedConversation, user=user, source_key=self.source_key)
+        return NewConversation(
+            grown.messages,
+            source.title,
+            grown.branches,
+            columns,
+            partial(_finish, user=user, prepared=self),
+            lambda conversation: came_from(conversation=conversation),
+        )
 
 
 def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> list[Conversation | None]:
@@ -92,8 +98,6 @@ def _finish(
     if conversation.memory == Conversation.Memory.PAUSED:
         # Since when is not known: nothing of it is learned.
         note_pause(user, conversation, True, conversation.created_at)
-    came_from = ImportedConversation(user=user, source_key=prepared.source_key, conversation=conversation)
-    insert_rows([came_from])
     _store_summaries(conversation, branches, prepared.summaries, prepared.now)
     _link_files(conversation, prepared.grown, prepared.files)
 

@@ -163,8 +163,17 @@ def _by_name(models: QuerySet[ModelConfig], name: str) -> ModelConfig | None:
 
 GroupBy = Literal["day", "user", "group", "model", "agent", "purpose", "conversation"]
 
+
+class _UtcDay(TruncDate):
+    """The day of a moment in UTC. SQLite stores moments in UTC: Django calls Python for each row there."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, Any]:
+        moment, values = compiler.compile(self.lhs)
+        return f"SUBSTR({moment}, 1, 10)", values
+
+
 _KEYS = {
-    "day": TruncDate("created_at", tzinfo=UTC),
+    "day": _UtcDay("created_at", tzinfo=UTC),
     "user": F("user__email"),
     "group": F("user__groups__name"),
     "model": F("model_name"),

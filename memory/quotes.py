@@ -23,10 +23,11 @@ class Quotes:
         self._sentences: set[str] = set()
         self._facts: set[str] = set()
         for texts, are_telling in ((said, True), (answered, False)):
-            for text in texts:
-                for sentence in split_sentences(text):
-                    self._add(sentence, are_telling)
-        self._pattern = _any_of(self._facts)
+            for sentence in dict.fromkeys(one for text in texts for one in split_sentences(text)):
+                self._add(sentence, are_telling)
+        words = {fact for fact in self._facts if _WORD.fullmatch(fact)}
+        self._words = {_fold_letters(fact) for fact in words}
+        self._pattern = _any_of(self._facts - words)
 
     def _add(self, sentence: str, is_telling: bool) -> None:
         facts = find_facts(sentence).items()
@@ -46,6 +47,8 @@ class Quotes:
 
     def are_in(self, text: str) -> bool:
         """Return whether one of them is."""
+        if self._words and not self._words.isdisjoint(_WORD.findall(_fold_letters(text))):
+            return True
         if self._pattern.search(text):
             return True
         folded = " ".join(text.casefold().split())
@@ -73,6 +76,16 @@ def _is_whole(sentence: str, text: str) -> bool:
     if re.match(_PARTED, sentence[-1]):
         whole += rf"(?!{_PARTED})"
     return re.search(whole, text) is not None
+
+
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+"""The facts that are one word, thousands of them, are looked up; the others are one pattern."""
+_LIKE_LATIN = str.maketrans("İıſ", "iis")
+
+
+def _fold_letters(text: str) -> str:
+    """Return the text as a pattern that ignores case compares it."""
+    return text.translate(_LIKE_LATIN).lower()
 
 
 def _any_of(facts: Iterable[str]) -> re.Pattern[str]:

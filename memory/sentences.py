@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 from sentencex import segment
@@ -112,6 +114,9 @@ def bare_sentence(sentence: str) -> str:
     return _FRAME.sub("", sentence).strip()
 
 
+_known_words: ContextVar[dict[str, frozenset[str]] | None] = ContextVar("known_words", default=None)
+
+
 class Vocabulary:
     """The words that tell sentences apart, as the search index stems them."""
 
@@ -126,8 +131,23 @@ class Vocabulary:
 
     def telling_words(self, text: str) -> frozenset[str]:
         """Return all words but stop words, small talk and single letters."""
-        words = self._analyzer.words(bare_sentence(text))
-        return frozenset(word for word in words if _tells(word)) - self._small_talk
+        bare, known = bare_sentence(text), _known_words.get()
+        if known is None or bare not in known:
+            words = self._analyzer.words(bare)
+            telling = frozenset(word for word in words if _tells(word)) - self._small_talk
+            if known is None:
+                return telling
+            known[bare] = telling
+        return known[bare]
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Find the telling words of the same text once inside, where it is compared in several ways."""
+        before = _known_words.set({})
+        try:
+            yield
+        finally:
+            _known_words.reset(before)
 
     def rare_words(self, text: str) -> frozenset[str]:
         """Return the telling words that are not in everyday use: one of them identifies a text."""

@@ -26,6 +26,7 @@ from chatapp.forgetting.actions.remaking import make_extracts, texts_left_of
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.selectors.derived import (
     calls_of,
+    conversations_of,
     entries_covering,
     reading_conversations,
     runs_that_read,
@@ -43,6 +44,7 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import raise_fences, read_fences
 from chatapp.recall.actions.blanking import Left, blank_messages
 from chatapp.recall.actions.indexing import lock_indexes_of
+from chatapp.recall.analysis import vocabulary
 from chatapp.runs.actions.endings import interrupt_run
 from chatapp.runs.models import Run
 
@@ -190,8 +192,15 @@ def read_ahead(
     if not messages and not entries:
         raise NotFound
     remembered = [text for entry in entries.values() for text in _said_by(entry, lines)]
-    repeats = find_repeats(user.pk, [*said, *remembered], answered=answered, entries=remembered)
-    tombstones = make_tombstones(user.pk, [*said, *remembered], now)
+    with vocabulary.remembering():
+        repeats = find_repeats(
+            user.pk,
+            [*said, *remembered],
+            answered=answered,
+            entries=remembered,
+            made_of=conversations_of(entries.values()),
+        )
+        tombstones = make_tombstones(user.pk, [*said, *remembered], now)
     work = _choose(user, messages, entries, lines, now, repeats)
     texts, extracts = {}, {}
     if not work.cut and not work.copied:  # what is left of these is not written yet

@@ -86,12 +86,7 @@ def read_copies(removal: Removal) -> Copies:
     home = removal.home
     newest = Message.objects.filter(conversation=home).order_by("-position")[:MAX_QUOTED]
     said, answered = said_texts(newest)
-    repeats = find_repeats(
-        removal.user_id,
-        [*said, *removal.entries.values()],
-        answered=answered,
-        entries=removal.entries.values(),
-    )
+    repeats = find_repeats(removal.user_id, [*said, *removal.entries.values()], answered=answered)
     sources = Q(sources__source_id__in=Message.objects.filter(conversation=home).values("pk"))
     sources |= Q(sources__source_id__in=list(map(UUID, removal.entries)))
     read = Run.objects.filter(sources, conversation__user__isnull=False).select_related("answer").distinct()

@@ -78,6 +78,13 @@ def spans_of(entries: Collection[MemoryEntry]) -> dict[UUID, list[Span]]:
     return _read_spans([*ends, *EntrySource.objects.filter(entry__in=ids).values_list("entry_id", *_ENDS)])
 
 
+def conversations_of(entries: Collection[MemoryEntry]) -> set[UUID]:
+    """Return the conversations that these entries were made of."""
+    sources = EntrySource.objects.filter(entry__in=[entry.pk for entry in entries]) if entries else ()
+    said = {source.conversation_id for source in sources}
+    return said | {entry.conversation_id for entry in entries if entry.conversation_id is not None}
+
+
 _ENDS = ("first_message_id", "last_message_id")
 _Ends = tuple[UUID, UUID | None, UUID | None]
 

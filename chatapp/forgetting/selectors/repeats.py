@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.selectors.found_texts import Found
-from chatapp.recall.selectors.user_index import open_index
+from chatapp.recall.selectors.user_index import UserIndex, open_index
 from memory.quotes import Quotes
 from memory.sentences import share_enough, split_sentences
 
@@ -21,8 +21,8 @@ PER_WORD = 20
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What is forgotten says `quotes` and uses these `rare` words; `found` repeats one of the quotes, `alike` says the
-    same as an entry in other words. Read before anything is locked."""
+    """What is forgotten says `quotes` and uses these `rare` words; `found` are messages that repeat one of the
+    quotes, `alike` those that say the same as an entry in other words. Read before anything is locked."""
 
     quotes: Quotes
     rare: frozenset[str] = frozenset()
@@ -35,18 +35,31 @@ class Repeats:
 
 
 def find_repeats(
-    user_id: UUID, said: Iterable[str], *, answered: Iterable[str] = (), entries: Iterable[str] = ()
+    user_id: UUID,
+    said: Iterable[str],
+    *,
+    answered: Iterable[str] = (),
+    entries: Iterable[str] = (),
+    made_of: Collection[UUID] = (),
 ) -> Repeats:
-    """Of what was `said` and what was `answered`; `entries` are those of the texts that memory made of messages."""
-    said, answered = list(said), list(answered)
+    """Of what was `said` and what was `answered`; `entries` are those of the texts that memory made of messages in the
+    conversations `made_of`."""
+    said, answered = list(dict.fromkeys(said)), list(dict.fromkeys(answered))
     quotes = Quotes(said, vocabulary, answered=answered)
     rare = frozenset[str]().union(*map(vocabulary.rare_words, (*said, *answered)))
     index = open_index(user_id)
-    found = [one for one in index.containing_all(quotes.word_sets(), LOOKED_AT) if quotes.are_in(one.text)]
-    gists = _Gists(vocabulary.gist(sentence) for text in entries for sentence in split_sentences(text))
-    near = index.containing(gists.words, PER_WORD) if gists.words else []
-    alike = {one.message_id for one in near if one.message_id and gists.are_in(one.text)}
-    return Repeats(quotes, rare, found, frozenset(alike))
+    holding = index.messages_containing_all(quotes.word_sets(), LOOKED_AT)
+    found = [one for one in holding if quotes.are_in(one.text)]
+    alike = frozenset(_find_alike(index, entries, made_of)) if made_of else frozenset()
+    return Repeats(quotes, rare, found, alike)
+
+
+def _find_alike(index: UserIndex, entries: Iterable[str], made_of: Collection[UUID]) -> Iterator[UUID]:
+    sentences = dict.fromkeys(sentence for text in entries for sentence in split_sentences(text))
+    gists = _Gists(map(vocabulary.gist, sentences))
+    for one in index.messages_containing(gists.words, PER_WORD, made_of) if gists.words else ():
+        if one.message_id and gists.are_in(one.text):
+            yield one.message_id
 
 
 class _Gists:

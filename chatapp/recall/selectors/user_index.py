@@ -54,6 +54,7 @@ from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
+ASKED_AT_ONCE = 1_000
 NOWHERE = np.empty(0, dtype=np.int64)
 MOST_INSIDE = 50_000
 """Of a conversation, a folder or an agent's conversations so many documents are searched, the newest."""
@@ -174,14 +175,18 @@ class UserIndex:
         rows = SearchVectors.objects.filter(owner=self.owner_id, ordinal__in=wanted)
         return find_near(picked, dict(rows.values_list("ordinal", "vectors")), asked)
 
-    def containing(self, words: Collection[str], limit: int) -> list[Found]:
-        """Return the first `limit` texts with each of these words. The earliest say most of where a word is from."""
+    def messages_containing(
+        self, words: Collection[str], limit: int, conversation_ids: Collection[UUID]
+    ) -> list[Found]:
+        """Return of the first `limit` texts with each of these words the messages of these conversations. The earliest
+        say most of where a word is from."""
         hits = self._hits(words)
-        ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
-        return self.read(ordinals, [0.0] * len(ordinals))
+        ordinals = {int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]}
+        said = sorted(self._messages_among(ordinals, conversation_ids))
+        return self.read(said, [0.0] * len(said))
 
-    def containing_all(self, word_sets: Iterable[frozenset[str]], limit: int) -> list[Found]:
-        """Return the newest texts that hold all words of one of these sets, `limit` of each at most."""
+    def messages_containing_all(self, word_sets: Iterable[frozenset[str]], limit: int) -> list[Found]:
+        """Return the newest messages that hold all words of one of these sets, `limit` of each at most."""
         wanted = list(word_sets)
         hits = self._hits(frozenset[str]().union(*wanted))
         ordinals: set[int] = set()
@@ -189,8 +194,30 @@ class UserIndex:
             held = [hits[word].ordinals if word in hits else NOWHERE for word in words]
             both = reduce(partial(np.intersect1d, assume_unique=True), sorted(held, key=len))
             ordinals.update(both[-limit:].tolist())
-        newest = sorted(ordinals)[-limit:]
+        newest = sorted(self._messages_among(ordinals))[-limit:]
         return self.read(newest, [0.0] * len(newest))
+
+    def _messages_among(
+        self, ordinals: Collection[int], conversation_ids: Collection[UUID] | None = None
+    ) -> list[int]:
+        """Return those of these documents that are messages, with `conversation_ids` of these conversations only."""
+        stored = [at for at in ordinals if at < self.first_unstored]
+        rows = SearchDocument.objects.filter(owner=self.owner_id, kind=SearchDocument.Kind.MESSAGE)
+        if conversation_ids is not None:
+            rows = rows.filter(conversation__in=list(conversation_ids))
+        found = [
+            at
+            for first in range(0, len(stored), ASKED_AT_ONCE)
+            for at in rows.filter(ordinal__in=stored[first : first + ASKED_AT_ONCE]).values_list(
+                "ordinal", flat=True
+            )
+        ]
+        return found + [
+            row.ordinal
+            for row in self.unstored
+            if row.ordinal in ordinals
+            and (conversation_ids is None or row.message.conversation_id in conversation_ids)
+        ]
 
     def _loaded(self, terms: Iterable[str]) -> Index:
         return Index(self.columns, self._hits(terms), self.document_count, self.total_length)

@@ -43,6 +43,7 @@ ON_BOTH = (
     "memory_store/test_days.py",
     "memory_store/test_deletion.py",
     "memory_store/test_entries_api.py",
+    "memory_store/test_full_days.py",
     "memory_store/test_rebuilding.py",
     "memory_store/test_shared_memory.py",
     "memory_store/test_summarised_again.py",

@@ -22,7 +22,7 @@ from chatapp.long_term.actions import entries
 from chatapp.long_term.actions import profile as profile_actions
 from chatapp.long_term.actions.entries import DaySection
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.long_term.selectors.entries import day_entries, day_version
+from chatapp.long_term.selectors.entries import day_entries, day_version, is_still_version
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
@@ -50,11 +50,14 @@ def rewrite_day(
 ) -> list[MemoryEntry]:
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
-    expected = _missing(day_entries(user.pk, day), sections)
+    rows = day_entries(user.pk, day)
+    expected = _missing(rows, sections)
     ahead = read_ahead(user, [], expected.chosen, expected.lines, now) if expected.chosen else None
+    entries.analyse_ahead(rows, sections)
     with transaction.atomic():
         count = begin_forgetting(user.pk)
-        rows = day_entries(user.pk, day)
+        if not is_still_version(user.pk, day, day_version(rows)):
+            rows = day_entries(user.pk, day)
         missing = _missing(rows, sections)
         chosen, lines, work = missing.chosen, missing.lines, None
         if chosen:

@@ -46,10 +46,15 @@ KNOWN_TEXTS = 4_000
 _known = LastUsed[bytes, PackedTerms](KNOWN_TEXTS)
 
 
+def hash_text(text: str) -> bytes:
+    """Return what stands for a text in memory: what was forgotten is not kept there."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def pack_terms(text: str) -> PackedTerms:
     """Return the terms of one document, in the order of their hashes. What is asked for again soon, by a search and
     then by the worker that indexes, is known by the hash of its text."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    digest = hash_text(text)
     known = _known.get(digest)
     if known is None:
         known = _known.put(digest, _pack_terms(text))

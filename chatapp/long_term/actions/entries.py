@@ -32,6 +32,11 @@ from chatapp.operations.statements import insert_rows, update_rows
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import index_entries, index_entry
 from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.analysis import pack_terms
+from chatapp.recall.selectors.claims import hashed_claims
+from memory.passages import split_passages
+
+MARKED_AT_ONCE = 500
 
 
 @transaction.atomic
@@ -155,7 +160,23 @@ def note_sources(
 
 def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
     """Notes that the file holds these entries, and tells their conversations so; how many were news."""
-    return sum(_mark_entry_written(entry_id, at) for entry_id in entry_ids)
+    ids = list(entry_ids)
+    told = kept_entries().filter(pk__in=ids, written_at=None).exclude(conversation=None)
+    of_conversations = set(told.values_list("pk", flat=True)) if ids else set()
+    others = [pk for pk in ids if pk not in of_conversations]
+    written = sum(
+        _mark_untold_written(others[first : first + MARKED_AT_ONCE], at)
+        for first in range(0, len(others), MARKED_AT_ONCE)
+    )
+    return written + sum(_mark_entry_written(pk, at) for pk in ids if pk in of_conversations)
+
+
+@transaction.atomic
+def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> int:
+    """Of no conversation that would be told."""
+    rows = kept_entries().filter(pk__in=entry_ids, written_at=None, conversation=None)
+    held = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+    return MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
 
 
 @transaction.atomic
@@ -218,20 +239,43 @@ def add_entry(
     *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
 ) -> MemoryEntry:
     """In the user's own words, on that day of theirs; today by default."""
+    [entry] = _add_entries(user, [DaySection(None, text, clock)], day, now)
+    record_made(entry.pk)
+    return entry
+
+
+def _add_entries(
+    user: User, sections: Sequence[DaySection], day: date | None, now: datetime
+) -> list[MemoryEntry]:
     zone = user_zone(user.time_zone)
     here = now.astimezone(zone)
     day = day or here.date()
-    is_now = clock is None and day == here.date()
-    entry = MemoryEntry.objects.create(
-        user=user,
-        day=day,
-        text=text,
-        author=MemoryEntry.Author.USER,
-        created_at=now if is_now else datetime.combine(day, clock or here.time(), zone),
-    )
-    index_entry(entry)
-    record_made(entry.pk)
-    return entry
+    entries = [
+        MemoryEntry(
+            user=user,
+            day=day,
+            text=section.text,
+            author=MemoryEntry.Author.USER,
+            created_at=now
+            if section.clock is None and day == here.date()
+            else datetime.combine(day, section.clock or here.time(), zone),
+        )
+        for section in sections
+    ]
+    insert_rows(entries)
+    if entries:
+        index_entries(user.pk, entries)
+    return entries
+
+
+def analyse_ahead(rows: Iterable[MemoryEntry], sections: Iterable[DaySection]) -> None:
+    """Find the words and claims of what is new on a day before `rewrite_day` holds a lock, which finds them known."""
+    said = {row.text for row in rows}
+    for section in sections:
+        if section.text not in said:
+            hashed_claims(section.text)
+            for start, end in split_passages(section.text):
+                pack_terms(section.text[start:end])
 
 
 @transaction.atomic
@@ -302,9 +346,7 @@ def rewrite_day(
         {entry: text for entry, text in changed.items() if text != entry.text.strip()},
         MemoryEntry.Author.USER,
     )
-    for section in sections:
-        if section.entry_id is None:
-            add_entry(user=user, text=section.text, now=now, day=day, clock=section.clock)
+    _add_entries(user, [section for section in sections if section.entry_id is None], day, now)
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
+from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
@@ -24,7 +25,7 @@ from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.http.etags import IfMatch, version_of
 from chatapp.operations.http.schemas import Page, answers
-from chatapp.recall.selectors.claims import repeated_claims, superseded_claims
+from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from memory.bounds import Cursor, Day, PageSize
 from memory.daily import DailyEntry, parse_day, render_day
 
@@ -97,26 +98,34 @@ def _day_text(user: User, day: date) -> dict[str, Any]:
 
 
 def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
+    over = _superseded(rows)
     return {
         "day": day.isoformat(),
         "markdown": render_day(day, [daily_entry(row) for row in rows]),
         "version": day_version(rows),
-        "entries": [schemas.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
+        "entries": [schemas.entry_shape(row) | {"superseded": over[row.pk]} for row in rows],
     }
 
 
-def _superseded(row: MemoryEntry) -> list[dict[str, Any]]:
-    """Its sentences that are over: what they say, until when it was so, and what is so since."""
-    named = superseded_claims(row.user_id, [row.pk]).get(row.pk, [])
-    repeated = repeated_claims(row.user_id, [row.text]).get(row.text, [])
-    over = {claim.said: claim for claim in (*repeated, *named)}
+def _superseded(rows: Sequence[MemoryEntry]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return by entry of one user its sentences that are over: what they say, until when it was so, and what is so
+    since."""
+    if not rows:
+        return {}
+    user_id = rows[0].user_id
+    named = superseded_claims(user_id, [row.pk for row in rows])
+    repeated = repeated_claims(user_id, {row.text for row in rows})
+    return {row.pk: _over([*repeated.get(row.text, ()), *named.get(row.pk, ())]) for row in rows}
+
+
+def _over(claims: Sequence[Superseded]) -> list[dict[str, Any]]:
     return [
         {
             "text": claim.said,
             "valid_until": iso_time(claim.until),
             "superseded_by": claim.text,
         }
-        for claim in over.values()
+        for claim in {claim.said: claim for claim in claims}.values()
     ]
 
 

@@ -65,9 +65,20 @@ def list_days(user: User, *, before: date | None = None, limit: int = 50) -> lis
 
 
 def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
-    """Oldest first, with their conversations."""
-    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "user", "scope")
-    return list(rows.prefetch_related("sources").order_by("created_at", "id"))
+    """Oldest first, with their conversations and their user, who is read once."""
+    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "scope")
+    found = list(rows.prefetch_related("sources").order_by("created_at", "id"))
+    if found:
+        user = User.objects.get(pk=user_id)
+        for row in found:
+            row.user = user
+    return found
+
+
+def is_still_version(user_id: UUID, day: date, version: str) -> bool:
+    """Return whether the day is of this version, without its texts."""
+    rows = kept_entries().filter(user_id=user_id, day=day).order_by("created_at", "id")
+    return day_version(rows.only("revision")) == version
 
 
 def lock_day(user: User, day: date) -> list[MemoryEntry]:

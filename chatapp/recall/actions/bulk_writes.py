@@ -7,14 +7,14 @@ from typing import Any
 
 from django.db import connection
 
-from chatapp.operations.statements import table_name
+from chatapp.operations.statements import insert_rows, table_name
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 
 
 def insert_documents(rows: Sequence[SearchDocument]) -> None:
     """Insert documents, in a transaction of the caller. The rows do not get their primary keys."""
     if connection.vendor != "postgresql":
-        SearchDocument.objects.bulk_create(rows)
+        insert_rows(rows)
         return
     fields = [field for field in SearchDocument._meta.concrete_fields if not field.primary_key]
     names = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)

@@ -13,10 +13,8 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.statements import update_rows
-from chatapp.recall.analysis import vocabulary
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts
-from memory.claims import find_claims
+from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts, hashed_claims
 
 
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
@@ -112,13 +110,13 @@ def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
 
 
 def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iterator[StoredClaim]:
-    for claim in find_claims(text, vocabulary):
+    for claim in hashed_claims(text):
         yield StoredClaim(
             user_id=user_id,
             start=claim.start,
             end=claim.end,
-            key=hash_parts(claim.key),
-            value=hash_parts(claim.value),
+            key=claim.key,
+            value=claim.value,
             replaces=claim.replaces,
             said_at=said_at,
             **source,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db.models import Q
@@ -13,12 +14,16 @@ from django.db.models import Q
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.operations.editions import keep_of_user
+from chatapp.operations.last_used import LastUsed
 from chatapp.operations.statements import execute
-from chatapp.recall.analysis import hash_term, vocabulary
+from chatapp.recall.analysis import KNOWN_TEXTS, hash_term, hash_text, vocabulary
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.found_texts import Found
-from memory.claims import find_claims
+from memory.claims import Claim, find_claims
 from memory.sentences import are_alike, bare_sentence, split_sentences
+
+T = TypeVar("T")
+ASKED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Superseded:
 
 _IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
 """The newer statement is not in a conversation that is being deleted."""
+_SOURCES = ("message", "entry", "superseded_by__message", "superseded_by__entry")
 _ANY = "SELECT 1 FROM chatapp_storedclaim WHERE user_id = %s AND superseded_by_id IS NOT NULL LIMIT 1"
 
 
@@ -55,16 +61,22 @@ def superseded_claims(
     found: dict[UUID, list[Superseded]] = defaultdict(list)
     if not source_ids or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
         return found  # as nearly always: without the joins
-    of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
-    rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
-    if before is not None:
-        rows = rows.filter(superseded_by__said_at__lt=before)
-    sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
-    for row in rows.select_related(*sources).order_by("start", "pk"):
-        source_id = row.message_id or row.entry_id
-        if source_id is not None and row.superseded_by is not None:
-            found[source_id].append(_superseded(row, row.superseded_by))
+    for some in _slices(list(source_ids)):
+        of_sources = Q(message__in=some) | Q(entry__in=some)
+        rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
+        if before is not None:
+            rows = rows.filter(superseded_by__said_at__lt=before)
+        for row in rows.select_related(*_SOURCES).order_by("start", "pk"):
+            source_id = row.message_id or row.entry_id
+            if source_id is not None and row.superseded_by is not None:
+                found[source_id].append(_superseded(row, row.superseded_by))
     return found
+
+
+def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield as many as one statement may name."""
+    for first in range(0, len(values), ASKED_AT_ONCE):
+        yield values[first : first + ASKED_AT_ONCE]
 
 
 def _has_any(user_id: UUID) -> bool:
@@ -98,24 +110,60 @@ def repeated_claims(
 ) -> Mapping[str, list[Superseded]]:
     """Return superseded statements in texts that repeat messages, such as extracted entries, by text."""
     found: dict[str, list[Superseded]] = defaultdict(list)
-    for text in texts:
-        for claim in find_claims(text, vocabulary):
-            rows = StoredClaim.objects.filter(
-                _IS_SHOWN,
-                user_id=user_id,
-                key=hash_parts(claim.key),
-                value=hash_parts(claim.value),
-                superseded_by__isnull=False,
+    if not texts or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
+        return found  # as nearly always: without a look at what the texts claim
+    claims = [(text, claim) for text in texts for claim in hashed_claims(text)]
+    newest = _newest_superseded(user_id, {claim.key for _, claim in claims}, before)
+    for text, claim in claims:
+        row = newest.get((claim.key, claim.value))
+        if row is not None and row.superseded_by is not None:
+            over = _superseded(row, row.superseded_by)
+            found[text].append(
+                replace(over, said=text[claim.start : claim.end], start=claim.start, end=claim.end)
             )
-            if before is not None:
-                rows = rows.filter(superseded_by__said_at__lt=before)
-            sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
-            row = rows.select_related(*sources).order_by("said_at", "start", "pk").last()
-            if row is not None and row.superseded_by is not None:
-                over = _superseded(row, row.superseded_by)
-                said = text[claim.start : claim.end]
-                found[text].append(replace(over, said=said, start=claim.start, end=claim.end))
     return found
+
+
+class HashedClaim(NamedTuple):
+    """What `text[start:end]` claims, as it is stored."""
+
+    key: int
+    value: int
+    replaces: bool
+    start: int
+    end: int
+
+
+_known = LastUsed[bytes, tuple[HashedClaim, ...]](KNOWN_TEXTS)
+
+
+def hashed_claims(text: str) -> tuple[HashedClaim, ...]:
+    """Return what a text claims. What is asked for again soon is known by the hash of the text."""
+    digest = hash_text(text)
+    known = _known.get(digest)
+    if known is None:
+        known = _known.put(digest, tuple(map(_hashed, find_claims(text, vocabulary))))
+    return known
+
+
+def _hashed(claim: Claim) -> HashedClaim:
+    return HashedClaim(hash_parts(claim.key), hash_parts(claim.value), claim.replaces, claim.start, claim.end)
+
+
+def _newest_superseded(
+    user_id: UUID, keys: Iterable[int], before: datetime | None
+) -> dict[tuple[int, int], StoredClaim]:
+    """Return by key and value the newest superseded claim."""
+    newest: dict[tuple[int, int], StoredClaim] = {}
+    for some in _slices(sorted(keys)):
+        rows = StoredClaim.objects.filter(
+            _IS_SHOWN, user_id=user_id, key__in=some, superseded_by__isnull=False
+        )
+        if before is not None:
+            rows = rows.filter(superseded_by__said_at__lt=before)
+        for row in rows.select_related(*_SOURCES).order_by("said_at", "start", "pk"):
+            newest[row.key, row.value] = row
+    return newest
 
 
 @dataclass(frozen=True, slots=True)

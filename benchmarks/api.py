@@ -33,7 +33,7 @@ def measure_import(folder: Path, chats: int, length: int) -> None:
 
     user = User.objects.create_user(f"import-{length}@example.com")
     file = folder / "export.json"
-    file.write_text(json.dumps([_chat(number, length) for number in range(chats)]))
+    file.write_text(json.dumps([new_chat(number, length) for number in range(chats)]))
     report = Report()
     began, cpu = time.perf_counter(), time.process_time()
     with watch() as watched:
@@ -47,7 +47,7 @@ def measure_import(folder: Path, chats: int, length: int) -> None:
     )
 
 
-def _chat(number: int, length: int) -> dict[str, Any]:
+def new_chat(number: int, length: int) -> dict[str, Any]:
     nodes = {
         f"n{n}": {
             "id": f"n{n}",

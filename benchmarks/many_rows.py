@@ -28,8 +28,8 @@ LISTS = (
     "/me",
 )
 
-MOST_BARRED = 10_000
-"""Of forgotten sentences: all of a user's are read once a process, and more than 20,000 of a user are not kept."""
+APART = {"hours": (430, "minutes")}
+"""So that figures of 30 days are of a hundred rows, with any number of rows before them."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def store_someone(count: int) -> Someone:
     copy_row(receipt, count, at=earlier("hours"))
     barred = Tombstone.objects.create(user=user, whole=-count, words=b"", receipt=receipt, created_at=now)
     receipts = f"(SELECT id AS receipt, row_number() OVER () AS n FROM {_table(ForgetReceipt)}"
-    receipts += " WHERE user_id = %s LIMIT %s)"
-    copy_row(barred, count, receipts, [_key(user), MOST_BARRED], whole="n", receipt_id="receipt")
+    receipts += " WHERE user_id = %s)"
+    copy_row(barred, count, receipts, [_key(user)], whole="n", receipt_id="receipt")
     gone = conversation(temporary=True)
     copy_row(gone, count, user_id="NULL")
     Conversation.objects.filter(pk=gone.pk).update(user=None)
@@ -149,7 +149,7 @@ def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **column
     if row._meta.auto_field:
         del chosen[key]
     else:
-        chosen[key] = "gen_random_uuid()" if is_postgres else "lower(hex(randomblob(16)))"
+        chosen[key] = _ordered_key(is_postgres)
     chosen |= columns
     quoted = [connection.ops.quote_name(name) for name in chosen]
     counted = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
@@ -162,13 +162,24 @@ def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **column
         )
 
 
+def _ordered_key(is_postgres: bool) -> str:
+    """Return SQL of a key that is greater than those made before, as the service makes them."""
+    from chatapp.operations.ids import new_id
+
+    first = int(new_id().hex[:16], 16)
+    if is_postgres:
+        return f"(lpad(to_hex({first} + n), 16, '0') || left(md5(random()::text), 16))::uuid"
+    return f"printf('%%016x', {first} + n) || lower(hex(randomblob(8)))"
+
+
 def earlier(unit: str) -> str:
     """Return SQL of the moment that was `n` units ago."""
     from django.db import connection
 
+    apart, unit = APART.get(unit, (1, unit))
     if connection.vendor == "postgresql":
-        return f"now() - n * interval '1 {unit}'"
-    return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-' || n || ' {unit}')"
+        return f"now() - n * interval '{apart} {unit}'"
+    return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-' || (n * {apart}) || ' {unit}')"
 
 
 def earlier_day(unit: str) -> str:

@@ -107,6 +107,11 @@ LIVES = tuple(
     )
 )
 """Where somebody else lives."""
+LIVING = (
+    *("lives", "living", "moved", "wohnt", "lebt", "habite", "vit", "vive", "abita", "mora", "woont"),
+    *("живёт", "живет", "переехал", "住", "搬", "引っ越し", "引越し", "살", "이사"),
+)
+"""One of these is in whatever LIVES finds: looked for first, because most sentences have none."""
 MOVED = re.compile(r"moved|переехал|搬|引|이사", re.IGNORECASE)
 PRONOUN = re.compile(
     r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|她|他|彼女|彼|그녀|그)",

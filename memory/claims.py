@@ -128,6 +128,9 @@ def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Ke
 
 def _read_residence(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
     """Return where somebody else lives; of "she" or "he" in the sentence behind, where they are mentioned there."""
+    folded = sentence.casefold()
+    if not any(verb in folded for verb in languages.LIVING):
+        return None
     if sentence.rstrip().endswith(("?", "？", "؟")) or languages.SEVERAL.search(sentence):
         return None
     for pattern in languages.LIVES:

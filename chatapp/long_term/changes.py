@@ -69,8 +69,7 @@ def rewrite_day(
         entries.drop_entries(missing.moved)
     if done is not None:
         finish(done)
-    files.write_days([(user.pk, day)])
-    return day_entries(user.pk, day)
+    return files.write_and_read(user.pk, day)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,9 @@ def daily_entry(row: MemoryEntry) -> DailyEntry:
     )
 
 
-def write_day(user_id: UUID, day: date) -> None:
-    """Brings one file up to date with its rows; a day without entries has no file. Safe to repeat at any point."""
+def write_day(user_id: UUID, day: date) -> list[MemoryEntry]:
+    """Brings one file up to date with its rows and returns them; a day without entries has no file. Safe to repeat at
+    any point."""
     with _sole_writer(user_folder(user_id)):
         marks = memory_selectors.stale_mark_ids(user_id, day)
         rows = memory_selectors.day_entries(user_id, day)
@@ -75,6 +76,7 @@ def write_day(user_id: UUID, day: date) -> None:
             _remove_file(day_path(user_id, day))
     memory_actions.mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
     memory_actions.clear_stale_marks(marks)
+    return rows
 
 
 def profile_path(user_id: UUID) -> Path:
@@ -106,14 +108,21 @@ def write_profiles(user_ids: Iterable[UUID]) -> int:
 
 def write_days(days: Iterable[tuple[UUID, date]]) -> int:
     """How many were written. A day that cannot be written stays marked as behind, and is tried again by the sweep."""
-    written = 0
-    for user_id, day in days:
-        try:
-            write_day(user_id, day)
-            written += 1
-        except OSError as error:
-            log.error("The memory file of %s for user %s could not be written: %s", day, user_id, error)
-    return written
+    return sum(_try_to_write(user_id, day) is not None for user_id, day in days)
+
+
+def write_and_read(user_id: UUID, day: date) -> list[MemoryEntry]:
+    """Return the entries of the day, which are in its file now, or will be by the sweep."""
+    rows = _try_to_write(user_id, day)
+    return memory_selectors.day_entries(user_id, day) if rows is None else rows
+
+
+def _try_to_write(user_id: UUID, day: date) -> list[MemoryEntry] | None:
+    try:
+        return write_day(user_id, day)
+    except OSError as error:
+        log.error("The memory file of %s for user %s could not be written: %s", day, user_id, error)
+        return None
 
 
 def sweep_unwritten() -> int:

@@ -69,8 +69,8 @@ def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
     """Return at least those that cover one of these sentences. Of short ones no others are read, however many the user
     has."""
     fingerprinter = fingerprinter_for(user_id)
-    asked = [found for sentence in sentences if (found := fingerprinter.fingerprint(sentence))]
-    if not all(found.is_short for found in asked):
+    asked = [one for sentence in sentences if (one := fingerprinter.fingerprint(sentence))]
+    if not all(one.is_short for one in asked):
         return tombstones_of(user_id)
     found: list[tuple[int, bytes]] = []
     for first in range(0, len(asked), ASKED_AT_ONCE):

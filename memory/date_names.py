@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from memory.languages import UNSPACED_RUN, fold_text
+from memory.languages import UNSPACED_RUN, fold_text, script_of, stem_word
 
 LANGUAGES = (
     "en",
@@ -59,6 +60,7 @@ _OTHER_FORMS = 2
 """A name is another form of the longest one where it is no more letters shorter: среда, среду."""
 _FORMS = re.compile(r"(\w+)\(([\w|]+)\)")
 _COUNTS = {
+    1: "un um een bir एक",
     2: "dos due duas dois twee iki दो",
     3: "tres tre trois drie uc ثلاثة تلاتة तीन",
     4: "cuatro quattro quatro vier dort أربعة चार",
@@ -66,6 +68,15 @@ _COUNTS = {
     6: "seis sei zes alti ستة छह",
 }
 """Where the library has no words for small numbers. They count only where so many days or weeks ago are meant."""
+_MORE_MONTHS = {"мае": 5}
+_MORE_UNITS = {
+    "hi": {"week": ("हफ्ता", "हफ्ते", "हफ़्ते")},
+    "zh": {"week": ("个星期", "個星期", "个礼拜", "個禮拜")},
+}
+_MORE_LAST = frozenset(("past", "verg", "afge", "посл", "ulti", "pass", "पिछल"))
+"""How words begin that say "last" and that the library does not use with a week."""
+_CASES = re.compile(r"[dt][ae]n?")
+"""Turkish for in and from: "ekimde", "marttan"."""
 LEAST_LETTERS = 3
 """Shorter names are abbreviations, and words of other languages: `a` is a year, `m` a month."""
 
@@ -73,13 +84,15 @@ LEAST_LETTERS = 3
 @dataclass(frozen=True, slots=True)
 class DateNames:
     """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` finds a count of each unit,
-    `numbers` are the words for small counts. `weekdays` are numbers from Monday on; those in `short_weekdays` are words
+    `numbers` are the words for small counts. `units` are those that a word names, each with how the words of its
+    language begin that say "last". `weekdays` are numbers from Monday on; those in `short_weekdays` are words
     as well. `last` and `next` are how words begin that say which week is meant, `coming` names of next week."""
 
     months: Mapping[str, int]
     past: Mapping[str, tuple[int, str]]
     ago: Mapping[str, re.Pattern[str]]
     numbers: Mapping[str, str]
+    units: Mapping[str, list[tuple[str, frozenset[str]]]]
     weekdays: Mapping[str, int]
     short_weekdays: frozenset[str]
     last: frozenset[str]
@@ -90,14 +103,16 @@ class DateNames:
 @cache
 def date_names() -> DateNames:
     """Return the names in all languages together."""
-    months: dict[str, int] = {}
+    months = dict(_MORE_MONTHS)
     past: dict[str, tuple[int, str]] = {}
     ago: dict[str, list[str]] = {unit: [] for unit in UNITS}
     numbers = {word: str(count) for count, words in _COUNTS.items() for word in words.split()}
+    units: dict[str, list[tuple[str, frozenset[str]]]] = {}
     weekdays: dict[str, int] = {}
     short: set[str] = set()
     weeks: dict[str, list[str]] = {key: [] for key in ("1 week ago", "in 1 week", "0 week ago")}
-    for data in map(_data_of, LANGUAGES):
+    for language in LANGUAGES:
+        data = _data_of(language)
         full, shorter = _weekdays(data)
         weekdays |= {**shorter, **full}
         short |= shorter.keys()
@@ -109,7 +124,12 @@ def date_names() -> DateNames:
             if match := _AGO.fullmatch(key):
                 past |= dict.fromkeys(_names(names), (int(match[1]), match[2]))
         for unit in UNITS:
+            words = (*data.get(unit, ()), *_MORE_UNITS.get(language, {}).get(unit, ()))
             ago[unit] += data.get("relative-type-regex", {}).get(f"\\1 {unit} ago", ())
+            ago[unit] += _counted_ago(words, () if language == "en" else data.get("ago") or ())
+            for word in {*map(fold_text, words)}:
+                if len(word) > 1:
+                    units.setdefault(word, []).append((unit, _last_of(data)))
         numbers |= dict(_numbers(data))
     patterns = {unit: _any_of(patterns) for unit, patterns in ago.items()}
     last, coming, this = (_beginnings(names) for names in weeks.values())
@@ -118,12 +138,52 @@ def date_names() -> DateNames:
         past,
         patterns,
         numbers,
+        units,
         weekdays,
         frozenset(short),
         last=last - coming - this,
         next=coming - last - this,
         coming=tuple(weeks["in 1 week"]),
     )
+
+
+def month_of(word: str) -> int | None:
+    """Return the month that a folded word names, in the cases of Russian and Turkish, too."""
+    months = date_names().months
+    if word in months or len(word) <= LEAST_LETTERS:
+        return months.get(word)
+    if script_of(word[0]) == "CYRILLIC":
+        return _stemmed_months().get(stem_word(word, "russian"))
+    return next(
+        (months[word[:at]] for at in (-2, -3) if word[:at] in months and _CASES.fullmatch(word[at:])), None
+    )
+
+
+@cache
+def _stemmed_months() -> Mapping[str, int]:
+    return {
+        stem: month
+        for name, month in date_names().months.items()
+        if len(stem := stem_word(name, "russian")) > LEAST_LETTERS and script_of(name[0]) == "CYRILLIC"
+    }
+
+
+def _last_of(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return how the words of a language begin that stand with a unit and say that the last one is meant."""
+    named = data.get("relative-type", {})
+    last = [*chain.from_iterable(_names(named.get(f"1 {unit} ago", ())) for unit in UNITS[1:])]
+    others = [*chain.from_iterable(data.get(unit, ()) for unit in UNITS)]
+    this = [*chain.from_iterable(named.get(f"0 {unit} ago", ()) for unit in UNITS)]
+    return _beginnings(last) - _beginnings(map(fold_text, (*others, *this))) | _MORE_LAST
+
+
+def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[str]:
+    """Return expressions for a number, a unit and "ago", in either order."""
+    for unit, word in product(units, ago):
+        between = "" if UNSPACED_RUN.search(unit) else " "
+        yield rf"(\d+){between}{unit}{between}{word}"
+        if between:
+            yield rf"{word} (\d+) {unit}"
 
 
 def _data_of(language: str) -> dict[str, Any]:
@@ -149,11 +209,14 @@ def _names(names: Iterable[str]) -> Iterator[str]:
 
 
 def _month_names(names: Iterable[str]) -> Iterator[str]:
-    """Return the full names, and abbreviations in English: "ago" and "set" are months elsewhere."""
+    """Return the full names, and abbreviations in English and in letters that are not Latin: "ago" and "set" are months
+    elsewhere."""
     known = list(_names(names))
-    is_english = not frozenset(MONTHS).isdisjoint(known)
+    takes_short = not frozenset(MONTHS).isdisjoint(known)
     yield from (
-        name for name in known if len(name) > LEAST_LETTERS or is_english or name == max(known, key=len)
+        name
+        for name in known
+        if len(name) > LEAST_LETTERS or takes_short or not name.isascii() or name == max(known, key=len)
     )
 
 
@@ -166,7 +229,7 @@ def _weekdays(data: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
         longest = max(map(len, names), default=0)
         for name in names:
             is_full = len(name) >= longest - _OTHER_FORMS
-            if len(name) > LEAST_LETTERS or (is_full and len(name) > 1):
+            if len(name) > LEAST_LETTERS or (is_full and len(name) > 1 and not name.isascii()):
                 (full if is_full else shorter)[name] = number
     return full, shorter
 

@@ -3,153 +3,129 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from memory.date_names import BEGINNING, MONTHS, UNITS, WEEKDAYS, date_names
-from memory.languages import fold_text
+from memory.date_names import MONTHS, month_of
+from memory.date_spans import DateSpan, day_or_none, month_span, spans_around, year_span
+from memory.languages import ENGLISH, fold_text, latin_language
+from memory.relative_dates import TOKEN, find_relative
 
 YEARS_BACK = 30
 """How far a month or a day without a year reaches back."""
 
-# A character between digits and letters ends a word, too: "10월", "4th". Signs of Indian scripts do not.
-_TOKEN = re.compile(r"\d+|(?:[^\W\d_]|[\u0900-\u0963])+")
-_WORD = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963])+")
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_YEAR_FIRST = re.compile(r"(?<![\d./-])(\d{4})([-/.])\s?(\d{1,2})\2\s?(\d{1,2})(?!\d)")
+_YEAR_LAST = re.compile(r"(?<![\d./-])(\d{1,2})([-/])(\d{1,2})\2(\d{4})(?![\d/-])")
 _DOTTED = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})\b)?")
 _CJK = re.compile(
     r"(?:(\d{4})\s*[年년])?\s*(?:(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?)|(\d{4})\s*[年년]"
 )
+_CJK_TO_DAY = re.compile(r"\s*\S{1,2}?\s*(\d{1,2})\s*[日号號일]")
 _CJK_NUMBER = re.compile(
-    r"(?:[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])(?=\s*[个個]?[月日号號天周週年])"
+    r"(?:[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+    r"(?=\s*[个個]?(?:[月日号號天周週年]|星期|礼拜|禮拜))"
 )
+_CJK_YEAR = re.compile(r"[〇零一二三四五六七八九]{4}(?=\s*年)")
 _CJK_DIGITS = "〇一二三四五六七八九"
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-_AGO = re.compile(
-    r"\b(\d{1,3}|a|an|one|two|three|four|five|six)\s+(day|week|month|year)s?\s+ago\b", re.IGNORECASE
-)
-_LAST = re.compile(
-    r"\b(last|this|past)\s+(week|month|year|weekend|" + "|".join(WEEKDAYS) + r")\b", re.IGNORECASE
-)
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _FILLERS = 2
 """So many short words may stand between a day and its month: "16th of March", "3 de octubre"."""
 _FILLER_LETTERS = 3
-_MOST_WORDS = 4
-"""Words of a name like "day before yesterday"."""
 _LEAST_MONTH_LETTERS = 4
-"""A shorter month without a day is a word as well: "mar", "may", "set"."""
-_UNSURE = 0.6
-"""The weight of a weekday without a word that says which: "on Tuesday" may be any."""
-_UNSPACED = re.compile("[\u3040-\ud7af]")
-_EVERY = re.compile(r"(?:每|毎週の?|매주\s?|\d)$")
-"""Before a weekday: every week, or "once a week" (一周一次)."""
-_MORE_PAST = {
-    "上星期": (1, "week"),
-    "上礼拜": (1, "week"),
-    "上个星期": (1, "week"),
-    "上个礼拜": (1, "week"),
-    "上個月": (1, "month"),
-    "きのう": (1, "day"),
-    "おととい": (2, "day"),
-    "그저께": (2, "day"),
-    "그제": (2, "day"),
-    "letzten woche": (1, "week"),
-    "letzter woche": (1, "week"),
-    "امس": (1, "day"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DateSpan:
-    """Both ends included. `weight` 1 = what was asked for; less = told about it before or after."""
-
-    first: date
-    last: date
-    weight: float = 1.0
-
-    @property
-    def is_day(self) -> bool:
-        return self.first == self.last and self.weight == 1.0
+"""A shorter month in Latin letters without a day is a word as well: "mar", "may", "set"."""
+_GAP_CHARS = 14
+"""Two dates no farther apart are the ends of a span: "from March to May", "3 Ekim'den 5 Ekim'e"."""
+_MOST_DAYS = 31
+_TO = re.compile(r"\s*(?:[-–—~〜]|to|and|until|till|through)\s*")
+"""Between a month's days, where they follow it: "March 3 at 5" names one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """`spans` are what is sure; `days` the days that are, of each the candidates, latest first: a day without a year is
-    the latest on which something was said."""
+    """`spans` are what is sure; `days` the days and spans of days that are, of each the candidates: the first on which
+    something was said counts. Those of a date without a year are the latest first."""
 
     spans: tuple[DateSpan, ...] = ()
-    days: tuple[tuple[date, ...], ...] = ()
+    days: tuple[tuple[DateSpan, ...], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.spans or self.days)
 
     def resolve(self, has_said: Collection[date]) -> tuple[DateSpan, ...]:
         """Return all spans, with each day as one of those on which something was said."""
-        chosen = (next((day for day in days if day in has_said), days[0]) for days in self.days)
-        return (*self.spans, *(span for day in chosen for span in _around(day)))
-
-    @property
-    def candidates(self) -> frozenset[date]:
-        return frozenset(day for days in self.days for day in days)
-
-
-def _day_or_none(year: int, month: int, day: int) -> date | None:
-    """Return the day; None for a date that does not exist, or is too near the end of the calendar to look
-    around it."""
-    try:
-        return date(year, month, day) if 1 < year < 9999 else None
-    except ValueError:
-        return None
-
-
-def _around(day: date) -> Iterator[DateSpan]:
-    """Return the days on which an event of that day is spoken of: the day, two weeks after it, and shortly
-    before it."""
-    yield DateSpan(day, day, 1.0)
-    yield DateSpan(day + timedelta(days=1), day + timedelta(days=14), 0.6)
-    yield DateSpan(day - timedelta(days=3), day - timedelta(days=1), 0.3)
-
-
-def _month_span(year: int, month: int) -> DateSpan | None:
-    if not (1 <= month <= 12 and 1 < year < 9999):
-        return None
-    following = date(year + month // 12, month % 12 + 1, 1)
-    return DateSpan(date(year, month, 1), following - timedelta(days=1))
-
-
-def _year_span(year: int) -> DateSpan:
-    return DateSpan(date(year, 1, 1), date(year, 12, 31), 0.5)
-
-
-def _day_candidates(year: int | None, month: int, day: int, today: date) -> tuple[date, ...]:
-    """Return the day; without a year that day of each year up to today, latest first."""
-    years = [year] if year else range(today.year, today.year - YEARS_BACK, -1)
-    found = [known for each in years if (known := _day_or_none(each, month, day)) is not None]
-    return tuple(known for known in found if year or known <= today)
+        chosen = (
+            next(
+                (one for one in candidates if any(one.first <= day <= one.last for day in has_said)),
+                candidates[0],
+            )
+            for candidates in self.days
+        )
+        return (*self.spans, *(span for one in chosen for span in spans_around(one.first, one.last)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A date in a text; parts that it does not name are None."""
+    """A date in a text, from `start` to `end` of it; parts that it does not name are None. It may be the first of
+    several days: `to_day` is the last. `other` reads the same numbers the other way round."""
 
     year: int | None
     month: int
     day: int | None
+    start: int
+    end: int
+    to_day: int | None = None
+    other: _Named | None = None
+
+
+def find_dates(question: str, today: date) -> Dates:
+    """Return the most exact reading only: days, else months and relative times, else years; empty where no
+    date is named."""
+    folded = _CJK_YEAR.sub(_read_cjk_year, fold_text(question).replace("两", "二").replace("兩", "二"))
+    folded = _CJK_NUMBER.sub(_read_cjk_number, folded)
+    named = sorted([*_numeric(folded), *_written(folded, question)], key=lambda each: each.start)
+    days = [*_in_pairs([each for each in named if each.day], _span_of_days, _single_days, today)]
+    if any(days):
+        return Dates(days=tuple(dict.fromkeys(filter(None, days))))
+    months = [each for each in named if each.day is None]
+    of_months = _in_pairs(months, _span_of_months, _single_months, today)
+    spans = (*(span for spans in of_months for span in spans), *find_relative(folded, question, today))
+    if spans:
+        return Dates(tuple(dict.fromkeys(spans)))
+    years = [*_YEAR.findall(folded), *(match[4] for match in _CJK.finditer(folded) if match[4])]
+    return Dates(tuple(year_span(int(year)) for year in dict.fromkeys(years)))
+
+
+# --- Dates as they are written ------------------------------------------------------------------------------------
 
 
 def _numeric(text: str) -> Iterator[_Named]:
-    for match in _ISO.finditer(text):
-        yield _Named(int(match[1]), int(match[2]), int(match[3]))
-    for match in _DOTTED.finditer(text):
-        year = int(match[3]) + (2000 if len(match[3]) == 2 else 0) if match[3] else None
-        yield _Named(year, int(match[2]), int(match[1]))
+    for match in _YEAR_FIRST.finditer(text):
+        yield _Named(int(match[1]), int(match[3]), int(match[4]), *match.span())
+    is_english = latin_language(TOKEN.findall(text)) == ENGLISH
+    for match in _YEAR_LAST.finditer(text):
+        first, second, year = int(match[1]), int(match[3]), int(match[4])
+        day_first = _Named(year, second, first, *match.span())
+        month_first = _Named(year, first, second, *match.span())
+        one, other = (month_first, day_first) if is_english and match[2] == "/" else (day_first, month_first)
+        yield replace(one, other=other)
+    for match in _DOTTED.finditer(_YEAR_FIRST.sub(lambda found: " " * len(found[0]), text)):
+        named_year = int(match[3]) + (2000 if len(match[3]) == 2 else 0) if match[3] else None
+        yield _Named(named_year, int(match[2]), int(match[1]), *match.span())
     for match in _CJK.finditer(text):
         if match[2]:
-            year = int(match[1]) if match[1] else None
-            yield _Named(year, int(match[2]), int(match[3]) if match[3] else None)
+            to_day = _CJK_TO_DAY.match(text, match.end()) if match[3] else None
+            yield _Named(
+                int(match[1]) if match[1] else None,
+                int(match[2]),
+                int(match[3]) if match[3] else None,
+                *match.span(),
+                to_day=int(to_day[1]) if to_day else None,
+            )
+
+
+def _read_cjk_year(match: re.Match[str]) -> str:
+    return "".join(str(_CJK_DIGITS.index(digit)) for digit in match[0].replace("零", "〇"))
 
 
 def _read_cjk_number(match: re.Match[str]) -> str:
@@ -160,20 +136,41 @@ def _read_cjk_number(match: re.Match[str]) -> str:
 
 def _written(folded: str, original: str) -> Iterator[_Named]:
     """Return the dates with the name of a month, in any language."""
-    months = date_names().months
-    tokens = [(match[0], match.end()) for match in _TOKEN.finditer(folded)]
-    words = [word for word, _ in tokens]
+    tokens = [*TOKEN.finditer(folded)]
+    words = [token[0] for token in tokens]
     for at, word in enumerate(words):
-        if word not in months:
+        month = month_of(word)
+        if month is None:
             continue
         after, before = _numbers_from(words, at + 1, 1), _numbers_from(words, at - 1, -1)
         years = [number for number in after if number >= 1000]
         # "Mar eat 3" is no date: behind a month its day follows at once.
         beside = [int(following) for following in words[at + 1 : at + 2] if following.isdecimal()]
-        day = next((number for number in (*before[:1], *beside) if 1 <= number <= 31), None)
-        if day is None and not years and not _stands_alone(word, original):
+        goes_on = any(map(month_of, words[max(0, at - 2) : at]))
+        ahead = [number for number in before if 1 <= number <= 31]
+        is_ahead = words[at - 1 : at] == [str(number) for number in before[:1]] or not any(
+            1 <= n <= 31 for n in beside
+        )
+        day = next(iter((*before[:1], *beside) if is_ahead else beside), 0)
+        to_day = _day_after(folded, tokens, at + 1) if day in beside and not ahead else None
+        if len(ahead) == 2 and ahead[1] < ahead[0]:
+            day, to_day = ahead[1], ahead[0]
+        if not 1 <= day <= 31 and not years and not (_stands_alone(word, original) or goes_on):
             continue
-        yield _Named(years[0] if years else None, months[word], day)
+        span = tokens[at].span()
+        yield _Named(
+            years[0] if years else None, month, day if 1 <= day <= 31 else None, *span, to_day=to_day
+        )
+
+
+def _day_after(folded: str, tokens: Sequence[re.Match[str]], at: int) -> int | None:
+    """Return the last of several days that follow their month: "March 3 to 5"."""
+    if at + 1 >= len(tokens):
+        return None
+    start = tokens[at].end()
+    match = _TO.match(folded, start)
+    following = TOKEN.match(folded, match.end()) if match else None
+    return int(following[0]) if following and following[0].isdecimal() and int(following[0]) <= 31 else None
 
 
 def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
@@ -183,6 +180,7 @@ def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
     while 0 <= at < len(words) and len(found) < 2:
         if words[at].isdecimal():
             found.append(int(words[at]))
+            fillers = 0
         elif len(words[at]) <= _FILLER_LETTERS and fillers < _FILLERS:
             fillers += 1
         else:
@@ -199,137 +197,68 @@ def _stands_alone(word: str, original: str) -> bool:
     return not word.isascii() or len(word) >= _LEAST_MONTH_LETTERS
 
 
-def _relative(folded: str, original: str, today: date) -> Iterator[DateSpan]:
-    lowered = original.lower()
-    for match in _AGO.finditer(lowered):
-        yield _ago(_NUMBERS.get(match[1]) or int(match[1]), match[2], today)
-    past, weekdays = [*_past_names(folded)], [*_weekdays(folded)]
-    weeks = [count for count, unit in past if unit == "week"]
-    for weekday, is_last in weekdays:
-        yield from (_day_of_week(count, weekday, today) for count in weeks)
-        if not weeks:
-            yield _latest(weekday, today, 1.0 if is_last else _UNSURE)
-    for match in _LAST.finditer(lowered):
-        if not (weekdays and match[2] == "week"):
-            yield _named_span(match[1], match[2], today)
-    names = date_names()
-    for count, unit in past:
-        if not (weekdays and unit == "week"):
-            yield _calendar_span(count, unit, today)
-    counted = _WORD.sub(lambda word: names.numbers.get(word[0], word[0]), folded)
-    if any(character.isdigit() for character in counted) and not _AGO.search(lowered):
-        for unit in UNITS:
-            for match in names.ago[unit].finditer(counted):
-                digits = next((group for group in match.groups() if group and group.isdecimal()), "")
-                if 0 < len(digits) <= _FILLER_LETTERS:
-                    yield _ago(int(digits), unit, today)
+# --- The spans they stand for ----------------------------------------------------------------------------------------
+
+_Spans = tuple[DateSpan, ...]
 
 
-def _weekdays(folded: str) -> Iterator[tuple[int, bool]]:
-    """Return the weekdays that are named, and of each whether it says that the last one is meant. One of next week, and
-    one of every week, are no dates."""
-    names = date_names()
-    words = _TOKEN.findall(folded)
-    if any(f" {name} " in f" {' '.join(words)} " or _holds_unspaced(folded, name) for name in names.coming):
-        return
-    for at in range(len(words)):
-        name = next(
-            (name for name in (" ".join(words[at : at + 2]), words[at]) if name in names.weekdays), ""
-        )
-        around = {word[:BEGINNING] for word in words[max(0, at - 2) : at + 4]}
-        is_last = not around.isdisjoint(names.last)
-        if name and around.isdisjoint(names.next) and (is_last or name not in names.short_weekdays):
-            yield names.weekdays[name], is_last
-    for name, weekday in names.weekdays.items():
-        if _UNSPACED.match(name) and name not in words:
-            for match in re.finditer(re.escape(name), folded):
-                if not _EVERY.search(folded[: match.start()]):
-                    yield weekday, False
-
-
-def _holds_unspaced(folded: str, name: str) -> bool:
-    return _UNSPACED.match(name) is not None and name in folded
-
-
-def _day_of_week(count: int, weekday: int, today: date) -> DateSpan:
-    day = _calendar_span(count, "week", today).first + timedelta(days=weekday)
-    return DateSpan(day, day)
-
-
-def _latest(weekday: int, today: date, weight: float) -> DateSpan:
-    day = today - timedelta(days=(today.weekday() - weekday) % 7 or 7)
-    return DateSpan(day, day, weight)
-
-
-def _past_names(folded: str) -> Iterator[tuple[int, str]]:
-    """Return what is named like "yesterday": word for word where words are apart, anywhere where they are not."""
-    past = {**date_names().past, **_MORE_PAST}
-    words = _TOKEN.findall(folded)
+def _in_pairs(
+    named: Sequence[_Named],
+    pair: Callable[[_Named, _Named, date], _Spans],
+    single: Callable[[_Named, date], _Spans],
+    today: date,
+) -> Iterator[_Spans]:
+    """Return the spans of each date; two close to each other are the ends of one, where the second is later."""
     at = 0
-    while at < len(words):
-        longest = next(
-            (count for count in range(_MOST_WORDS, 0, -1) if " ".join(words[at : at + count]) in past), 0
-        )
-        if longest:
-            yield past[" ".join(words[at : at + longest])]
-        at += longest or 1
-    unspaced = [name for name in past if _holds_unspaced(folded, name)]
-    longest_only = [
-        name for name in unspaced if not any(name in other and name != other for other in unspaced)
+    while at < len(named):
+        following = named[at + 1] if at + 1 < len(named) else None
+        is_close = following is not None and 0 < following.start - named[at].end <= _GAP_CHARS
+        together = pair(named[at], following, today) if following is not None and is_close else ()
+        yield together or single(named[at], today)
+        at += 2 if together else 1
+
+
+def _years(named: _Named, today: date) -> Iterable[int]:
+    return [named.year] if named.year else range(today.year, today.year - YEARS_BACK, -1)
+
+
+def _single_days(named: _Named, today: date) -> _Spans:
+    """Return the day; without a year that day of each year up to today, latest first."""
+    if named.to_day is not None:
+        several = _span_of_days(named, replace(named, day=named.to_day), today)
+        if several:
+            return several
+    found = [
+        DateSpan(known, known)
+        for reading in (named, named.other)
+        if reading is not None and reading.day is not None
+        for year in _years(reading, today)
+        if (known := day_or_none(year, reading.month, reading.day)) is not None
+        and (reading.year or known <= today)
     ]
-    yield from (past[name] for name in longest_only if name not in words)
+    return tuple(found)
 
 
-def _ago(count: int, unit: str, today: date) -> DateSpan:
-    half = _UNIT_DAYS[unit] // 2
-    middle = today - timedelta(days=count * _UNIT_DAYS[unit])
-    return DateSpan(middle - timedelta(days=half), middle + timedelta(days=half))
+def _span_of_days(first: _Named, last: _Named, today: date) -> _Spans:
+    """Return the days from one to the other, latest year first; nothing where they are no span of a few weeks."""
+    found = []
+    for year in _years(last if last.year else first, today):
+        start, end = (day_or_none(year, each.month, each.day or 1) for each in (first, last))
+        is_past = bool(first.year or last.year) or (start is not None and start <= today)
+        if start and end and is_past and timedelta(0) < end - start <= timedelta(days=_MOST_DAYS):
+            found.append(DateSpan(start, end))
+    return tuple(found)
 
 
-def _calendar_span(count: int, unit: str, today: date) -> DateSpan:
-    """Return the day, week, month or year so many before today's."""
-    if unit == "day":
-        return DateSpan(today - timedelta(days=count), today - timedelta(days=count))
-    if unit == "week":
-        monday = today - timedelta(days=today.weekday() + 7 * count)
-        return DateSpan(monday, monday + timedelta(days=6))
-    if unit == "month":
-        months = today.year * 12 + today.month - 1 - count
-        span = _month_span(months // 12, months % 12 + 1)
-        assert span is not None
-        return span
-    return DateSpan(date(today.year - count, 1, 1), date(today.year - count, 12, 31))
+def _single_months(named: _Named, today: date) -> _Spans:
+    return tuple(filter(None, (month_span(year, named.month) for year in _years(named, today))))
 
 
-def _named_span(which: str, unit: str, today: date) -> DateSpan:
-    if unit in WEEKDAYS:
-        return _latest(WEEKDAYS.index(unit), today, 1.0)
-    if unit == "weekend":
-        monday = today - timedelta(days=today.weekday())
-        return DateSpan(monday - timedelta(days=2), monday - timedelta(days=1))
-    if which in ("this", "past"):
-        days = {"week": 7, "month": 31, "year": 366}[unit]
-        return DateSpan(today - timedelta(days=days), today)
-    return _calendar_span(1, unit, today)
-
-
-def find_dates(question: str, today: date) -> Dates:
-    """Return the most exact reading only: days, else months and relative times, else years; empty where no
-    date is named."""
-    folded = _CJK_NUMBER.sub(_read_cjk_number, fold_text(question).replace("两", "二"))
-    named = [*_numeric(folded), *_written(folded, question)]
-    days = [_day_candidates(each.year, each.month, each.day, today) for each in named if each.day]
-    if any(days):
-        return Dates(days=tuple(dict.fromkeys(filter(None, days))))
-    months = [each for each in named if each.day is None]
-    spans = (*_month_spans(months, today), *_relative(folded, question, today))
-    if spans:
-        return Dates(tuple(dict.fromkeys(spans)))
-    years = [*_YEAR.findall(folded), *(match[4] for match in _CJK.finditer(folded) if match[4])]
-    return Dates(tuple(_year_span(int(year)) for year in dict.fromkeys(years)))
-
-
-def _month_spans(months: Iterable[_Named], today: date) -> Iterator[DateSpan]:
-    for each in months:
-        years = [each.year] if each.year else range(today.year, today.year - YEARS_BACK, -1)
-        yield from filter(None, (_month_span(year, each.month) for year in years))
+def _span_of_months(first: _Named, last: _Named, today: date) -> _Spans:
+    """Return the months from one to the other in each year; nothing where the second is no later one."""
+    spans = (
+        (month_span(year, first.month), month_span(year, last.month))
+        for year in _years(last if last.year else first, today)
+        if first.month < last.month and (first.year is None or first.year == last.year)
+    )
+    return tuple(DateSpan(start.first, end.last) for start, end in spans if start and end)

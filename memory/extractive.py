@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from memory.languages import CAPITAL
 from memory.neutral_text import keep_speaker, names_speaker
 from memory.sentences import split_sentences
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
@@ -25,7 +26,6 @@ STRONG_FACT = 2.0
 """From this weight on a fact is an identifier, an address or a number."""
 MISSING_LEAD = "Word for word:"
 
-_CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 _WORD = "A-Za-z0-9_"
 _MARKS = (
     r"#\d+",
@@ -49,7 +49,7 @@ _QUOTES = (
     "『[^』\n]{1,80}』",
     "《[^》\n]{1,80}》",
 )
-_NAMES = (rf"(?<=[\w,;:)][ ])[{_CAPITAL}][\w'’-]*\w(?:\s[{_CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
+_NAMES = (rf"(?<=[\w,;:)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]+@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
     ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]*/)+[{_WORD}.-]*[{_WORD}]")),

@@ -51,6 +51,7 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _FOLDED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0307]+")
 # Vowel signs that Arabic and Hebrew seldom write, and the line that only makes a word longer.

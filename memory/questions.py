@@ -9,7 +9,15 @@ from datetime import date
 
 from memory.dates import Dates, find_dates
 from memory.irregular_forms import read_forms
-from memory.languages import SCRIPTS, fold_text, latin_language, script_of, stop_words, unspaced_language
+from memory.languages import (
+    CAPITAL,
+    SCRIPTS,
+    fold_text,
+    latin_language,
+    script_of,
+    stop_words,
+    unspaced_language,
+)
 from memory.sessions import Session, find_session
 from memory.small_talk import is_courtesy
 from memory.terms import (
@@ -44,8 +52,9 @@ _TIME_WORDS = """
     thursday friday saturday sunday january february march april june july august september october november december
 """
 _WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"(?<=[^.!?…:\s]\s)[\"'“‘«(]?([A-Z][a-z]+)\b")
+_NAME = re.compile(rf"(?<=[^.!?…:\s]\s)[\"'“‘«(]?([{CAPITAL}][^\W\d_A-Z]+)\b")
 """Written with a capital inside a sentence: it has no other forms."""
+_CAPITALISES_NOUNS = "de"
 _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 _SHORT_WORDS = 5
 _SHORT_CHARACTERS = 9
@@ -57,7 +66,8 @@ _ASKING = ("?", "？", "؟")
 class Question:
     """`words` are the plain terms with their weights, `characters` those of single characters; `names` those that may
     be a speaker's, by the term of each; `forms` the terms of other forms of a word, by its own; `times` the terms that
-    tell a time, where one is asked for. `telling` are the words that say what it is about.
+    tell a time, where one is asked for. `telling` are the words that say what it is about, `proper` those of them
+    that are written as a name.
 
     `is_remark`: it is short and asks nothing; without evidence it needs none.
     """
@@ -65,6 +75,7 @@ class Question:
     words: Mapping[str, float]
     characters: tuple[str, ...]
     telling: tuple[str, ...]
+    proper: tuple[str, ...]
     names: Mapping[str, str]
     forms: Mapping[str, frozenset[str]]
     dates: Dates
@@ -121,10 +132,16 @@ class QuestionReader:
             word: self._forms[word] for word in words if word in self._forms and word not in capitalised
         }
         words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
+        telling = tuple(word for word, weight in words.items() if weight >= TELLING or word.isdecimal())
         return Question(
             words=words,
             characters=tuple(self._characters(pieces)),
-            telling=tuple(word for word, weight in words.items() if weight >= TELLING or word.isdecimal()),
+            telling=telling,
+            proper=tuple(
+                word
+                for word in telling
+                if word in capitalised and word not in self._times and language != _CAPITALISES_NOUNS
+            ),
             names=self._names(pieces),
             forms=self._with_stems(pieces, language, irregular),
             dates=dates,

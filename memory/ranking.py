@@ -39,6 +39,9 @@ DAY_BONUS = 1.0
 """For what was said on the very day, or in the conversation, that the question asks for: it outweighs words."""
 CLEAR_EVIDENCE = 0.35
 """With less evidence than this, little is recalled."""
+NAME_RARITY = 0.8
+"""A name that the question gives is clear evidence where so rare, as a share of what a word is worth that was said
+once."""
 REMARK_EVIDENCE = 0.25
 """With less, a short message that asks nothing recalls nothing."""
 

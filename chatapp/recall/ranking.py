@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
 from chatapp.recall.index_format import Columns, Hits, Ordinals
-from memory.dates import DateSpan
+from memory.date_spans import DateSpan
 from memory.questions import Question
 from memory.ranking import (
     ANSWER_WEIGHT,
@@ -22,6 +22,7 @@ from memory.ranking import (
     K1,
     LEAST_SHARE,
     LENGTH_BONUS,
+    NAME_RARITY,
     NEIGHBOUR_WEIGHTS,
     QUESTION_MALUS,
     SPEAKER_BONUS,
@@ -87,22 +88,40 @@ def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
     return scores
 
 
-def _evidence(index: Index, question: Question, weights: Mapping[str, float]) -> float:
-    """Return how much of what the question is about one document has, by how telling its words are.
+def _evidence(
+    index: Index, question: Question, weights: Mapping[str, float], *, is_alone: bool = False
+) -> float:
+    """Return how much of what the question is about one document and those beside it have, by how telling its words
+    are. `is_alone`: that one document has it.
 
     A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
-    unseen all the time. Of a long history common words alone are no evidence, however many of them fit.
+    unseen all the time. Of a long history common words alone are no evidence, however many of them fit. A name that
+    was said, and seldom, is clear evidence by itself.
     """
     worth = {word: weights[word] * index.idf_of(word) for word in question.telling or question.words}
     heaviest = max((weights[word] for word in worth), default=1.0)
     most = heaviest * idf(index.document_count, 1)
+    said = [word for word in worth if word in index.hits and len(index.hits[word].ordinals)]
+    if any(worth[word] >= NAME_RARITY * most for word in said if word in question.proper):
+        return 1.0
     found = np.zeros(len(index.columns))
-    for word in worth:
-        if word in index.hits:
-            found[index.hits[word].ordinals] += worth[word]
+    for word in said:
+        ordinals = index.hits[word].ordinals
+        found[ordinals if is_alone else _with_beside(index, ordinals)] += worth[word]
     total = sum(min(each, most) for each in worth.values())
     best = float(found.max(initial=0.0))
     return (best / total) * min(1.0, best / most) if total else 0.0
+
+
+def _with_beside(index: Index, ordinals: Ordinals) -> Mask:
+    """Return these documents, and the one that was said before and behind each."""
+    previous = index.columns.previous
+    inside = np.zeros(len(index.columns), dtype=np.bool_)
+    inside[ordinals] = True
+    behind = inside[previous] & (previous >= 0)
+    before = previous[ordinals]
+    inside[before[before >= 0]] = True
+    return inside | behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +246,12 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     weights = question.weights(speakers)
     bonuses = _bonuses(index, question, speakers.values())
     evidence = _evidence(index, question, weights)
-    spans = _spans(index.columns, question, findable, evidence)
+    is_found = question.session and _evidence(index, question, weights, is_alone=True) >= CLEAR_EVIDENCE
+    spans = _spans(index.columns, question, findable, is_found=bool(is_found))
     dated = _date_scores(index.columns, spans)
     then = dated > 0 if spans else None
     bonuses += DATE_BONUS * dated
-    days = [span for span in spans if span.is_day]
+    days = [span for span in spans if span.is_exact]
     bonuses += DAY_BONUS * _date_scores(index.columns, days)
     is_then = then is not None and bool((then & findable).any())
     return Prepared(
@@ -246,16 +266,16 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     )
 
 
-def _spans(columns: Columns, question: Question, findable: Mask, evidence: float) -> tuple[DateSpan, ...]:
-    """Return the days that a question asks for, and those of the first or last conversation where its words do not
-    find more."""
+def _spans(columns: Columns, question: Question, findable: Mask, *, is_found: bool) -> tuple[DateSpan, ...]:
+    """Return the days that a question asks for, and those of the first or last conversation where nothing is found by
+    its words."""
     if not question.names_a_time or not findable.any():
         return ()
     said = np.unique(columns.minute[findable] // 1440) + _EPOCH
     days = [date.fromordinal(int(day)) for day in said]
     if question.dates:
         return question.dates.resolve(set(days))
-    if evidence >= CLEAR_EVIDENCE:
+    if is_found:
         return ()
     day = days[0] if question.session == "first" else days[-1]
     return (DateSpan(day, day),)

@@ -4,6 +4,8 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Branch, Conversation
+from chatapp.recall.analysis import questions
+from chatapp.recall.selectors.user_index import open_index
 from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
 from memory.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -128,6 +130,32 @@ def test_a_question_about_somebody_or_something_known_is_no_general_one(
 ):
     say(conversation, answer, *filler(20))
     assert answer in texts_of(recalled(alice, question))
+
+
+def is_clear(user: User, question: str) -> bool:
+    return open_index(user.pk).rank(questions.read(question, NOW.date()), 10).is_clear
+
+
+def test_a_name_that_was_said_once_is_clear_evidence(alice: User, conversation: Conversation):
+    say(conversation, "We climbed up to Yuntai.", *filler(20))
+    assert is_clear(
+        alice, "When I took photos in Mount Yuntai, what trouble did I encounter, and who helped me?"
+    )
+    assert not is_clear(alice, "When I took photos in Mount Huashan, what trouble did I encounter?")
+
+
+def test_what_is_asked_about_may_be_said_in_two_turns(alice: User, conversation: Conversation):
+    say(
+        conversation,
+        *filler(20),
+        "My nephew visits us.",
+        "We watched a cartoon.",
+        *filler(20),
+        "The oboe.",
+        *filler(20),
+    )
+    assert is_clear(alice, "which cartoon did my nephew recommend, praise or dislike?")
+    assert not is_clear(alice, "which oboe did my nephew recommend, praise or dislike?")
 
 
 def test_a_year_nothing_was_said_in_brings_nothing_back(alice: User, conversation: Conversation):

@@ -1,0 +1,172 @@
+"""Dates as people write them in fourteen languages: absolute, relative, months alone, spans, and what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+
+import pytest
+
+from memory.dates import find_dates
+
+MONDAY = date(2026, 11, 23)
+
+DAYS = {
+    date(2026, 5, 2): [
+        "What did we say on May 2?",
+        "Was sagte ich am 2. Mai?",
+        "¿Qué dije el 2 de mayo?",
+        "Qu'ai-je dit le 2 mai ?",
+        "Cosa ho detto il 2 maggio?",
+        "O que eu disse em 2 de maio?",
+        "Wat zei ik op 2 mei?",
+        "Что я говорил 2 мая?",
+        "2 Mayıs'ta ne dedim?",
+        "2 मई को मैंने क्या कहा?",
+        "ماذا قلت في 2 مايو؟",
+        "5月2日に何を話しましたか",
+        "5월 2일에 뭐라고 했지?",
+        "5月2号我们说了什么",
+    ],
+    date(2025, 10, 3): [
+        "What did I tell you on 10/3/2025?",
+        "¿Qué te dije el 3/10/2025?",
+        "Wat zei ik tegen je op 3-10-2025?",
+        "2025/10/03に何を話しましたか",
+        "二零二五年十月三日我说了什么",
+    ],
+    date(2026, 11, 22): [
+        "What did I eat last night?",
+        "¿Qué comí anoche?",
+        "Wat at ik gisteravond?",
+        "昨夜何を食べた？",
+        "昨晚我吃了什么？",
+        "어젯밤에 뭘 먹었지?",
+        "ماذا أكلت البارحة؟",
+    ],
+    date(2026, 11, 21): ["antes de ayer", "önceki gün", "أول أمس", "엊그제", "おととい"],
+    date(2026, 11, 13): ["10 дней назад", "열흘 전", "十天前", "10 days ago"],
+    date(2026, 11, 20): ["três dias atrás", "منذ ثلاثة أيام", "사흘 전", "大前天"],
+}
+LAST_WEEK = (date(2026, 11, 16), date(2026, 11, 22))
+LAST_MONTH = (date(2026, 10, 1), date(2026, 10, 31))
+LAST_YEAR = (date(2025, 1, 1), date(2025, 12, 31))
+SPANS = {
+    LAST_WEEK: ["in der vergangenen Woche", "la scorsa settimana", "पिछले हफ्ते", "지난 주에", "上個禮拜"],
+    LAST_MONTH: ["पिछले महीने", "지난 달", "上个月"],
+    LAST_YEAR: ["l'an dernier", "geçen sene", "العام الماضي", "지난해"],
+    (date(2024, 1, 1), date(2024, 12, 31)): ["前年我去了哪里？"],
+    (date(2026, 11, 23), date(2026, 11, 29)): ["这周", "这个星期", "이번 주", "इस हफ्ते"],
+    (date(2026, 11, 1), date(2026, 11, 30)): ["这个月", "इस महीने", "questo mese"],
+    (date(2026, 11, 21), date(2026, 11, 22)): [
+        "What did I do last weekend?",
+        "Was war am letzten Wochenende?",
+        "el fin de semana pasado",
+        "le week-end dernier",
+        "lo scorso fine settimana",
+        "no fim de semana passado",
+        "vorig weekend",
+        "в прошлые выходные",
+        "geçen hafta sonu",
+        "نهاية الأسبوع الماضي",
+        "先週末",
+        "지난 주말",
+        "上周末",
+    ],
+    (date(2026, 11, 9), date(2026, 11, 23)): [
+        "the last two weeks",
+        "die letzten zwei Wochen",
+        "les deux dernières semaines",
+    ],
+    (date(2026, 11, 17), date(2026, 11, 21)): [
+        "a few days ago",
+        "vor ein paar Tagen",
+        "il y a quelques jours",
+        "几天前",
+    ],
+}
+FROM_3_TO_5_OCTOBER = [
+    "between October 3 and October 5",
+    "from October 3 to 5",
+    "vom 3. bis 5. Oktober",
+    "del 3 al 5 de octubre",
+    "entre le 3 et le 5 octobre",
+    "dal 3 al 5 ottobre",
+    "de 3 a 5 de outubro",
+    "van 3 tot 5 oktober",
+    "с 3 по 5 октября",
+    "3 Ekim'den 5 Ekim'e kadar",
+    "3 से 5 अक्टूबर तक",
+    "من 3 إلى 5 أكتوبر",
+    "10月3日から5日まで",
+    "10월 3일부터 5일까지",
+    "10月3号至10月5号",
+]
+FROM_MARCH_TO_MAY = [
+    "What happened from March to May?",
+    "von März bis Mai",
+    "de marzo a mayo",
+    "de mars à mai",
+    "van maart tot mei",
+    "с марта по май",
+    "मार्च से मई तक",
+    "من مارس إلى مايو",
+    "3月から5月",
+    "三月到五月",
+]
+OCTOBER = ["в октябре", "ekimde ne yaptım?", "im Oktober", "10월에", "en octubre"]
+NO_DATE = [
+    "mar eat 3",
+    "la mar",
+    "What do I do every Tuesday?",
+    "매주 월요일에 뭘 하지?",
+    "목요일마다 뭘 하지?",
+    "Che cosa faccio ogni martedì?",
+    "我目前月薪多少？",
+    "以上年龄",
+    "The ratio is 10/12 of it",
+]
+
+
+def exact(question: str, has_said: Collection[date] = ()) -> list[tuple[date, date]]:
+    spans = find_dates(question, MONDAY).resolve(has_said)
+    return [(span.first, span.last) for span in spans if span.weight == 1.0]
+
+
+@pytest.mark.parametrize(("day", "question"), [(day, one) for day, many in DAYS.items() for one in many])
+def test_a_day_is_understood(day: date, question: str) -> None:
+    assert exact(question) == [(day, day)]
+
+
+@pytest.mark.parametrize(("span", "question"), [(span, one) for span, many in SPANS.items() for one in many])
+def test_a_span_told_from_today_is_understood(span: tuple[date, date], question: str) -> None:
+    assert exact(question) == [span]
+
+
+@pytest.mark.parametrize("question", FROM_3_TO_5_OCTOBER)
+def test_days_from_one_to_another_are_one_span(question: str) -> None:
+    assert exact(question) == [(date(2026, 10, 3), date(2026, 10, 5))]
+
+
+@pytest.mark.parametrize("question", FROM_MARCH_TO_MAY)
+def test_months_from_one_to_another_are_one_span(question: str) -> None:
+    assert exact(question)[0] == (date(2026, 3, 1), date(2026, 5, 31))
+
+
+@pytest.mark.parametrize("question", OCTOBER)
+def test_a_month_alone_is_understood_in_its_case(question: str) -> None:
+    assert exact(question)[0] == (date(2026, 10, 1), date(2026, 10, 31))
+
+
+@pytest.mark.parametrize("question", NO_DATE)
+def test_what_only_looks_like_a_date_is_none(question: str) -> None:
+    assert not find_dates(question, MONDAY)
+
+
+def test_days_without_a_year_are_those_on_which_something_was_said() -> None:
+    assert exact("del 3 al 5 de octubre", {date(2024, 10, 4)}) == [(date(2024, 10, 3), date(2024, 10, 5))]
+
+
+def test_numbers_that_read_both_ways_are_the_day_on_which_something_was_said() -> None:
+    assert exact("What was on 3/10/2025?", {date(2025, 10, 3)}) == [(date(2025, 10, 3), date(2025, 10, 3))]
+    assert exact("What was on 3/10/2025?") == [(date(2025, 3, 10), date(2025, 3, 10))]

@@ -28,9 +28,9 @@ REPLACED = 0.2
 def measure(histories: Sequence[History]) -> None:
     questions = [asked.question for history in histories for asked in history.questions]
     for count in (RECALLED_FROM, SEARCHED):
-        user, conversation_id = _user_with(histories, count)
+        user, conversation_id = user_with(histories, count)
         started, cpu = time.perf_counter(), time.process_time()
-        _index(conversation_id)
+        index(conversation_id)
         took, cpu = time.perf_counter() - started, time.process_time() - cpu
         print(f"Index of {count:,} turns: {took:.1f} s, {cpu:.1f} s of CPU")
         print(f"A turn is found after {_found_after_ms(user, conversation_id):.0f} ms, no worker running")
@@ -42,7 +42,7 @@ def measure(histories: Sequence[History]) -> None:
 
 def _report_all(user: Any, questions: Sequence[str], how: str = "") -> None:
     for budget in BUDGETS:
-        _report(f"recall of {budget:,} tokens{how}", questions, _recaller(user, budget))
+        _report(f"recall of {budget:,} tokens{how}", questions, recaller(user, budget))
     _report(f"search{how}", questions, _searcher(user))
     if not how:
         _report("search for one word", [text.split()[-1] for text in questions], _searcher(user))
@@ -78,7 +78,7 @@ def _endpoint_of_chance() -> Iterator[None]:
         settings.EMBEDDINGS_MODEL, embedding.embed_question = "", asked
 
 
-def _user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
+def user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
     from chatapp.accounts.models import User
     from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
@@ -100,13 +100,13 @@ def _changed(text: str, words: Sequence[str], dice: random.Random) -> str:
     return " ".join([first, *(dice.choice(words) if dice.random() < REPLACED else word for word in rest)])
 
 
-def _index(conversation_id: Any) -> None:
+def index(conversation_id: Any) -> None:
     from chatapp.recall.actions.indexing import index_conversation
 
     index_conversation(conversation_id)
 
 
-def _recaller(user: Any, budget: int) -> Callable[[str], object]:
+def recaller(user: Any, budget: int) -> Callable[[str], object]:
     from chatapp.operations import clock
     from chatapp.recall.turn_recall import recall_for
     from memory.ranking import RecallSize

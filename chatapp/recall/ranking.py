@@ -102,7 +102,7 @@ def _evidence(
     heaviest = max((weights[word] for word in worth), default=1.0)
     most = heaviest * idf(index.document_count, 1)
     said = [word for word in worth if word in index.hits and len(index.hits[word].ordinals)]
-    if any(worth[word] >= NAME_RARITY * most for word in said if word in question.proper):
+    if not is_alone and any(worth[word] >= NAME_RARITY * most for word in said if word in question.proper):
         return 1.0
     found = np.zeros(len(index.columns))
     for word in said:

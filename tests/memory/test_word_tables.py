@@ -1,8 +1,9 @@
-"""No hand-made table of words in `memory` and `agents` is long: what they know of a language comes from libraries."""
+"""No hand-made table of words is long in what reads texts: what they know of a language comes from libraries."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,7 +12,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted([*ROOT.glob("memory/**/*.py"), *ROOT.glob("agents/**/*.py")])
+sre_parser = importlib.import_module("re._parser")
+MODULES = sorted(
+    path
+    for folder in (
+        "memory",
+        "agents",
+        "chatapp/recall",
+        "chatapp/long_term",
+        "chatapp/compaction",
+        "chatapp/context",
+    )
+    for path in ROOT.glob(f"{folder}/**/*.py")
+)
 MOST_WORDS = 60
 MOST_WORDS_OF_A_NAME = 3
 _ALTERNATIVES = re.compile(r"[^\W\d_][\w'’ -]*(?:\|[^\W\d_][\w'’ -]*)+")
@@ -51,6 +64,37 @@ def test_no_word_table_is_long(path: Path) -> None:
     assert {name: count for name, count in counts.items() if count > MOST_WORDS} == {}
 
 
+def patterns_in(value: object) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns that a value is or holds, at any depth."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, list | tuple | frozenset | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from patterns_in(one)
+
+
+def most_alternatives(parsed: object) -> int:
+    """Return the alternatives of the longest alternation in a parsed expression."""
+    if isinstance(parsed, tuple) and len(parsed) == 2 and str(parsed[0]) == "BRANCH":
+        branches = parsed[1][1]
+        return max(len(branches), *map(most_alternatives, branches))
+    if isinstance(parsed, sre_parser.SubPattern | list | tuple):
+        return max(map(most_alternatives, parsed), default=0)
+    return 0
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("memory/*.py")), ids=lambda path: path.stem)
+def test_no_compiled_alternation_is_long(path: Path) -> None:
+    """However it was put together: the words of a pattern may come from several texts."""
+    module = importlib.import_module(f"memory.{path.stem}")
+    counts = {
+        (name, pattern.pattern): most_alternatives(sre_parser.parse(pattern.pattern, pattern.flags))
+        for name, value in vars(module).items()
+        for pattern in patterns_in(value)
+    }
+    assert {key: count for key, count in counts.items() if count > MOST_WORDS} == {}
+
+
 def test_a_long_table_is_noticed_in_each_form() -> None:
     words = ["".join(letters) for letters in itertools.product("abcdefgh", repeat=2)]
     forms = [
@@ -59,5 +103,9 @@ def test_a_long_table_is_noticed_in_each_form() -> None:
         repr(rf"\b(?:{'|'.join(words)})\b"),
         repr(dict.fromkeys(words, 1)),
     ]
+    assert (
+        most_alternatives(sre_parser.parse(f"x(?:{'|'.join(f'a{word}b|c{word}' for word in words)})"))
+        > MOST_WORDS
+    )
     for form in forms:
         assert word_count(ast.parse(form, mode="eval").body) > MOST_WORDS

@@ -55,7 +55,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"\bя\s+(?:теперь\s+|сейчас\s+|уже\s+)*(?:живу|переехала?)\s+(?:теперь\s+|сейчас\s+)?(?:во?|на)\s+{VALUE}",
     ),
-    ("residence", rf"(?:أعيش|أسكن|انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}"),
+    ("residence", rf"(?:أعيش|أسكن|^\W*(?:لقد\s+|أنا\s+)?انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}"),
     ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी]"),
     ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
     (
@@ -104,15 +104,21 @@ LIVES = tuple(
         r"(?P<verb>住んで|引っ越し|引越し)(?P<later>)",
         rf"(?P<subject>[^\s,.]{{1,12}}?)(?:은|는|이|가)\s+(?P<now>{_NOWADAYS}\s+)?(?P<value>[^\s,.]{{1,20}}?)(?:에서?|으?로)"
         r"\s*(?P<verb>살|이사)(?P<later>)",
+        r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<now>artık\s+|şimdi\s+)?(?P<value>\w{2,30})['’][dt][ae]\s+"
+        r"(?P<verb>oturuyor|yaşıyor)\b(?P<later>)",
+        r"(?P<subject>[^\W\d]{2,15}(?:\s[^\W\d]{2,15})?)\s+(?P<verb>[تي]سكن|[تي]عيش|انتقلت?)\s+(?P<now>الآن\s+)?"
+        rf"(?:في|إلى)\s+(?P<later>){VALUE}",
+        r"मेर[ीाे]\s+(?P<subject>[^\s।,]+)\s+(?P<now>अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+(?P<verb>रहत[ाीे])\s+है(?P<later>)",
     )
 )
 """Where somebody else lives."""
 LIVING = (
     *("lives", "living", "moved", "wohnt", "lebt", "habite", "vit", "vive", "abita", "mora", "woont"),
     *("живёт", "живет", "переехал", "住", "搬", "引っ越し", "引越し", "살", "이사"),
+    *("oturuyor", "yaşıyor", "سكن", "عيش", "انتقل", "रहत"),
 )
 """One of these is in whatever LIVES finds: looked for first, because most sentences have none."""
-MOVED = re.compile(r"moved|переехал|搬|引|이사", re.IGNORECASE)
+MOVED = re.compile(r"moved|переехал|搬|引|이사|انتقل", re.IGNORECASE)
 PRONOUN = re.compile(
     r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|她|他|彼女|彼|그녀|그)",
     re.IGNORECASE,

@@ -30,7 +30,7 @@ _DUTCH = r"vergeet\s+(?:dat|alles\s+over|wat\s+ik\s+zei\s+over|mijn|onze?)\s+(?P
 _RUSSIAN = (
     r"забудь(?:те)?,?\s+(?:что|про|об?|всё\s+об?|все\s+об?|то,?\s+что\s+я\s+говорила?\s+об?)\s+(?P<what>.+)"
 )
-_ARABIC = r"انس[َى]?\s+(?:أنّ?\s*|كل\s+شيء\s+عن\s+|ما\s+قلته\s+عن\s+)(?P<what>.+)"
+_ARABIC = r"انس[َى]?\s+(?:أنّ?(?:ني|نا|ه|ها)?\s+|كل\s+شيء\s+عن\s+|ما\s+قلته\s+عن\s+)(?P<what>.+)"
 _CHINESE = (
     r"(?:请|請|麻烦|你)*(?:忘记|忘掉|忘記)(?:关于|關於|我说过的?|我告诉你的)?[，,：:\s]*"
     r"(?P<what>.+?)(?:的事情?)?吧?"
@@ -72,7 +72,7 @@ _NEVER = re.compile(
     rf"{_POLITE}(?:never|don't\s+ever|do\s+not\s+ever)\s+remember(?:\s+that)?\s+(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_THAT = r"(?:that\s+|dass\s+|que\s+|qu'|de\s+que\s+|che\s+|dat\s+|что\s+|أنّ?\s*|कि\s+|ki\s+)?"
+_THAT = r"(?:that\s+|dass\s+|que\s+|qu'|de\s+que\s+|che\s+|dat\s+|что\s+|أنّ?(?:ني|نا|ه|ها)?\s+|कि\s+|ki\s+)?"
 _REMEMBER = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
@@ -84,8 +84,8 @@ _REMEMBER = tuple(
         r"覚えて(?:おいて)?(?:ください|ね)?(?=[:：、])|기억해\s*(?:줘|주세요)?(?=[:,：])|"
         r"याद\s+(?:रखो|रखना|रखिए|रखें)|unutma(?:yın)?|hatırla|aklında\s+tut)"
         rf"(?:\s+bitte)?[,:：，،、]?\s*{_THAT}(?P<what>.+)",
-        r"(?P<what>.+?)(?:という)?(?:こと|の)?(?:を|は)?(?:覚えて|忘れないで)(?:おいて)?(?:ください|下さい|ね)?[。！!]*",
-        r"(?P<what>.+?)(?:라는|다는|는)?\s*(?:것|걸|사실)?[을를]?\s*기억해\s*(?:줘|주세요|둬)?요?[.!]*",
+        r"(?P<what>.+?)(?:という|と)?(?:こと|の)?(?:を|は)?(?:覚えて|忘れないで)(?:おいて)?(?:ください|下さい|ね)?[。！!]*",
+        r"(?P<what>.+?)(?:라는|(?<=다)는)?\s*(?:것|걸|사실)?[을를]?\s*기억해\s*(?:줘|주세요|둬)?요?[.!]*",
         r"(?P<what>.+?),?\s*(?:यह\s+)?याद\s+(?:रखो|रखना|रखिए|रखें)[।.!]*",
         r"(?P<what>.+?)(?:\s+olduğunu|,?\s+bunu)?\s+(?:unutma|aklında\s+tut|hatırla)[.!]*",
     )

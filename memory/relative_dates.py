@@ -145,7 +145,7 @@ def _weekdays(folded: str, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
         around = {word[:BEGINNING] for word in near}
         is_last = not around.isdisjoint(names.last)
         is_other = not around.isdisjoint(names.next) or not _EVERY.isdisjoint(near)
-        is_every = bool(name) and _EVERY_BEFORE.search(folded[: folded.find(name)])
+        is_every = bool(name) and _EVERY_BEFORE.search(folded[: folded.find(name)]) is not None
         if name and not (is_other or is_every) and (is_last or name not in names.short_weekdays):
             yield names.weekdays[name], is_last or "지난" in near
     for name, weekday in names.weekdays.items():

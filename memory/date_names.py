@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, product
@@ -69,7 +69,7 @@ _COUNTS = {
 }
 """Where the library has no words for small numbers. They count only where so many days or weeks ago are meant."""
 _MORE_MONTHS = {"мае": 5}
-_MORE_UNITS = {
+_MORE_UNITS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "hi": {"week": ("हफ्ता", "हफ्ते", "हफ़्ते")},
     "zh": {"week": ("个星期", "個星期", "个礼拜", "個禮拜")},
 }

@@ -58,7 +58,8 @@ def year_span(year: int) -> DateSpan:
 def span_ago(count: int, unit: str, today: date) -> DateSpan:
     """Return the days that somebody may mean who counts back so many units."""
     if count == FEW:
-        return DateSpan(*(today - timedelta(days=each * _UNIT_DAYS[unit]) for each in (6, 2)))
+        days = _UNIT_DAYS[unit]
+        return DateSpan(today - timedelta(days=6 * days), today - timedelta(days=2 * days))
     half = _UNIT_DAYS[unit] // 2
     middle = today - timedelta(days=count * _UNIT_DAYS[unit])
     return DateSpan(middle - timedelta(days=half), middle + timedelta(days=half))

@@ -23,6 +23,7 @@ from tests.servers.made_once import MIGRATED, SQLITE_NAME, copy_migrated_sqlite
 from tests.servers.people import ALICE, BOB, make_people
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
+from tests.servers.s3 import S3Server
 from tests.servers.service import OwnProcess, Service, run_manage
 from tests.servers.waiting import wait_for
 from tests.upgrade.data_folder import unpack
@@ -262,3 +263,78 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
     assert run_manage(env, "migrate", "--check").returncode == 0
     with closing(sqlite3.connect(tmp_path / "new" / SQLITE_NAME)) as database:
         assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    server = S3Server().start()
+    yield server
+    server.stop()
+
+
+IN_BUCKET = {
+    "11111111-1111-1111-1111-111111111111/tool_result-a.txt": b"what a tool found",
+    "11111111-1111-1111-1111-111111111111/data/b.png": b"\x89PNG",
+    "11111111-1111-1111-1111-111111111111/context.jsonl/0001": b'{"id": "1"}\n',
+    "11111111-1111-1111-1111-111111111111/context.jsonl/0002": b'{"id": "2"}\n',
+}
+
+
+def in_bucket(s3: S3Server, name: str, folder: Path) -> dict[str, str]:
+    """The environment of a deployment that offloads to this bucket."""
+    keys = {"S3_ACCESS_KEY_ID": "test", "S3_SECRET_ACCESS_KEY": "test"}
+    return {"DATA_DIR": str(folder), "S3_BUCKET": name, "S3_ENDPOINT_URL": s3.url, **keys}
+
+
+def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
+    env = in_bucket(s3, s3.new_bucket("first"), tmp_path / "data")
+    for path, content in IN_BUCKET.items():
+        s3.put("first", f"offloads/{path}", content)
+    s3.put("first", "somebody-elses/file", b"not ours")
+    file = tmp_path / "backup.tar.gz"
+    printed = run_manage(env, "backup", str(file)).stdout
+    assert "the database and 3 files" in printed
+    assert "What was offloaded to the bucket first is in it." in printed
+
+    conversation = next(iter(IN_BUCKET)).partition("/")[0]
+    whole = {
+        f"{conversation}/tool_result-a.txt": b"what a tool found",
+        f"{conversation}/data/b.png": b"\x89PNG",
+        f"{conversation}/context.jsonl": b'{"id": "1"}\n{"id": "2"}\n',
+    }
+    other = in_bucket(s3, s3.new_bucket("second"), tmp_path / "other")
+    done = run_manage(other, "restore", str(file))
+    assert done.returncode == 0, done.stderr
+    kept = {key.removeprefix("offloads/"): s3.get("second", key) for key in s3.keys("second")}
+    [parts] = [key for key in kept if "context.jsonl" in key]
+    assert parts.startswith(f"{conversation}/context.jsonl/")  # one part, to which others can be added
+    assert {**kept, f"{conversation}/context.jsonl": kept.pop(parts)} == whole
+    assert not list((tmp_path / "other" / "offloads").rglob("*.txt"))
+
+    again = run_manage({**other, "DATA_DIR": str(tmp_path / "third")}, "restore", str(file))
+    assert (again.returncode, "The bucket has files below offloads" in again.stderr) == (1, True)
+
+    done = run_manage({"DATA_DIR": str(tmp_path / "disk")}, "restore", str(file))
+    assert done.returncode == 0, done.stderr
+    offloads = tmp_path / "disk" / "offloads"
+    on_disk = {
+        path.relative_to(offloads).as_posix(): path.read_bytes()
+        for path in offloads.rglob("*")
+        if path.is_file()
+    }
+    assert on_disk == whole
+
+
+def test_a_bucket_that_does_not_answer_makes_no_backup(s3: S3Server, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
+    env = in_bucket(s3, "never-made", tmp_path / "data")
+    refused = run_manage(env, "backup", str(tmp_path / "backup.tar.gz"))
+    assert refused.returncode == 1
+    assert "The bucket never-made does not answer" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "backup.tar.gz").exists()

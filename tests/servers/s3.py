@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.servers.service import ADDRESS, OwnProcess
+from tests.servers.waiting import PATIENCE_S
 
 
 class S3Server:
@@ -32,12 +33,23 @@ class S3Server:
 
     def new_bucket(self, name: str) -> str:
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=PATIENCE_S).close()
         return name
+
+    def put(self, bucket: str, key: str, content: bytes) -> None:
+        # Without it urllib names a form, whose end moto waits for.
+        kind = {"Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(f"{self.url}/{bucket}/{key}", content, kind, method="PUT")
+        urllib.request.urlopen(request, timeout=PATIENCE_S).close()
+
+    def get(self, bucket: str, key: str) -> bytes:
+        with urllib.request.urlopen(f"{self.url}/{bucket}/{key}", timeout=PATIENCE_S) as response:
+            content: bytes = response.read()
+        return content
 
     def keys(self, bucket: str) -> list[str]:
         """Of all objects in the bucket."""
-        with urllib.request.urlopen(f"{self.url}/{bucket}?list-type=2", timeout=30) as response:
+        with urllib.request.urlopen(f"{self.url}/{bucket}?list-type=2", timeout=PATIENCE_S) as response:
             found = ElementTree.fromstring(response.read())
         return [element.text or "" for element in found.iter() if element.tag.endswith("Key")]
 

@@ -8,14 +8,15 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from chatapp.files.bucket_copies import bucket_files
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import make_backup
 
 
 class Command(BaseCommand):
     help = (
-        "Writes the database, uploads, offloaded results and the secret key to a new file (tar.gz) that only this"
-        " account may read. The service may run meanwhile. Needs no program of the database's."
+        "Writes the database, uploads, offloaded results (those in a bucket, too) and the secret key to a new file"
+        " (tar.gz) that only this account may read. The service may run meanwhile. Needs no program of the database's."
     )
     requires_system_checks = ()
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         try:
-            made = make_backup(file.absolute())
+            made = make_backup(file.absolute(), bucket_files())
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(f"{file}: the database and {made.file_count} files, {made.size_bytes:,} bytes.")
@@ -33,6 +34,4 @@ class Command(BaseCommand):
         else:
             self.stdout.write("SECRET_KEY comes from the environment and is not in it: keep that as well.")
         if settings.S3_BUCKET:
-            self.stdout.write(
-                f"What was offloaded is in the bucket {settings.S3_BUCKET} and not in this file."
-            )
+            self.stdout.write(f"What was offloaded to the bucket {settings.S3_BUCKET} is in it.")

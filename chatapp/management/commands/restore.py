@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatapp.accounts.selectors import all_users
+from chatapp.files.bucket_copies import bucket_files
 from chatapp.long_term.files import rebuild_files
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import restore_backup
@@ -25,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         try:
-            manifest = restore_backup(file.absolute())
+            manifest = restore_backup(file.absolute(), bucket_files())
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
         users = all_users()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from django.conf import settings
 from django.core.management import call_command
@@ -28,7 +28,8 @@ from chatapp.operations.backups.databases import check_database, has_accounts, o
 from chatapp.operations.serving.embedded import FolderInUse, lock_folder
 
 KEY = "secret_key"
-FOLDERS = ("files", "offloads")
+OFFLOADS = "offloads"
+FOLDERS = ("files", OFFLOADS)
 """Of the data folder. Daily files are made anew of their rows, all others belong to processes."""
 KEY_CHECK = "palimpsest"
 
@@ -40,8 +41,22 @@ class Backup:
     has_key: bool
 
 
-def make_backup(path: Path) -> Backup:
+class RemoteFiles(Protocol):
+    """A bucket that stands for the folder of what was offloaded. Each method raises BackupProblem."""
+
+    def read_all(self) -> Iterator[tuple[str, bytes]]:
+        """Yield (path, content) of each file."""
+        ...
+
+    def is_empty(self) -> bool: ...
+
+    def store(self, path: str, content: bytes) -> None: ...
+
+
+def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
     """Write database, files and key to a new private file, while the service runs. Raises BackupProblem.
+
+    What lies in a bucket is written as the files of the data folder are: either can be restored into the other.
 
     Files are read after the database: each that it names is there, unless it was deleted meanwhile.
     """
@@ -59,7 +74,8 @@ def make_backup(path: Path) -> Backup:
             has_key = _holds_our_key(_key_path())
             if has_key:
                 archive.add_file(f"{DATA}/{KEY}", _key_path())
-            file_count = sum(_add_folder(archive, name) for name in FOLDERS)
+            file_count = sum(_add_folder(archive, name) for name in _local_folders(bucket))
+            file_count += _add_bucket(archive, bucket) if bucket else 0
     except OSError as error:
         raise BackupProblem(f"{path} cannot be written: {error.strerror or error}.") from None
     except (DatabaseError, sqlite3.Error) as error:
@@ -78,6 +94,18 @@ def _add_folder(archive: ArchiveWriter, name: str) -> int:
     return sum(archive.add_file(f"{DATA}/{path.relative_to(root).as_posix()}", path) for path in kept)
 
 
+def _add_bucket(archive: ArchiveWriter, bucket: RemoteFiles) -> int:
+    count = 0
+    for count, (path, content) in enumerate(bucket.read_all(), start=1):  # noqa: B007
+        archive.add_bytes(f"{DATA}/{OFFLOADS}/{path}", content)
+    return count
+
+
+def _local_folders(bucket: RemoteFiles | None) -> list[str]:
+    """Return those of FOLDERS that the deployment reads: a former folder of what is in a bucket now is not."""
+    return [name for name in FOLDERS if name != OFFLOADS or bucket is None]
+
+
 def _data_folder() -> Path:
     return Path(settings.DATA_DIR)
 
@@ -91,13 +119,13 @@ def _holds_our_key(path: Path) -> bool:
     return path.is_file() and path.read_text().strip() == settings.SECRET_KEY
 
 
-def restore_backup(path: Path) -> Manifest:
+def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
     """Restore a backup into this deployment, which must be empty, bring it up to date, and return its manifest.
 
     The backup is unpacked and checked before anything is changed. Raises BackupProblem.
     """
     with _sole_process():
-        _refuse_what_is_used()
+        _refuse_what_is_used(bucket)
         staged = _data_folder() / ".restore"
         shutil.rmtree(staged, ignore_errors=True)  # of one that was interrupted
         staged.mkdir()
@@ -105,6 +133,8 @@ def restore_backup(path: Path) -> Manifest:
             manifest = unpack_archive(path, staged)
             check_database(manifest)
             key = _key_of(staged / DATA / KEY, manifest)
+            if bucket is not None:
+                _fill_bucket(bucket, staged / DATA / OFFLOADS)
             restore_database(staged, manifest)
             _move_files(staged / DATA)
         except OSError as error:
@@ -129,7 +159,7 @@ def _sole_process() -> Iterator[None]:
         yield
 
 
-def _refuse_what_is_used() -> None:
+def _refuse_what_is_used(bucket: RemoteFiles | None) -> None:
     is_empty = (
         "a backup is restored into an empty deployment only: set DATA_DIR and DATABASE_URL to a new one."
     )
@@ -138,7 +168,11 @@ def _refuse_what_is_used() -> None:
             raise BackupProblem(f"This database has accounts, and {is_empty}")
     except DatabaseError as error:
         raise BackupProblem(f"The database cannot be used ({str(error).strip()}).") from None
-    for name in FOLDERS:
+    if bucket is not None and not bucket.is_empty():
+        raise BackupProblem(
+            f"The bucket has files below {OFFLOADS}: empty that folder of it, or name another."
+        )
+    for name in _local_folders(bucket):
         if any(path.is_file() and path.name[0] != "." for path in (_data_folder() / name).rglob("*")):
             raise BackupProblem(f"The data folder has files below {name}, and {is_empty}")
 
@@ -158,6 +192,13 @@ def _key_of(restored: Path, manifest: Manifest) -> str:
             "The backup was made with a SECRET_KEY from the environment, which it does not hold: set the same one."
         ) from None
     return str(settings.SECRET_KEY)
+
+
+def _fill_bucket(bucket: RemoteFiles, restored: Path) -> None:
+    """Store the files in the bucket, and none of them in the data folder."""
+    for file in sorted(path for path in restored.rglob("*") if path.is_file()):
+        bucket.store(file.relative_to(restored).as_posix(), file.read_bytes())
+    shutil.rmtree(restored, ignore_errors=True)
 
 
 def _move_files(restored: Path) -> None:

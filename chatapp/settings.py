@@ -79,6 +79,8 @@ OIDC_MAKES_ACCOUNTS = env.flag("OIDC_MAKES_ACCOUNTS", True)  # whatever SIGNUP s
 OIDC_TRUSTS_ADDRESSES = env.flag("OIDC_TRUSTS_ADDRESSES", False)
 if OIDC_ISSUER and not OIDC_CLIENT_ID:
     env.refuse("OIDC_CLIENT_ID", "is missing: OIDC_ISSUER needs it.")
+if OIDC_ISSUER and "openid" not in OIDC_SCOPES.split():
+    env.refuse("OIDC_SCOPES", "must name openid: without it the issuer does not say who somebody is.")
 # Whether admins may read chats in the admin panel: users are told, and the audit log has each look.
 OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)

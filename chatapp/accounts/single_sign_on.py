@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
+import secrets
 from traceback import walk_tb
 from typing import Any
 
@@ -10,7 +12,8 @@ from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
-from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.base import AuthProcess, Provider
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import callback as oidc_callback
 from allauth.socialaccount.providers.openid_connect.views import login as oidc_login
 from django.conf import settings
@@ -32,13 +35,33 @@ log = logging.getLogger(__name__)
 
 PROVIDER = "sso"
 """Our name for the issuer, in addresses: /accounts/oidc/sso/login/."""
+NONCE = "nonce"
 ODD = (AttributeError, DataError, ImproperlyConfigured, KeyError, OverflowError, TypeError, ValueError)
 """What allauth raises where an answer of the issuer is not what the standard says: it looks at few types, and asks
 the operator for a longer column where a subject is too long. What our own code raises is none of it."""
 
 
+class NonceProvider(OpenIDConnectProvider):  # type: ignore[misc] # allauth is not typed
+    """Asks the issuer to repeat a nonce in the token, and keeps it with the state of this sign-in."""
+
+    def get_redirect_from_request_kwargs(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what is asked for.
+
+        The link's `scope` and `auth_params` are left out: whoever wrote the link could replace the nonce or the state.
+        """
+        nonce = secrets.token_urlsafe(32)
+        asked: dict[str, Any] = super().get_redirect_from_request_kwargs(request)
+        asked["scope"] = self.get_scope()
+        asked["auth_params"] = {**self.get_auth_params(), NONCE: nonce}
+        return {**asked, NONCE: nonce}
+
+
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
     """An account is found by who the issuer says it is, else by an e-mail address that both sides have checked."""
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
+        found: Provider = super().get_provider(request, provider, client_id)
+        return NonceProvider(request, app=found.app) if isinstance(found, OpenIDConnectProvider) else found
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
         """Return (the account to link, its address), where the address was checked by the issuer and by us."""
@@ -54,7 +77,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Follow the groups of a known user; answer with a page where a new one cannot have an account."""
-        if not has_one_subject(sociallogin):
+        if not has_one_subject(sociallogin) or not has_our_nonce(sociallogin):
             refuse(request, "odd", status=502)
         if sociallogin.is_existing:
             join_groups(sociallogin)
@@ -146,6 +169,18 @@ def claims_of(sociallogin: SocialLogin) -> list[dict[str, Any]]:
     return [
         part for part in (claims.get("userinfo"), claims.get("id_token")) if part and isinstance(part, dict)
     ]
+
+
+def has_our_nonce(sociallogin: SocialLogin) -> bool:
+    """Return whether there is a token, made for the request of this browser: it repeats the nonce of that request.
+
+    A token of another sign-in, whoever brings it, must not be used (OpenID Connect Core 1.0, section 3.1.3.7).
+    """
+    token = sociallogin.account.extra_data.get("id_token") or {}
+    asked, said = sociallogin.state.get(NONCE), token.get(NONCE)
+    if not isinstance(asked, str) or not isinstance(said, str):
+        return False
+    return hmac.compare_digest(asked.encode(), said.encode("utf-8", "replace"))
 
 
 def check_addresses(sociallogin: SocialLogin) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
 import pytest
@@ -46,6 +46,12 @@ def sign_in(person: str, client: Client | None = None, begin: str = BEGIN) -> tu
     assert asked.status_code == 302, asked.content
     back = httpx2.post(asked["Location"], data={"person": person})
     return client, client.get(urlsplit(back.headers["Location"])._replace(scheme="", netloc="").geturl())
+
+
+def asked_for(begin: str = BEGIN, client: Client | None = None) -> dict[str, str]:
+    """What the browser is told to ask the issuer for."""
+    location = (client or Client()).get(begin)["Location"]
+    return {name: value for name, [value] in parse_qs(urlsplit(location).query).items()}
 
 
 def is_signed_in(client: Client) -> bool:
@@ -262,3 +268,55 @@ def test_who_has_no_password_exports_and_deletes_the_account(db: None, issuer: R
     assert client.delete("/api/v1/me").status_code == 204
     assert not User.objects.exists()
     assert not SocialAccount.objects.exists()
+
+
+def test_each_sign_in_has_its_own_nonce_state_and_challenge_whatever_the_link_says(db: None) -> None:
+    first, second = asked_for(), asked_for()
+    for name in ("nonce", "state", "code_challenge"):
+        assert len(first[name]) >= 16
+        assert first[name] != second[name]
+    planted = {"nonce": "planted", "state": "planted", "redirect_uri": "https://evil.example"}
+    link = f"{BEGIN}?{urlencode({'auth_params': urlencode(planted), 'scope': 'offline_access'})}"
+    asked = asked_for(link)
+    assert set(asked) == set(first)
+    assert "planted" not in asked.values()
+    assert (asked["redirect_uri"], asked["scope"]) == (first["redirect_uri"], first["scope"])
+    assert asked["code_challenge_method"] == "S256"
+
+
+@pytest.mark.parametrize("nonce", [None, "", "of another sign-in", 7, ["a"]])
+def test_a_token_without_the_nonce_of_this_sign_in_lets_nobody_in(
+    db: None, issuer: RunningIssuer, nonce: Any
+) -> None:
+    issuer.say("noa", email="noa@example.com", email_verified=True, id_token={"nonce": nonce})
+    client, answer = sign_in("noa")
+    assert answer.status_code == 502
+    assert "Example ID did not say" in answer.content.decode()
+    assert not is_signed_in(client)
+    assert not User.objects.exists()
+
+
+def test_a_token_of_somebody_elses_sign_in_is_not_taken_for_a_known_user(
+    db: None, issuer: RunningIssuer
+) -> None:
+    """The code of the victim, brought back to the attacker's own browser with the attacker's state."""
+    issuer.say("olga", email="olga@example.com", email_verified=True)
+    assert is_signed_in(sign_in("olga")[0])
+    victim, attacker = Client(), Client()
+    stolen = httpx2.post(victim.get(BEGIN)["Location"], data={"person": "olga"}).headers["Location"]
+    code = parse_qs(urlsplit(stolen).query)["code"][0]
+    own = asked_for(client=attacker)["state"]
+    attacker.get(f"{BEGIN}callback/?{urlencode({'code': code, 'state': own})}")
+    assert not is_signed_in(attacker)
+
+
+def test_an_answer_is_taken_once(db: None, issuer: RunningIssuer) -> None:
+    issuer.say("pia", email="pia@example.com", email_verified=True)
+    client = Client()
+    back = httpx2.post(client.get(BEGIN)["Location"], data={"person": "pia"}).headers["Location"]
+    path = urlsplit(back)._replace(scheme="", netloc="").geturl()
+    client.get(path)
+    assert is_signed_in(client)
+    client.logout()
+    client.get(path)
+    assert not is_signed_in(client)

@@ -1,6 +1,7 @@
 """An OpenID Connect issuer as a process on loopback: `python -m tests.servers.oidc_issuer people.json` prints its address.
 
-The code flow with a client secret and PKCE, signed tokens, and a page to sign in at. `people.json` has claims by user name.
+The code flow with a client secret, PKCE (S256 alone) and a nonce, signed tokens, and a page to sign in at. `people.json`
+has claims by user name; the one named `id_token` is what the token says instead, null what it leaves out.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Issuer(BaseHTTPRequestHandler):
 
     def _sign_in(self, form: dict[str, str]) -> None:
         asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        if asked.get("client_id") != CLIENT_ID or "code_challenge" not in asked:
+        if asked.get("client_id") != CLIENT_ID or asked.get("code_challenge_method") != "S256":
             raise Refused("unauthorized_client")
         code = secrets.token_urlsafe()
         self.codes[code] = {**asked, "person": form["person"]}
@@ -120,7 +121,10 @@ class Issuer(BaseHTTPRequestHandler):
             "sub": asked["person"],
             "iat": now,
             "exp": now + 300,
+            "nonce": asked.get("nonce"),
+            **self._said(asked["person"]).get("id_token", {}),
         }
+        claims = {name: value for name, value in claims.items() if value is not None}
         id_token = jwt.encode(claims, KEY, algorithm="RS256", headers={"kid": "1"})
         return {"access_token": token, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
 
@@ -128,7 +132,12 @@ class Issuer(BaseHTTPRequestHandler):
         person = self.tokens.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
         if person is None:
             raise Refused("invalid_token")
-        return {"sub": person, **json.loads(self.people.read_text())[person]}
+        said = self._said(person)
+        return {"sub": person, **{name: value for name, value in said.items() if name != "id_token"}}
+
+    def _said(self, person: str) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.people.read_text())[person]
+        return said
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
         if isinstance(response, HttpResponseNotAllowed):
             request.method = "HEAD" if is_head else request.method
             response = method_not_allowed(request, response["Allow"])
-        response = with_etag(request, wrap(response))
+        response = await with_etag(request, wrap(response))
         return _without_body(response) if is_head else response
 
     return answer

@@ -6,13 +6,32 @@ import os
 import time
 from typing import Any
 
-from celery import Celery, signals
+from celery import Celery, Task, signals
+
+from chatapp.operations import telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's checks of the code are for its authors. Each worker would import every page and the admin for them.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
-app = Celery("chatapp")
+
+class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run time
+    """A task that is a span for OpenTelemetry, linked to the requests, runs and tasks that woke it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        caused_by = getattr(self.request, "caused_by", None) or []
+        name = f"task {self.name.removeprefix('chatapp.')}"
+        with telemetry.span(name, caused_by=caused_by, task_id=self.request.id or "") as measured:
+            try:
+                result = self.run(*args, **kwargs)
+            except Exception:
+                measured.set_attribute("palimpsest.status", "failed")
+                raise
+            measured.set_attribute("palimpsest.status", "complete")
+            return result
+
+
+app = Celery("chatapp", task_cls="chatapp.celery:SpannedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
     [

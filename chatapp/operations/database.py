@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
 
+from chatapp.operations.telemetry import keep_span
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -62,7 +64,8 @@ def _in_queue(call: Callable[P, R], *, is_urgent: bool) -> Callable[P, Awaitable
         return in_database(call)
 
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        return asyncio.wrap_future(_together.put(partial(call, *args, **kwargs), is_urgent))
+        kept = keep_span(partial(call, *args, **kwargs))
+        return asyncio.wrap_future(_together.put(kept, is_urgent))
 
     return run
 
@@ -183,7 +186,7 @@ def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         return asyncio.get_running_loop().run_in_executor(
-            threads, partial(_with_connection, call, *args, **kwargs)
+            threads, keep_span(partial(_with_connection, call, *args, **kwargs))
         )
 
     return run

@@ -1,23 +1,30 @@
-"""Spans of requests and runs for OpenTelemetry. Nothing is imported or measured where its SDK is not installed.
+"""Spans of requests, runs and tasks for OpenTelemetry. Nothing is imported or measured where its SDK is not installed.
 
 Which spans are sent, and where to, the SDK reads from the environment: `opentelemetry-instrument` sets it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from agents.libraries import Library
 
 if TYPE_CHECKING:
-    from opentelemetry import trace
+    from opentelemetry import context, trace
+    from opentelemetry.trace.propagation import tracecontext
 else:
+    context = Library("opentelemetry.context")
     trace = Library("opentelemetry.trace")
+    tracecontext = Library("opentelemetry.trace.propagation.tracecontext")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FLUSH_MS = 2_000
+MAX_CAUSES = 32
 
 
 class Span(Protocol):
@@ -35,8 +42,8 @@ _no_span = _NoSpan()
 
 
 @contextmanager
-def span(name: str, **attributes: str | int) -> Iterator[Span]:
-    """Measure what is done within. Attributes begin with `palimpsest.`."""
+def span(name: str, *, caused_by: Iterable[str] = (), **attributes: str | int) -> Iterator[Span]:
+    """Measure what is done within, linked to the spans that `cause` named. Attributes begin with `palimpsest.`."""
     if not is_installed:
         yield _no_span
         return
@@ -44,9 +51,46 @@ def span(name: str, **attributes: str | int) -> Iterator[Span]:
     tracer = trace.get_tracer("palimpsest")
     # An error's words may hold contents: it is in the log.
     with tracer.start_as_current_span(
-        name, attributes=named, record_exception=False, set_status_on_exception=False
+        name,
+        attributes=named,
+        links=[trace.Link(found) for each in caused_by if (found := _span_named(each)).is_valid],
+        record_exception=False,
+        set_status_on_exception=False,
     ) as current:
         yield current
+
+
+def cause() -> str:
+    """Return the name of the current span, for what goes on elsewhere because of it; empty where there is none.
+
+    It is the `traceparent` of W3C Trace Context.
+    """
+    if not is_installed:
+        return ""
+    carrier: dict[str, str] = {}
+    tracecontext.TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get("traceparent", "")
+
+
+def _span_named(name: str) -> trace.SpanContext:
+    found = tracecontext.TraceContextTextMapPropagator().extract({"traceparent": name}, context.Context())
+    return trace.get_current_span(found).get_span_context()
+
+
+def keep_span(call: Callable[P, R]) -> Callable[P, R]:
+    """Return the call for another thread, where it belongs to the span that is current here."""
+    if not is_installed:
+        return call
+    here = context.get_current()
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = context.attach(here)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            context.detach(token)
+
+    return run
 
 
 def flush() -> None:

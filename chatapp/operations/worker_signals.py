@@ -16,6 +16,7 @@ from celery import signals
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
+from chatapp.operations import telemetry
 from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def end_reports(**_: Any) -> None:
     if not settings.EMBEDDED:
         _is_ending.set()
         _try(withdraw)
+        telemetry.flush()
 
 
 @signals.beat_init.connect

@@ -22,6 +22,7 @@ from chatapp.operations.access import parse_id
 from chatapp.operations.database import AWAY, first_in_writer, in_database
 from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError
 from chatapp.operations.outages import describe_outage
+from chatapp.operations.telemetry import span
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
     ClientFrame,
@@ -141,7 +142,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
             self.frame_quota.count(asyncio.get_running_loop().time())
             frame = self._parse(text_data)
             client_id = getattr(frame, "client_id", None)
-            await self._answer(frame)
+            with span(f"frame {frame.type}"):
+                await self._answer(frame)
         except ServiceError as error:
             await self._tell_error(error, client_id)
             if self.frame_quota.is_flooded:

@@ -21,7 +21,7 @@ from chatapp.operations.database import AWAY, first_in_writer, in_database, in_w
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.outages import is_outage
-from chatapp.operations.telemetry import span
+from chatapp.operations.telemetry import Span, cause, span
 from chatapp.realtime.hub import hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
@@ -61,6 +61,8 @@ SHUTTING_DOWN = "The service was restarted while it was answering; what was writ
 @dataclass(slots=True)
 class _Work:
     task: asyncio.Task[None]
+    caused_by: str = ""
+    """The span of the request or frame that began it here."""
     live: LiveAnswer | None = None
     stop_wanted: bool = False
     must_end: bool = False
@@ -95,7 +97,7 @@ def start(run_id: str) -> None:
     loop = asyncio.get_running_loop()
     # A context of its own: a run must not inherit the request or socket that happened to start it.
     task = loop.create_task(_execute(run_id), context=contextvars.Context())
-    process.works[run_id] = _Work(task)
+    process.works[run_id] = _Work(task, cause())
     task.add_done_callback(lambda _: process.works.pop(run_id, None))
 
 
@@ -108,8 +110,10 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
         return None
     loop = asyncio.get_running_loop()
 
+    caused_by = cause()
+
     def begin(claimed: ClaimedRun) -> None:
-        loop.call_soon_threadsafe(_begin, claimed, waits_for_reader)
+        loop.call_soon_threadsafe(_begin, claimed, waits_for_reader, caused_by)
 
     return Claim(HOLDER, describe_new, begin)
 
@@ -120,11 +124,11 @@ def claim_for_request() -> Claim | None:
     return claim_here(waits_for_reader=True) if hub.loop is asyncio.get_running_loop() else None
 
 
-def _begin(claimed: ClaimedRun, waits_for_reader: bool) -> None:
+def _begin(claimed: ClaimedRun, waits_for_reader: bool, caused_by: str) -> None:
     """Answer a run that is ours already, whatever became of who sent the message."""
     run_id = str(claimed.run.pk)
     task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
-    work = process.works[run_id] = _Work(task)
+    work = process.works[run_id] = _Work(task, caused_by)
     if not waits_for_reader:
         work.may_ask.set()
     task.add_done_callback(lambda _: process.works.pop(run_id, None))
@@ -208,6 +212,17 @@ def _prepare(claimed: ClaimedRun) -> PreparedRun:
 
 
 async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
+    told = {
+        "run_id": str(lease.run_id),
+        "conversation_id": prepared.conversation_id,
+        "model": prepared.model_name,
+    }
+    # All that the end of the run wakes goes back to it.
+    with span("run", caused_by=[process.works[str(lease.run_id)].caused_by], **told) as measured:
+        await _answer_and_finish(prepared, lease, measured)
+
+
+async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span) -> None:
     run_id = str(lease.run_id)
     live = LiveAnswer(lease, prepared.conversation_id)
     work = process.works[run_id]
@@ -215,10 +230,8 @@ async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
     process.by_message[str(lease.answer_id)] = live
     session = Session(prepared, live, process.pump)
     try:
-        told = {"run_id": run_id, "conversation_id": prepared.conversation_id, "model": prepared.model_name}
-        with span("run", **told) as measured:
-            outcome = await _answer(session, work)
-            measured.set_attribute("palimpsest.status", str(outcome.status))
+        outcome = await _answer(session, work)
+        measured.set_attribute("palimpsest.status", str(outcome.status))
         work.is_finishing = True
         process.pump.forget(live)
         await _finish(lease, outcome)

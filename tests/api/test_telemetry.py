@@ -1,74 +1,88 @@
-"""Spans of requests and answers, where OpenTelemetry's SDK is installed: here a recorder stands for it."""
+"""Spans of requests, answers and tasks, as OpenTelemetry's SDK exports them: here to memory."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from celery import shared_task
+from celery.worker import WorkController
+from django.db import transaction
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from chatapp.operations import telemetry
+from chatapp.celery import app
+from chatapp.operations import jobs, telemetry
+from chatapp.operations.database import in_database, in_writer
 from chatapp.operations.http.measured import measure_requests
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
+from tests.servers.waiting import wait_for
 
 
-@dataclass
-class Recorded:
-    name: str
-    attributes: dict[str, Any]
+class Exported:
+    """What one test exported, of the exporter that all tests of this process share."""
 
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
+    def __init__(self, exporter: InMemorySpanExporter) -> None:
+        self.exporter = exporter
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.exporter.get_finished_spans() if span.name == name]
 
 
-@dataclass
-class Recorder:
-    """A provider with one tracer, itself."""
-
-    ended: list[Recorded] = field(default_factory=list)
-
-    def get_tracer(self, *_: Any, **__: Any) -> Recorder:
-        return self
-
-    @contextmanager
-    def start_as_current_span(self, name: str, *, attributes: Any, **_: Any) -> Iterator[Recorded]:
-        span = Recorded(name, dict(attributes))
-        yield span
-        self.ended.append(span)
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
-    recorder = Recorder()
-    monkeypatch.setattr(trace, "get_tracer", recorder.get_tracer)
-    monkeypatch.setattr(telemetry, "is_installed", True)
-    return recorder.ended
+def spans(exporter: InMemorySpanExporter) -> Iterator[Exported]:
+    exporter.clear()
+    yield Exported(exporter)
+    exporter.clear()
+
+
+def linked(span: ReadableSpan) -> list[int]:
+    return [link.context.span_id for link in span.links]
+
+
+def own_id(span: ReadableSpan) -> int:
+    return span.get_span_context().span_id
 
 
 async def test_an_answer_is_a_span_without_contents(
-    spans: list[Recorded], alice_program: Program, model: ModelConfig
+    spans: Exported, alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
         conversation_id = await new_conversation(alice_program)
-        await send(alice_program, conversation_id)
-    [run] = [span for span in spans if span.name == "run"]
-    assert run.attributes.pop("palimpsest.run_id")
-    assert run.attributes == {
+        with telemetry.span("request"):
+            await send(alice_program, conversation_id)
+    [run] = spans.named("run")
+    told = dict(run.attributes)
+    assert told.pop("palimpsest.run_id")
+    assert told == {
         "palimpsest.conversation_id": conversation_id,
         "palimpsest.model": "Test",
         "palimpsest.status": "complete",
     }
+    [request] = spans.named("request")
+    assert linked(run) == [own_id(request)]
+    assert run.get_span_context().trace_id != request.get_span_context().trace_id
 
 
 @pytest.mark.parametrize(
     ("path", "kind"), [("/api/v1/me", "api"), ("/s/a-secret", "page"), ("/", "page"), ("*", "page")]
 )
-async def test_a_request_is_a_span_that_tells_no_address(spans: list[Recorded], path: str, kind: str) -> None:
+async def test_a_request_is_a_span_that_tells_no_address(spans: Exported, path: str, kind: str) -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204})
 
@@ -76,6 +90,89 @@ async def test_a_request_is_a_span_that_tells_no_address(spans: list[Recorded], 
         pass
 
     await measure_requests(application)({"path": path, "method": "GET"}, None, ignore)
-    [request] = spans
-    assert (request.name, request.attributes["http.response.status_code"]) == (f"GET {kind}", 204)
-    assert "a-secret" not in str(request.attributes)
+    [request] = spans.named(f"GET {kind}")
+    assert request.attributes["http.response.status_code"] == 204
+    assert "a-secret" not in str(dict(request.attributes))
+
+
+def test_a_failed_task_says_so_and_not_why(spans: Exported) -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_for_test("secret words")
+    [task] = spans.named(f"task {fail_for_test.name}")
+    assert dict(task.attributes) == {"palimpsest.task_id": "", "palimpsest.status": "failed"}
+    assert not task.events
+    assert "secret" not in str(task.to_json())
+
+
+done: list[Any] = []
+
+
+@shared_task
+def note_for_test(value: Any) -> None:
+    done.append((value, threading.current_thread().name))
+
+
+@shared_task
+def wake_for_test(value: str) -> None:
+    jobs.wake_worker(note_for_test.name, value)
+
+
+@shared_task
+def fail_for_test(_: str) -> None:
+    raise ZeroDivisionError("secret words")
+
+
+@pytest.fixture
+def worker() -> Iterator[None]:
+    """A real worker in a thread, with the broker of one process."""
+    done.clear()
+    running = WorkController(
+        app=app,
+        pool="threads",
+        concurrency=1,
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    working = threading.Thread(target=running.start, daemon=True)
+    working.start()
+    yield
+    running.stop()
+    working.join(60)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_is_a_span_linked_to_what_woke_it(spans: Exported, worker: None) -> None:
+    with telemetry.span("request"), transaction.atomic():
+        jobs.wake_worker(wake_for_test.name, "a")
+    wait_for(lambda: spans.named(f"task {note_for_test.name}"), what="both tasks")
+    [request], [first], [second] = (
+        spans.named(name) for name in ("request", f"task {wake_for_test.name}", f"task {note_for_test.name}")
+    )
+    assert linked(first) == [own_id(request)]
+    assert linked(second) == [own_id(first)]
+    assert first.parent is None
+    assert first.attributes["palimpsest.task_id"]
+    assert first.attributes["palimpsest.status"] == "complete"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_for_many_rows_is_linked_to_all_that_woke_it(spans: Exported, worker: None) -> None:
+    for name in ("one", "two"):
+        with telemetry.span(name):
+            jobs.wake_for_many(note_for_test.name, name)
+    jobs.wake_for_many(note_for_test.name, "of nothing")
+    wait_for(lambda: done, what="the task")
+    [task] = spans.named(f"task {note_for_test.name}")
+    assert linked(task) == [own_id(spans.named(name)[0]) for name in ("one", "two")]
+    assert done[0][0] == ["one", "two", "of nothing"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("hop", [in_database, in_writer])
+async def test_what_a_database_thread_wakes_is_linked_to_the_request(spans: Exported, hop: Any) -> None:
+    with telemetry.span("request"):
+        named, in_thread = telemetry.cause(), await hop(telemetry.cause)()
+    assert named == in_thread != ""
+    assert await hop(telemetry.cause)() == ""

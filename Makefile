@@ -13,7 +13,7 @@ CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetti
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: fuzz lint-api help run test test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
+.PHONY: fuzz lint-api versions help run test test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -24,6 +24,7 @@ help:
 	@echo "make soak       users, and something broken every minute: DURATION, USERS, EVERY, DATABASE"
 	@echo "make er         draw the tables and packages in docs/ anew"
 	@echo "make fuzz       whatever a program may send, against the description of the API"
+	@echo "make versions   the core on every Python and Django of the promise that is here, as a table: TESTS"
 	@echo "make lint-api   redocly and spectral on that description, and a TypeScript client of it"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
@@ -62,6 +63,10 @@ soak: setup-dev
 fuzz: setup-dev
 	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_contract.py --timeout 7200
 	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_every_address.py --database postgres --timeout 7200
+
+# Each in packages of its own, .versions/. A Python that this machine does not have is told.
+versions: setup-dev
+	@$(PY) .ci/versions.py $(TESTS)
 
 lint-api: setup-dev
 	@$(PY) -m tests.api.lint_description

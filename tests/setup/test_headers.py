@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from django.db import connection
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver
 
 from chatapp.accounts.models import User
+from chatapp.operations.http.etags import MAX_HASHED_AT_ONCE_BYTES, MAX_HASHED_BYTES, with_etag
 from tests.admin.test_every_page import addresses, patterns
 from tests.files.test_files_api import upload
 
@@ -89,3 +93,28 @@ def test_an_image_is_kept_by_its_owner_only_and_asked_for_again(api_client, alic
     assert api_client(bob).get(address, headers={"If-None-Match": first.headers["ETag"]}).status_code == 404
     assert client.delete(address).status_code == 204
     assert client.get(address, headers={"If-None-Match": first.headers["ETag"]}).status_code == 404
+
+
+class Watched(HttpResponse):
+    """Notes which thread reads the content last, which is the one that hashes it."""
+
+    read_by: threading.Thread | None = None
+
+    @property
+    def content(self) -> bytes:
+        self.read_by = threading.current_thread()
+        return super().content
+
+    @content.setter
+    def content(self, value: bytes) -> None:
+        HttpResponse.content.fset(self, value)  # type: ignore[attr-defined]
+
+
+async def test_a_long_answer_is_hashed_beside_the_event_loop() -> None:
+    request = RequestFactory().get("/")
+    hashed = {}
+    for size in (MAX_HASHED_AT_ONCE_BYTES, MAX_HASHED_AT_ONCE_BYTES + 1, MAX_HASHED_BYTES + 1):
+        answer = Watched(b"x" * size)
+        await with_etag(request, answer)
+        hashed[size] = (answer.has_header("ETag"), answer.read_by is threading.current_thread())
+    assert list(hashed.values()) == [(True, True), (True, False), (False, True)]

@@ -59,6 +59,8 @@ FIRST_DAY = date(2000, 1, 1)
 LAST_DAY = date(2999, 12, 31)
 """Of a day that is asked for or written to."""
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
+"""Of what an export says."""
 FUTURE_ALLOWED = timedelta(days=1)
 """How far the clock of another machine may be ahead of ours."""
 

@@ -43,6 +43,7 @@ from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.models import AuditEvent
 from chatapp.providers.usage import usage_files
+from chatapp.runs.archive import trace_files
 
 router = Router(tags=["account"])
 
@@ -55,6 +56,7 @@ ARCHIVE_PARTS = (
     agent_files,
     folder_files,
     usage_files,
+    trace_files,
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -22,8 +23,8 @@ from chatapp.operations import clock
 
 README = """\
 Everything Palimpsest stores of you, as it was at the time that account.json says. POST /api/v1/imports, or Import in
-the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders, entries
-and the profile.
+the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders, entries,
+the profile, your agents and your prompts.
 
 account.json            who you are, and your settings
 conversations/*.json    each conversation: `messages` is what it shows (POST /api/v1/conversations/import takes
@@ -37,6 +38,7 @@ folders.json            your folders
 prompts.json            your prompts
 ratings.json            what you thought of answers
 usage.csv               each call of a model
+traces/                 how each answer came about, by conversation: calls of models and tools, and hooks
 """
 _UNSAFE = re.compile(r"[^\w.-]+")
 MAX_NAME_CHARS = 60
@@ -45,11 +47,21 @@ ArchiveFile = tuple[str, str | bytes | Path | Iterator[str]]
 """(name in the archive, content). A path is a file to copy; an iterator is written piece by piece."""
 ArchivePart = Callable[[User], Iterable[ArchiveFile]]
 _added: list[ArchivePart] = []
+ArchiveTaker = Callable[[User, Any], Counter[str]]
+"""Stores what one JSON file of an archive says, and returns what it left out, counted. Whoever wrote the file: it is
+checked as what a user sent. What is here already is not doubled."""
+takers: dict[str, ArchiveTaker] = {}
+"""By the name of the file in the archive."""
 
 
 def adds_to_archive(part: ArchivePart) -> None:
     """Let the archive have this part, too: for features, which nothing here knows of."""
     _added.append(part)
+
+
+def takes_from_archive(name: str, take: ArchiveTaker) -> None:
+    """Let an import hand this file of the archive to a feature that added it."""
+    takers[name] = take
 
 
 def write_account_archive(user: User, parts: Sequence[ArchivePart]) -> IO[bytes]:

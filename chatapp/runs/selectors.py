@@ -126,18 +126,41 @@ def _earlier(call: ToolCall) -> EarlierCall:
 
 def trace_of(run: Run) -> dict[str, Any]:
     """Return the model calls of a run, with their tools, and its hooks; of a run that is going on, up to now."""
+    [trace] = traces_of([run])
+    return trace
+
+
+def traces_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the trace of each run, by a number of queries that does not depend on how many they are."""
+    calls, steps, hashes, hooks = (defaultdict[UUID | None, list[Any]](list) for _ in range(4))
+    for call in ToolCall.objects.filter(run__in=runs).order_by("ordinal"):
+        calls[call.run_id].append(call)
+    for step in RunStep.objects.filter(run__in=runs).order_by("n"):
+        steps[step.run_id].append(step)
+    for run_id, n, sha256 in SentRequest.objects.filter(run__in=runs).values_list("run_id", "n", "sha256"):
+        hashes[run_id].append((n, sha256))
+    events = list(Event.objects.filter(run__in=runs, type="hook").order_by("seq"))
+    for event, fired in zip(events, full_events(events), strict=True):
+        hooks[event.run_id].append(fired)
+    return [_trace(run, calls[run.pk], steps[run.pk], dict(hashes[run.pk]), hooks[run.pk]) for run in runs]
+
+
+def _trace(
+    run: Run,
+    calls: Sequence[ToolCall],
+    steps: Sequence[RunStep],
+    hashes: Mapping[int, str],
+    hooks: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
     tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
     of_hooks: dict[str, dict[str, Any]] = {}
-    for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
+    for call in calls:
         shape = tool_call_shape(call)
         if call.hook_id:
             of_hooks[call.call_id] = shape
         else:
             tools[call.step].append(shape)
-    steps = list(RunStep.objects.filter(run=run).order_by("n"))
     places = _places_in_plan(shapes.plan_from_json(run.plan), [step.plan_step for step in steps])
-    hashes = dict(SentRequest.objects.filter(run=run).values_list("n", "sha256"))
-    hooks = full_events(list(Event.objects.filter(run=run, type="hook").order_by("seq")))
     return {
         "iterations": [
             shapes.step_shape(step)

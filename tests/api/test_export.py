@@ -82,6 +82,10 @@ async def test_it_holds_everything_of_ones_own_and_nothing_of_others(
     assert [item["content"] for item in shapes[told]["messages"]] == ["What grows there?", "Second answer"]
     assert "What grows?" in str(shapes[told]["other_versions"][0])
     assert shapes[told]["other_versions"][1]["content"] == "First answer"
+    first, second = json.loads(one(archive, f"traces/{told}"))
+    assert (first["status"], second["conversation_id"]) == ("complete", told)
+    assert [len(run["iterations"]) for run in (first, second)] == [1, 1]
+    assert not [name for name in other.namelist() if told in name]
     assert one(archive, "files/").startswith(b"\x89PNG")
     assert b"plums" in one(archive, f"offloaded/{told}/")
     assert "Alice's garden" in archive.read("memory/2026-03-05.md").decode()

@@ -19,9 +19,11 @@ from PIL import Image
 from chatapp.accounts.api import ARCHIVE_PARTS
 from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Conversation, Folder, Message
 from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.prompts.models import Prompt
 from chatapp.files.attachments import store_image, store_upload
 from chatapp.files.models import Attachment
 from chatapp.files.offloads import ConversationOffloads
@@ -207,6 +209,8 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     folder = Folder.objects.create(user=alice, name="Birds", instructions="Be brief.", created_at=NOW)
     Conversation.objects.filter(pk=chats[0].pk).update(folder=folder)
     remember(alice, chats, seed)
+    agent = give_agent_and_prompt(alice)
+    Conversation.objects.filter(pk=chats[1].pk).update(agent=agent)
     first = export_of(alice, tmp_path / "first.zip")
     report = take_in(bob, first)
     assert (report.problems, dict(report.left_out)) == ([], {})
@@ -216,6 +220,49 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     assert_equal(export_of(bob, tmp_path / "third.zip"), first)
     assert take_in(alice, first).known == 3
     assert_equal(export_of(alice, tmp_path / "fourth.zip"), first)
+
+
+def give_agent_and_prompt(user: User) -> Agent:
+    Prompt.objects.create(owner=user, name="brief", about="Short", text="Say it in one line: 'Ja'.\nNow.")
+    Prompt.objects.filter(owner=user).update(created_at=NOW)
+    return Agent.objects.create(
+        owner=user, name="Librarian", mode="plan", system_prompt="Cite: sources.\n- always", temperature=0.5,
+        model=ModelConfig.objects.get(), greeting="Ahoy", tools=["memory_search"],
+        context_policy={"recall_budget": 100},
+        hooks=[{"id": "long", "on": "turn_end", "condition": {"type": "message_count", "threshold": 5},
+                "action": {"type": "inject_message", "message": "{turn} turns"}}],
+    )  # fmt: skip
+
+
+def test_agents_and_prompts_that_are_there_stay_and_odd_ones_are_counted(
+    archive: Path, alice: User, bob: User
+) -> None:
+    give_agent_and_prompt(alice)
+    path = export_of(alice, archive)
+    with zipfile.ZipFile(path, "a") as written:
+        written.writestr("agents/odd.yaml", "name: [")
+        written.writestr("agents/other.yaml", "name: Other\nmodel: No such model\ntools: [no_such_tool]")
+        written.writestr("agents/../escaped.yaml", "name: Escaped")
+    good = {"name": "new", "text": "x\0y", "created_at": "2025-01-01T00:00:00Z", "is_mine": False}
+    odd = [
+        good,
+        "x",
+        good | {"name": "help"},
+        good | {"name": "No Name"},
+        good | {"created_at": "9999-01-01"},
+    ]
+    path = changed(path, prompts=odd)
+    Agent.objects.create(owner=bob, name="Librarian", system_prompt="Bob's own")
+    report = take_in(bob, path)
+    assert report.left_out["agents that cannot be read"] == 1
+    assert report.left_out["settings of agents that are not to be had here"] == 2
+    assert report.left_out["prompts that cannot be read"] == 4
+    named = dict(Agent.objects.filter(owner=bob).values_list("name", "system_prompt"))
+    assert named == {"Librarian": "Bob's own", "Other": ""}
+    assert list(Prompt.objects.values_list("owner", "name", "text")) == [
+        (alice.pk, "brief", "Say it in one line: 'Ja'.\nNow."),
+        (bob.pk, "new", "x\ufffdy"),
+    ]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Reads what the export of an account holds besides its conversations: uploads, folders, entries and the profile.
+"""Reads what the export of an account holds besides its conversations: uploads, folders, entries, the profile, agents.
 
 All of it is what a user sent, whoever wrote it: it is checked as such, and nothing in it reaches another user.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -19,11 +18,12 @@ from zipfile import ZipFile, is_zipfile
 from django.conf import settings
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
 
+from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import open_zip, unpacking
 from chatapp.features.importing.values import Unreadable
 from chatapp.files.models import Attachment
 from chatapp.operations.text import normalize_text
-from memory.bounds import FIRST_MOMENT, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number
+from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number
 
 MAX_JSON_BYTES = 64 * 2**20
 MAX_TEXT_CHARS = 100_000
@@ -31,7 +31,8 @@ MAX_REVISIONS = 1_000
 _UPLOAD = re.compile(r"files/([0-9a-f-]{36})-[^/]+")
 _RESULT = re.compile(r"offloaded/([0-9a-f-]{36})/tool_result-([0-9a-f-]{36})\.txt")
 
-LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
+_PRESET = re.compile(r"agents/[^/]+\.yaml")
+MAX_PRESETS = 1_000
 
 
 def _storable(text: str) -> str:
@@ -103,6 +104,8 @@ class Account:
     entries: list[Entry] = field(default_factory=list)
     profile: list[ProfileVersion] = field(default_factory=list)
     folders: Mapping[str, Folder] = field(default_factory=dict)
+    presets: list[str] = field(default_factory=list)
+    """The agents, as YAML."""
     unreadable: int = 0
     conversations: dict[str, UUID] = field(default_factory=dict)
     messages: dict[str, UUID] = field(default_factory=dict)
@@ -111,6 +114,15 @@ class Account:
     """The messages that entries name."""
     uploads: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def said(self, name: str) -> Any:
+        """Return what a JSON file of the archive says; None where it has none. Raises Unreadable."""
+        return _json(self._zip, name)
+
+    def read_presets(self, names: Iterable[str]) -> None:
+        for name in list(filter(_PRESET.fullmatch, names))[:MAX_PRESETS]:
+            content = self._content(name, 4 * MAX_YAML_CHARS)  # no character has more bytes
+            self.presets.append(content.decode("utf-8", "replace") if content is not None else "")
 
     def upload(self, file_id: str) -> bytes | None:
         """Return the content of an upload; None where the archive has none that may be one."""
@@ -158,6 +170,7 @@ def _read(archive: ZipFile) -> Account:
     ids = {span.first_message_id for span in spans} | {span.last_message_id for span in spans}
     account.wanted = frozenset(each for each in ids if each)
     names = archive.namelist()
+    account.read_presets(names)
     account.uploads = {found[1]: name for name in names if (found := _UPLOAD.fullmatch(name))}
     account.results = {(found[1], found[2]): name for name in names if (found := _RESULT.fullmatch(name))}
     return account

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from chatapp.accounts.archive import takers
 from chatapp.accounts.models import User
 from chatapp.features.importing.account import Account, open_account
 from chatapp.features.importing.actions import Prepared, store_sources
@@ -20,6 +21,7 @@ from chatapp.features.importing.files import files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
 from chatapp.features.importing.memory_actions import store_entries, store_profile
 from chatapp.features.importing.offloaded import References, store_results, with_references
+from chatapp.features.importing.presets import take_presets
 from chatapp.features.importing.selectors import (
     known_conversations,
     messages_at,
@@ -85,6 +87,9 @@ def import_file(
     progress = Progress()
     with open_account(path) as account:
         importing = _Importing(user, report, LockTurns(pace), account)
+        if account is not None:  # before the chats, which name them
+            of_new, not_made = take_presets(user, account.presets)
+            report.left_out.update(of_new)
         for entry in entries(path, progress):
             if entry.value is None:
                 report.add_problem(entry.index, entry.problem)
@@ -95,7 +100,10 @@ def import_file(
                 return False
         importing.store_waiting()
         if account is not None:
+            report.left_out.update(not_made)  # once, however often the file is read
             importing.take_memory(account)
+            for name, take in takers.items():
+                report.left_out.update(take(user, account.said(name)))
     return True
 
 

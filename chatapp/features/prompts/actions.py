@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
@@ -30,6 +31,13 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
     row = _save(Prompt(owner=user, **columns))
     record_made(row.pk)
     return row
+
+
+@transaction.atomic
+def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptColumns]) -> None:
+    """Store a prompt as it was exported. Raises Conflict as `create_prompt` does."""
+    row = create_prompt(user=user, **columns)
+    Prompt.objects.filter(pk=row.pk).update(created_at=created_at)
 
 
 @transaction.atomic

@@ -1,19 +1,42 @@
-"""What a user takes away, or has forgotten, includes the prompts."""
+"""What a user takes away, brings along, or has forgotten, includes the prompts."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from chatapp.accounts.archive import adds_to_archive
+from pydantic import ValidationError
+
+from chatapp.accounts.archive import adds_to_archive, takes_from_archive
 from chatapp.accounts.models import User
-from chatapp.features.prompts.actions import delete_prompts
-from chatapp.features.prompts.selectors import prompt_files
+from chatapp.features.prompts.actions import delete_prompts, keep_prompt
+from chatapp.features.prompts.schemas import ExportedPrompt
+from chatapp.features.prompts.selectors import own_prompts, prompt_files
 from chatapp.forgetting.actions.whole import everything_forgotten
+from chatapp.operations.errors import Conflict
 
 
 def forget_prompts(sender: Any, *, user: User, **_: Any) -> None:
     delete_prompts(user)
 
 
+def take_prompts(user: User, said: Any) -> Counter[str]:
+    """Store the prompts of an export. One whose name the user has already stays as it is."""
+    left_out: Counter[str] = Counter()
+    known = set(own_prompts(user).values_list("name", flat=True))
+    for each in said if isinstance(said, list) else ():
+        try:
+            prompt = ExportedPrompt.model_validate(each)
+            if prompt.name not in known:
+                keep_prompt(user=user, **prompt.model_dump())
+                known.add(prompt.name)
+        except ValidationError:
+            left_out["prompts that cannot be read"] += 1
+        except Conflict:
+            left_out["prompts beyond those that you may have"] += 1
+    return left_out
+
+
 everything_forgotten.connect(forget_prompts, dispatch_uid="prompts.forget_prompts")
 adds_to_archive(prompt_files)
+takes_from_archive("prompts.json", take_prompts)

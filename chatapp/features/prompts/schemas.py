@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
+from agents.text import storable_text
 from chatapp.features.prompts.models import COMMANDS, MAX_PROMPT_NAME_CHARS, NAME_PATTERN
 from chatapp.features.prompts.models import Prompt as PromptRow
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape
-from memory.bounds import MAX_PROMPT_CHARS
+from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_PROMPT_CHARS
 
 
 def refuse_commands(name: str) -> str:
@@ -34,6 +35,15 @@ class NewPrompt(Body):
     name: PromptName
     about: Name = ""
     text: Text
+
+
+class ExportedPrompt(BaseModel):
+    """A prompt of `prompts.json`, whoever wrote that."""
+
+    name: PromptName
+    about: Annotated[Name, AfterValidator(storable_text)] = ""
+    text: Annotated[Text, AfterValidator(storable_text)]
+    created_at: Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
 
 
 class PromptChanges(Changes):

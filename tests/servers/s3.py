@@ -7,6 +7,9 @@ import urllib.request
 from pathlib import Path
 from xml.etree import ElementTree
 
+import obstore
+from obstore.store import S3Store
+
 from tests.servers.service import ADDRESS, OwnProcess
 from tests.servers.waiting import PATIENCE_S
 
@@ -43,9 +46,16 @@ class S3Server:
         urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
     def get(self, bucket: str, key: str) -> bytes:
-        with urllib.request.urlopen(f"{self.url}/{bucket}/{key}", timeout=PATIENCE_S) as response:
-            content: bytes = response.read()
-        return content
+        """Read with the key that wrote it: what that stores is its own."""
+        store = S3Store(
+            bucket,
+            endpoint=self.url,
+            region="us-east-1",
+            access_key_id="test",
+            secret_access_key="test",
+            client_options={"allow_http": True},
+        )
+        return bytes(obstore.get(store, key).bytes())
 
     def keys(self, bucket: str) -> list[str]:
         """Of all objects in the bucket."""

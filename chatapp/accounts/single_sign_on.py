@@ -176,8 +176,8 @@ def has_our_nonce(sociallogin: SocialLogin) -> bool:
 
     A token of another sign-in, whoever brings it, must not be used (OpenID Connect Core 1.0, section 3.1.3.7).
     """
-    token = sociallogin.account.extra_data.get("id_token") or {}
-    asked, said = sociallogin.state.get(NONCE), token.get(NONCE)
+    token = sociallogin.account.extra_data.get("id_token")
+    asked, said = sociallogin.state.get(NONCE), token.get(NONCE) if isinstance(token, dict) else None
     if not isinstance(asked, str) or not isinstance(said, str):
         return False
     return hmac.compare_digest(asked.encode(), said.encode("utf-8", "replace"))

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
+from django.core.management import get_commands
+
+from chatapp.celery import app
 
 ROOT = Path(__file__).parents[2]
 OURS = ("web", "worker", "beat", "migrate")
@@ -55,3 +63,83 @@ def test_the_password_is_made_once_and_given_in_both_forms(services: dict[str, A
 
 def test_no_password_is_the_same_everywhere() -> None:
     assert not re.search(r"PASSWORD[^\n]*:-[^}$]+}", (ROOT / "docker-compose.yml").read_text())
+
+
+@pytest.fixture(scope="module")
+def composition() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
+def test_whatever_a_service_names_is_there(composition: dict[str, Any]) -> None:
+    services = composition["services"]
+    for name, service in services.items():
+        for other, how in service.get("depends_on", {}).items():
+            if how["condition"] == "service_healthy":
+                assert "test" in services[other]["healthcheck"], (name, other)
+            else:
+                assert services[other]["restart"] == "on-failure", (name, other)
+        assert {*service.get("networks", ())} <= {*composition["networks"]}
+        mounted = {place.split(":")[0] for place in service.get("volumes", ())}
+        assert {place for place in mounted if not place.startswith(".")} <= {*composition["volumes"]}
+        assert all((ROOT / place).exists() for place in mounted if place.startswith("."))
+
+
+def test_what_a_service_waits_for_leads_to_an_end(services: dict[str, Any]) -> None:
+    def waits_for(name: str, above: tuple[str, ...] = ()) -> None:
+        assert name not in above
+        for other in services[name].get("depends_on", {}):
+            waits_for(other, (*above, name))
+
+    for name in services:
+        waits_for(name)
+
+
+def test_only_the_proxy_and_what_answers_it_share_a_network(services: dict[str, Any]) -> None:
+    reached = {name for name, service in services.items() if "proxy" in service.get("networks", ())}
+    assert reached == {"proxy", "web"}
+    for name in ("postgres", "redis"):
+        assert services[name]["networks"] == ["inside"]
+
+
+def test_commands_of_ours_exist(services: dict[str, Any]) -> None:
+    for name in OURS:
+        match services[name]["command"]:
+            case ["python", "manage.py", command]:
+                assert command in get_commands(), name
+            case ["celery", "-A", "chatapp", "worker" | "beat", *_]:
+                assert app.main == "chatapp"
+            case other:
+                pytest.fail(f"{name}: {other}")
+
+
+@contextmanager
+def answering(status: int) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/readyz" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(("status", "is_healthy"), [(200, True), (503, False), (404, False)])
+def test_the_health_check_of_the_web_process_tells(
+    services: dict[str, Any], status: int, is_healthy: bool
+) -> None:
+    kind, python, option, script = services["web"]["healthcheck"]["test"]
+    assert (kind, python, option) == ("CMD", "python", "-c")
+    with answering(status) as port:
+        done = subprocess.run(
+            [sys.executable, "-c", script.replace(":8000/", f":{port}/")], capture_output=True, check=False
+        )
+    assert (done.returncode == 0) is is_healthy, done.stderr

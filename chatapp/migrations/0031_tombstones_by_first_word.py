@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatapp", "0029_fewer_rows_read"),
+        ("chatapp", "0030_parts_of_imports"),
     ]
 
     operations = [

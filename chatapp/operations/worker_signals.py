@@ -15,6 +15,7 @@ from typing import Any
 from celery import signals
 from django.conf import settings
 from prometheus_client import Counter, Histogram
+from redis.exceptions import RedisError
 
 from chatapp.operations import telemetry
 from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
@@ -100,8 +101,10 @@ def _report_forever(*reports: Callable[[], None]) -> None:
 
 
 def _try(tell: Callable[[], None]) -> None:
-    """Tell, or log that Redis is away: a task must not wait for it or fail with it."""
+    """Tell, or log why not: no task fails with the report of its process."""
     try:
         tell()
+    except (RedisError, OSError) as error:
+        log.warning("Redis did not take the report of this process: %s", error)
     except Exception:
-        log.warning("This process could not tell of itself.", exc_info=True)
+        log.exception("The report of this process failed.")

@@ -29,7 +29,7 @@ from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, LockTurns, Pace
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
-from chatapp.recall.selectors.unindexed import overlooked_conversations
+from chatapp.recall.selectors.unindexed import BATCH, overlooked_conversations
 from chatapp.recall.user_search import search_memory
 from chatapp.runs.actions.sending import NewMessage, send_message
 
@@ -313,7 +313,7 @@ def in_thread(work: Callable[[], object]) -> None:
 
 def test_index_batches_are_bounded_by_characters(alice: User) -> None:
     chat = import_conversation(
-        user=alice, messages=said(8, "word " * 10_000), now=clock.now(), index_at_once=0
+        user=alice, messages=said(8, "word " * 5_000), now=clock.now(), index_at_once=0
     )
     counts: list[int] = []
     pace = Pace(
@@ -329,7 +329,7 @@ def test_index_batches_are_bounded_by_characters(alice: User) -> None:
 def test_a_large_backlog_lets_others_in_between(alice: User, bob: User) -> None:
     backlog, short = imported(alice, count=900, index_at_once=0), imported(bob, count=2, index_at_once=0)
     pace = Pace(0.0, clock=FakeClock(step=1.0), sleep=lambda _: None)
-    assert index_conversation(backlog.pk, pace) == 200
+    assert index_conversation(backlog.pk, pace) == BATCH
     assert index_conversation(short.pk, pace) == 2
     Conversation.objects.filter(pk=short.pk).update(last_activity_at=clock.now() - timedelta(seconds=20))
     for at in range(3):

@@ -24,8 +24,8 @@ from chatapp.recall.analysis import PackedTerms, pack_terms
 from chatapp.recall.models import SearchDocument, SearchOwner
 from memory.passages import split_passages
 
-BATCH = 200
-BATCH_CHARS = 100_000
+BATCH = 80
+BATCH_CHARS = 50_000
 """At most so many messages and characters are indexed in one transaction: others wait for the lock."""
 PICKED_UP_AFTER = timedelta(seconds=10)
 LOOKED_BACK = timedelta(days=1)

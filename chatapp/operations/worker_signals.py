@@ -15,7 +15,6 @@ from typing import Any
 from celery import signals
 from django.conf import settings
 from prometheus_client import Counter, Histogram
-from redis.exceptions import RedisError
 
 from chatapp.operations import telemetry
 from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
@@ -102,6 +101,8 @@ def _report_forever(*reports: Callable[[], None]) -> None:
 
 def _try(tell: Callable[[], None]) -> None:
     """Tell, or log why not: no task fails with the report of its process."""
+    from redis.exceptions import RedisError
+
     try:
         tell()
     except (RedisError, OSError) as error:

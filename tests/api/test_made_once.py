@@ -38,6 +38,8 @@ MAKE_NOTHING = {
     "/runs/{run_id}/stop",
     "/runs/{run_id}/tools/{call_id}/approve",
     "/runs/{run_id}/tools/{call_id}/deny",
+    "/imports/{import_id}/parts",  # each part has its place
+    "/imports/{import_id}/retry",
     "/memory/forget",
     "/memory/forget/confirm",
     "/memory/review/{entry_id}/approve",
@@ -51,6 +53,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/agents": {"name": "Made"},
     "/agents/import": {"yaml": "name: Imported"},
     "/conversations/import": {"messages": [{"role": "user", "content": "Hello"}]},
+    "/imports/uploads": {"file_name": "chats.json", "size_bytes": 10},
     "/webhooks": {"url": "https://example.com/hook"},
     "/memory/forget/propose": {"query": "parrots"},
     "/memory/entries": {"text": "A parrot."},

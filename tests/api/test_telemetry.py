@@ -36,12 +36,15 @@ class Exported:
 
 
 @pytest.fixture(scope="module")
-def exporter() -> InMemorySpanExporter:
+def exporter() -> Iterator[InMemorySpanExporter]:
+    """In place of a global provider, which cannot be taken back: tests of other modules wake tasks without spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return exporter
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace, "get_tracer", provider.get_tracer)
+        patch.setattr(trace, "get_tracer_provider", lambda: provider)
+        yield exporter
 
 
 @pytest.fixture

@@ -108,7 +108,12 @@ def _begin(user: User, file: UploadedFile) -> dict[str, Any]:
     return _shape(row)
 
 
+async def _upload_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return _shape(await sync_to_async(accessible_import)(request.auth.user, made))
+
+
 @router.post("/imports/uploads", auth=allow("chat"), response=answers(409, 413, 507, ok=ImportShape))
+@creates(_upload_again)
 async def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
     """Begin to upload an export in parts, or go on: where this file was begun before, `received_bytes` of it are here.
     Its import begins with the last part; a file that nobody goes on with is deleted after two days."""

@@ -60,7 +60,7 @@ def begin_upload(*, user: User, file_name: str, size_bytes: int, fingerprint: st
                 f"{MAX_UNFINISHED} files of yours are not complete yet. Go on with one of them, or discard it.",
                 code="too_many",
             )
-        return Import.objects.create(
+        row = Import.objects.create(
             user=user,
             file_name=file_name,
             size_bytes=size_bytes,
@@ -70,6 +70,8 @@ def begin_upload(*, user: User, file_name: str, size_bytes: int, fingerprint: st
             lease_expires_at=now,
             created_at=now,
         )
+        record_made(row.pk)
+        return row
 
 
 def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> None:

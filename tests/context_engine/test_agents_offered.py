@@ -142,8 +142,8 @@ def test_operators_make_agents_and_see_where_each_setting_comes_from(
     assert made.status_code == 302, made.content.decode()
     page = admin_client.get(f"/admin/chatapp/agent/{Agent.objects.get().pk}/change/").content.decode()
     assert "<th><code>keep_recent</code></th><td><code>7</code></td><td>this agent</td>" in page
-    assert "<th>trigger</th><td>0.5</td><td>the model</td>" in page
-    assert "<th>max_steps</th><td>15</td><td>built in</td>" in page
+    assert "<th><code>trigger</code></th><td><code>0.5</code></td><td>the model</td>" in page
+    assert "<th><code>max_steps</code></th><td><code>15</code></td><td>built in</td>" in page
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_request_without_a_host_is_refused(service: Service, end: str) -> None
         answer = raw(service, f"POST {path} HTTP/1.1\r\nAccept: */*{end}\r\n".encode())
         assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
         assert answer.count(b"HTTP/1.1 ") == 1
-    assert raw(service, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    assert raw(service, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.0 200 ")
 
 
 def test_cookies_in_several_lines_are_read_as_one(service: Service) -> None:

@@ -86,7 +86,7 @@ def test_somebody_signs_in_at_the_issuer_and_arrives_where_they_wanted_to_go(
 
 def sign_in(page: Page, email: str) -> None:
     page.goto("/accounts/login/")
-    page.get_by_label("Email").fill(email)
+    page.get_by_label("E-mail").fill(email)
     page.get_by_label("Password").fill(THEIR_PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
 

@@ -12,7 +12,7 @@ PASSWORD = "correct horse battery"
 ADA, ADMIN, ALICE, BOB, CHARLIE = KNOWN = tuple(
     f"{name}@example.com" for name in ("ada", "admin", "alice", "bob", "charlie")
 )
-OPERATORS = tuple(f"operator-{number}@example.com" for number in range(8))
+OPERATORS = tuple(f"operator-{number}@example.com" for number in range(12))
 GUESTS = tuple(f"guest-{number}@example.com" for number in range(12))
 """Each for one test, which finds no chats and no memory of another one."""
 LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))

@@ -1,8 +1,7 @@
 """Imports uploaded files in a worker: some seconds at a time, so that the work of others comes in between.
 
 The file lies below DATA_DIR until its import is done; what failed for a reason of ours can be tried again for a while.
-Each turn reads it from its beginning and passes over what was
-brought along already.
+Each turn reads it from its beginning and passes over what was brought along already.
 """
 
 from __future__ import annotations

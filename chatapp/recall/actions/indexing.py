@@ -55,8 +55,8 @@ FEW = 20
 """Messages of one conversation that are indexed together with those of others."""
 SEAL_AT_ONCE = 1_024
 SEALED_TERMS = 2_500
-"""At most so many documents and terms are sealed in one transaction: others wait for the lock, at 5,000 terms about
-70 ms of CPU where each is another word."""
+"""At most so many documents and terms are sealed in one transaction: others wait for the lock. 5,000 terms, each
+another word, took about 70 ms of CPU."""
 
 
 def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:

@@ -158,7 +158,7 @@ def install_frontend(is_dev):
 def compile_messages():
     """Translations of the pages: gettext reads them compiled, and msgfmt is not everywhere."""
     folder = ROOT / "templates" / "locale"
-    made = digest(folder / "zh_Hans" / "LC_MESSAGES" / "django.po")
+    made = " ".join(digest(catalogue) for catalogue in sorted(folder.rglob("django.po")))
     if is_made(folder, made):
         return
     babel = [str(PYTHON), "-m", "babel.messages.frontend", "--quiet", "compile"]

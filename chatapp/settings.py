@@ -285,11 +285,13 @@ TEMPLATES = [
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
 LOCALE_PATHS = [BASE_DIR / "templates" / "locale"]
+USE_THOUSAND_SEPARATOR = True  # in pages; a template writes `|unlocalize` where a program reads the number
+FORMAT_MODULE_PATH = ["chatapp.operations.formats"]
 USE_TZ = True
 TIME_ZONE = "UTC"
 
 AUTH_USER_MODEL = "chatapp.User"
-SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail addresses are unique whatever their case, by a constraint
+SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # email addresses are unique whatever their case, by a constraint
 AUTHENTICATION_BACKENDS = ["chatapp.accounts.sign_in.BoundedBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",

@@ -193,5 +193,5 @@ def _save_new(user: User) -> None:
             audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
         raise Conflict(
-            "There is an account with this e-mail address already.", details={"field": "email"}
+            "There is an account with this email address already.", details={"field": "email"}
         ) from None

@@ -57,7 +57,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.UniqueConstraint(
                 Lower("email"),
                 name="user_email_once",
-                violation_error_message=gettext_lazy("There is an account with this e-mail address already."),
+                violation_error_message=gettext_lazy("There is an account with this email address already."),
             )
         ]
 

@@ -49,7 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         if self.request.path == reverse("account_signup"):
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
-                raise ValidationError(_("This invitation is for another e-mail address."))
+                raise ValidationError(_("This invitation is for another email address."))
         return cast(str, super().clean_email(email))
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
@@ -120,11 +120,10 @@ def at_public_address(url: str) -> str:
 
 
 class SignInForm(LoginForm):  # type: ignore[misc]
-    """Offers to reset a password by mail only where mail is sent. Its labels are worded as those of our own forms."""
+    """Offers to reset a password by mail only where mail is sent."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["login"].label, self.fields["remember"].label = _("E-mail"), _("Remember me")
         for name in ("login", "password"):
             self.fields[name].widget.attrs.pop("placeholder", None)  # it repeats the label
         if not has_mail():
@@ -152,7 +151,7 @@ class SetupForm(forms.Form):
     """Parses the form of the first admin; `claim_setup_link` checks address and password."""
 
     email = forms.EmailField(
-        label=_("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
+        label=_("Email"), widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
     )
     name = forms.CharField(
         label=_("Name"),

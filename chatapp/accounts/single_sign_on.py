@@ -57,7 +57,7 @@ class NonceProvider(OpenIDConnectProvider):  # type: ignore[misc] # allauth is n
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
-    """An account is found by who the issuer says it is, else by an e-mail address that both sides have checked."""
+    """An account is found by who the issuer says it is, else by an email address that both sides have checked."""
 
     def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
         found: Provider = super().get_provider(request, provider, client_id)

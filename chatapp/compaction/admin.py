@@ -26,7 +26,7 @@ class CompactionAdmin(ViewOnlyAdmin):
     list_filter = ("status", ("strategy", WordFilter), "model", "created_at")
     list_select_related = ("model",)
     search_fields = ("=id", "=conversation__id", "conversation__user__email")
-    search_help_text = _("The id of a compaction or a conversation, or a user's e-mail address")
+    search_help_text = _("The id of a compaction or a conversation, or a user's email address")
     ordering = ("-created_at",)
     fields = (
         "id",

@@ -55,7 +55,7 @@ class ConversationAdmin(ViewOnlyAdmin):
     list_filter = ("model", "pinned", "archived", "temporary")
     list_select_related = ("user", "model")
     search_fields = ("=id", "user__email")
-    search_help_text = _("A conversation's id, or a user's e-mail address")
+    search_help_text = _("A conversation's id, or a user's email address")
     ordering = ("-last_activity_at",)
     fields = (
         "id",

@@ -36,7 +36,7 @@ class AuditEvent(models.Model):
         SIGN_IN_FAILED = "sign_in_failed", "sign-in failed"
         SIGNED_OUT = "signed_out", "signed out"
         PASSWORD_CHANGED = "password_changed", "password changed"
-        ADDRESS_CHANGED = "address_changed", "e-mail address changed"
+        ADDRESS_CHANGED = "address_changed", "email address changed"
         SECOND_FACTOR_CHANGED = "second_factor_changed", "second factor changed"
         TOKEN_CREATED = "token_created", "token created"
         TOKEN_REVOKED = "token_revoked", "token revoked"

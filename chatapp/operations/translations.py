@@ -3,6 +3,7 @@ errors and of the packages below. What a page says itself, it translates where i
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,6 +15,7 @@ from babel.messages.pofile import read_po
 from django import template
 from django.conf import settings
 from django.db.models import Model
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import get_language, gettext_lazy, override, to_locale
 
 register = template.Library()
@@ -31,6 +33,9 @@ _SEPARATORS = (
 _PLACE = r"((?:[^()]|\([^()]*\))*?)"
 """What is filled in. A bracket in it is closed in it."""
 _IN_BRACKETS = re.compile(r"([^(]+) \((.+)\)", re.DOTALL)
+_TEXT = r'("(?:[^"\\]|\\.)*")'
+_ENTRY = re.compile(rf"^  {_TEXT}: {_TEXT},$", re.MULTILINE)
+"""A sentence of the server that the page translates itself; the panel has the same words for it."""
 MAX_CHARS = 2_000
 """Of a sentence that is looked up: a provider may have said the rest of it."""
 
@@ -87,6 +92,14 @@ def _translate(sentence: str, known: dict[str, str], patterns: _Patterns) -> str
     return None
 
 
+@register.filter("with_code")
+def mark_code(sentence: str) -> str:
+    """Return it as HTML, with what stands between backticks as code."""
+    parts = sentence.split("`")
+    pieces = [format_html("<code>{}</code>" if at % 2 else "{}", part) for at, part in enumerate(parts)]
+    return format_html_join("", "{}", ((piece,) for piece in pieces))
+
+
 @lru_cache(maxsize=len(settings.LANGUAGES))
 def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
     """Return (translations by what is said, patterns of what is filled in, those with most words first)."""
@@ -95,6 +108,10 @@ def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
         return {}, []
     with catalogue.open("rb") as file:
         said = {str(entry.id): str(entry.string) for entry in read_po(file) if entry.context == SAID}
+    if (of_page := settings.BASE_DIR / f"static/app/js/i18n/{language.partition('-')[0]}_server.js").exists():
+        said |= {
+            json.loads(english): json.loads(found) for english, found in _ENTRY.findall(of_page.read_text())
+        }
     with_places = sorted((text for text in said if "{}" in text), key=len, reverse=True)
     return said, [(_pattern_of(text), said[text]) for text in with_places]
 

@@ -25,7 +25,7 @@ class RunAdmin(ViewOnlyAdmin):
     list_filter = ("status", ("error_category", WordFilter), "model", "created_at")
     list_select_related = ("user", "model")
     search_fields = ("=id", "=conversation__id", "user__email")
-    search_help_text = _("The id of a run or a conversation, or a user's e-mail address")
+    search_help_text = _("The id of a run or a conversation, or a user's email address")
     ordering = ("-created_at",)
     fields = (
         "id",

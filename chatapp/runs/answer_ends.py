@@ -6,6 +6,7 @@ from agents.types import FinishReason
 from chatapp.runs.models import Run
 
 KEPT = "what was written so far is kept. Press Continue to go on."
+NOTHING_KEPT = "your message is stored. Press Retry, or choose another model."
 CUT_SENTENCES: dict[FinishReason, str] = {
     "length": f"The model reached its output limit before the answer was finished; {KEPT}",
     "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",

@@ -39,7 +39,7 @@ from chatapp.recall.actions.sources import recalled_rows
 from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
 from chatapp.runs.actions.requests import NewRequest, store_request
-from chatapp.runs.answer_ends import KEPT, describe_end
+from chatapp.runs.answer_ends import KEPT, NOTHING_KEPT, describe_end
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
@@ -122,11 +122,11 @@ class Session:
         except TimeoutError as error:
             if not limit.has_passed:
                 raise
-            sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; "
+            follows = KEPT if self.live.has_text else NOTHING_KEPT
+            sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; {follows}"
             if not self.live.has_text:
-                message = f"{sentence}your message is stored. Press Retry, or choose another model."
-                raise ModelError("timeout", message) from error
-            self._time_limit = sentence + KEPT
+                raise ModelError("timeout", sentence) from error
+            self._time_limit = sentence
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Of the turn's start. What was compacted on the way is loaded anew."""

@@ -38,9 +38,12 @@ function control(part, id, words) {
   return element("select", { id }, none, ...choices.map((choice) => element("option", { value: choice }, choice)));
 }
 
+/** A sentence, with what stands between backticks as code. @param {string} text @returns {(Node|string)[]} */
+const withCode = (text) => text.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part));
+
 /** @param {Part} part @param {string} id @param {Element} input */
 const labelled = (part, id, input) =>
-  element("p", { class: "part" }, element("label", { for: id }, part.name), input, element("small", {}, part.what));
+  element("p", { class: "part" }, element("label", { for: id }, part.name), input, element("small", {}, ...withCode(part.what)));
 
 /** A control for each field of a mapping, each a line of the YAML. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words */
 function lines(area, parts, words) {

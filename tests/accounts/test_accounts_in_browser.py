@@ -46,7 +46,7 @@ def operator(browser: Browser, service: Service) -> Iterator[Page]:
 def test_an_invited_person_signs_up_by_the_link_once(operator: Page, page: Page, browser: Browser) -> None:
     operator.goto("/admin/chatapp/invitation/")
     operator.locator(".object-tools a").click()
-    operator.get_by_label("E-mail address of the invited person").fill("erin@example.com")
+    operator.get_by_label("Email address of the invited person").fill("erin@example.com")
     operator.get_by_role("button", name="Invite").click()
     link = operator.locator("#content code").inner_text()
 
@@ -55,7 +55,7 @@ def test_an_invited_person_signs_up_by_the_link_once(operator: Page, page: Page,
     assert barriers(page) == []
     page.locator("#id_password1").fill(PASSWORD)
     page.locator("#id_password2").fill(PASSWORD)
-    page.get_by_role("button", name="Sign Up").click()
+    page.get_by_role("button", name="Sign up").click()
     expect(page.locator("#composer")).to_be_visible()
     told = page.get_by_text("Operators of this service can read chats; each look is recorded.")
     expect(told).to_be_visible()
@@ -86,14 +86,14 @@ def test_somebody_signs_in_at_the_issuer_and_arrives_where_they_wanted_to_go(
 
 def sign_in(page: Page, email: str) -> None:
     page.goto("/accounts/login/")
-    page.get_by_label("E-mail").fill(email)
+    page.get_by_label("Email").fill(email)
     page.get_by_label("Password").fill(THEIR_PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def sign_out(page: Page) -> None:
     page.goto("/accounts/logout/")
-    page.get_by_role("button", name="Sign Out").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(re.compile("/accounts/login/$"))
 
 
@@ -128,20 +128,20 @@ def test_an_authenticator_app_is_set_up_and_asked_for_and_a_recovery_code_works_
     for code in (code_of(secret, 1), recovery[0]):
         sign_out(page)
         sign_in(page, email)
-        expect(page.get_by_role("heading", name="Two-Factor Authentication")).to_be_visible()
+        expect(page.get_by_role("heading", name="Two-factor sign-in")).to_be_visible()
         assert barriers(page) == []
         page.goto("/")
         expect(page).to_have_url(re.compile("/accounts/2fa/authenticate/$"))  # not signed in before the code
         page.get_by_label("Code").fill("000000")
-        page.get_by_role("button", name="Sign In").click()
+        page.get_by_role("button", name="Sign in").click()
         expect(page.locator("main")).to_contain_text("Incorrect code.")
         page.get_by_label("Code").fill(code)
-        page.get_by_role("button", name="Sign In").click()
+        page.get_by_role("button", name="Sign in").click()
         expect(page.locator("#composer")).to_be_visible()
     sign_out(page)
     sign_in(page, email)
     page.get_by_label("Code").fill(recovery[0])
-    page.get_by_role("button", name="Sign In").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.locator("main")).to_contain_text("Incorrect code.")
 
 

@@ -210,6 +210,6 @@ def test_an_operator_invites_and_withdraws_in_the_admin(admin_client: Client, se
     assert not User.objects.filter(email="erin@example.com").exists()
     assert AuditEvent.objects.filter(kind="invitation_withdrawn").exists()
     taken = admin_client.post(add, {"email": User.objects.get().email}).content.decode()
-    assert "There is an account with this e-mail address already." in taken
+    assert "There is an account with this email address already." in taken
     settings.SIGNUP = "closed"
     assert "SIGNUP is “closed”" in admin_client.get(add).content.decode()

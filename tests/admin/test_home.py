@@ -14,6 +14,7 @@ from chatapp.operations import clock
 from chatapp.operations.admin.home import DAYS, read_overview
 from chatapp.operations.doctor import check_address
 from chatapp.operations.ids import first_id_at, new_id
+from chatapp.operations.translations import mark_code
 from chatapp.providers.actions import sum_up_usage
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.runs.models import Run
@@ -110,6 +111,13 @@ def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
 def test_an_address_without_encryption_is_told(settings: Settings, address: str, is_well: bool) -> None:
     settings.PUBLIC_URL = address
     assert check_address().is_well is is_well
+
+
+def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
+    shown = admin_client.get("/admin/checks/").content.decode()
+    assert "<code>manage.py serve</code>" in shown
+    assert "`" not in shown.partition('class="findings"')[2].partition("</ul>")[0]
+    assert mark_code("a `<b>` and c") == "a <code>&lt;b&gt;</code> and c"
 
 
 def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, alice: User) -> None:

@@ -113,9 +113,20 @@ def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User
             kept_out_tokens=tokens * 2,
         )
     page = admin_client.get("/admin/chatapp/usage/?purpose=chat").content.decode()
-    assert "2 calls · 1500 tokens in" in page
-    assert "3000 tokens kept out of requests by compaction" in page
+    assert "2 calls · 1,500 tokens in" in page
+    assert "3,000 tokens kept out of requests by compaction" in page
     assert Run.objects.count() == 0
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_numbers_have_their_thousands_apart(admin_client: Client, alice: User, language: str) -> None:
+    Usage.objects.create(
+        user=alice, model_name="m", purpose="chat", input_tokens=2494, output_tokens=1, exact=True
+    )
+    for address in ("usage/", "usage/report/?from=2020-01-01&to=2029-12-31&group_by=purpose"):
+        shown = admin_client.get(f"/admin/chatapp/{address}", HTTP_ACCEPT_LANGUAGE=language).content.decode()
+        assert "2,494" in shown
+        assert "2494" not in shown
 
 
 def test_a_token_is_shown_without_its_secret_and_can_be_taken_away(admin_client: Client, alice: User) -> None:
@@ -147,7 +158,7 @@ def test_an_admin_makes_a_user_who_can_sign_in(admin_client: Client, client: Cli
 
 def test_an_address_is_given_once(admin_client: Client, alice: User) -> None:
     response = admin_client.post("/admin/chatapp/user/add/", {"email": "ALICE@example.com", **PASSWORDS})
-    assert "There is an account with this e-mail address already." in response.content.decode()
+    assert "There is an account with this email address already." in response.content.decode()
 
 
 def user_form(user: User, **changes: object) -> dict[str, object]:

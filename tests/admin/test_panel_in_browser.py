@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 def set_up(page: Page, link: str) -> None:
     page.goto(link)
-    page.get_by_label("E-mail").fill("root@example.com")
+    page.get_by_label("Email").fill("root@example.com")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_label("How long are chats kept?").select_option("90")
     page.get_by_role("button", name="Create the admin account").click()

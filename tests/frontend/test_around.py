@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.frontend.chatting import ask, barriers, say
+from tests.frontend.chatting import SIZES, ask, barriers, say
 from tests.servers.behaviour import ERRORS
 from tests.servers.openai_server import ModelServer
 
@@ -13,6 +13,16 @@ from tests.servers.openai_server import ModelServer
 @pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"RETENTION_DAYS": "5"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_fine_print_is_read_at_every_size(page: Page, size: str) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    told = page.get_by_text("A chat moves to the trash 5 days after its last message, unless you pin it.")
+    expect(told).to_be_visible()
+    ask(page, "Hello")
+    expect(told).to_be_in_viewport()
 
 
 def test_a_chat_that_goes_soon_says_so_and_can_be_kept(page: Page) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import httpx2
 import pytest
@@ -12,7 +13,7 @@ from tests.frontend.chatting import ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
-ANSWER = "Here:\n\n```mermaid\ngraph LR\n  Oslo[Oslo harbour] --> Bergen\n```\n\n- inside\n\n  ```mermaid\n  this is none\n  ```\n"
+ANSWER = "Here:\n\n```mermaid\ngraph LR\n  Oslo[Oslo harbour] -->|by sea| Bergen\n```\n\n- inside\n\n  ```mermaid\n  this is none\n  ```\n"
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,13 @@ def test_the_frame_has_no_origin_and_no_network(alice: httpx2.Client) -> None:
     assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'nonce-")
     assert "connect-src" not in policy
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_a_diagram_says_is_read_in_both_themes(page: Page, theme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=theme)
+    answer = ask(page, "Draw it")
+    drawn = answer.locator("figure.diagram iframe").first.content_frame
+    for label in (".nodeLabel", ".edgeLabel .edgeLabel, .edgeLabel p"):
+        text = drawn.locator(label).first.evaluate("text => getComputedStyle(text).color")
+        assert text == page.locator(".prose").last.evaluate("prose => getComputedStyle(prose).color"), label

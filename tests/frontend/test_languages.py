@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+from uuid import uuid4
 
 import pytest
 from babel.messages.extract import extract
@@ -23,9 +25,25 @@ from django.db.models import Model
 from django.utils import translation
 from django.utils.translation.template import templatize
 
+from agents.error_mapping import describe_error
+from agents.errors import ModelErrorCategory
+from agents.plan.run import NO_STEPS
+from agents.react import (
+    NO_FINAL_ANSWER,
+    NO_ROOM_TO_ANSWER,
+    OUT_OF_STEPS,
+    REPEATING,
+    SHORTENED,
+    UNASKED_TOOL,
+)
+from agents.types import FinishReason
+from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
-from chatapp.operations.translations import SAID
+from chatapp.operations.translations import SAID, translate_sentence
 from chatapp.providers.presets import Preset, presets
+from chatapp.runs.actions.endings import INTERRUPTED
+from chatapp.runs.answer_ends import NOTHING_KEPT, describe_end
+from chatapp.runs.runner import FAILED, OUTAGE, SHUTTING_DOWN
 from memory.policy import ContextPolicy
 from tests.environment import ROOT
 from tests.frontend.test_modules import NODE
@@ -144,6 +162,24 @@ def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
     for english, translated in known.items():
         filled = {str(at) for at in range(english.count("{}"))}
         assert set(NAMES.findall(translated)) == filled, english
+
+
+def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() -> None:
+    errors = [describe_error(category).message for category in get_args(ModelErrorCategory)]
+    ends = [
+        describe_end(reason, has_text=some, time_limit="")[2]
+        for reason in get_args(FinishReason)
+        for some in (True, False)
+    ]
+    spent = (
+        Limit(uuid4(), "Your", None, "day", 10_000, None).refusal(datetime(2026, 12, 3, tzinfo=UTC)).message
+    )
+    late = f"The time limit of 90 s for one answer was reached; {NOTHING_KEPT}"
+    others = [UNASKED_TOOL, NO_FINAL_ANSWER, NO_ROOM_TO_ANSWER, FAILED, OUTAGE, SHUTTING_DOWN, INTERRUPTED]
+    notices = [SHORTENED.text, REPEATING.text, OUT_OF_STEPS.text, NO_STEPS.reason]
+    with translation.override("zh-hans"):
+        for sentence in filter(None, (*errors, *ends, spent, late, *others, *notices)):
+            assert not re.search("[a-z]+ [a-z]+", translate_sentence(sentence)), sentence
 
 
 def is_log(node: ast.AST) -> bool:

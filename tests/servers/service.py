@@ -90,7 +90,7 @@ class Service(OwnProcess):
 
     port: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
-    """Of the people its data came with, by e-mail address."""
+    """Of the people its data came with, by email address."""
     cookies: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of a browser that each of them is signed in with."""
     newcomers: Counter[str] = field(default_factory=Counter)

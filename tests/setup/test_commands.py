@@ -38,7 +38,7 @@ def test_create_user_makes_an_admin(db, typed):
 
 
 def test_create_user_refuses_a_taken_address_in_one_sentence(alice, typed):
-    with pytest.raises(CommandError, match="account with this e-mail address"):
+    with pytest.raises(CommandError, match="account with this email address"):
         run("create_user", alice.email, "--password-stdin")
 
 

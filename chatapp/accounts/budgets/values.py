@@ -57,7 +57,8 @@ class Limit:
             parts.append(f"{self.tokens:,} tokens")
         if self.nanos is not None:
             parts.append(f"${Decimal(self.nanos) / NANOS:,.2f}")
-        return f"{' or '.join(parts)} a {self.period}"
+        each = "{} a day" if self.period == Budget.Period.DAY else "{} a month"
+        return each.format(" or ".join(parts))
 
     def refusal(self, now: datetime) -> ModelError:
         """Return the error of a call that is not made. What follows the semicolon concerns stored messages alone."""
@@ -71,8 +72,9 @@ class Limit:
         )
 
     def warning(self, now: datetime) -> str:
+        whose = self.whose[0].lower() + self.whose[1:]
         return (
-            f"{WARN_AT_PERCENT} % of {self.whose[0].lower()}{self.whose[1:]} budget of {self.amount} is used. "
+            f"{WARN_AT_PERCENT} % of {whose} budget of {self.amount} is used. "
             f"It begins anew on {_written(self.ends_at(now))}."
         )
 
@@ -93,4 +95,4 @@ def seconds_to_reset(detail: str, now: datetime) -> int:
 
 
 def _written(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

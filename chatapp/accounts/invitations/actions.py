@@ -39,9 +39,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
         if find_user(email) is not None:
-            raise Conflict(
-                "There is an account with this e-mail address already.", details={"field": "email"}
-            )
+            raise Conflict("There is an account with this email address already.", details={"field": "email"})
         Invitation.objects.filter(email__iexact=email).delete()
         invitation = Invitation.objects.create(
             email=email,

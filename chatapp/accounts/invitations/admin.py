@@ -21,7 +21,7 @@ from chatapp.operations.translations import translate_sentence
 
 
 class InvitationForm(forms.Form):
-    email = forms.EmailField(label=_("E-mail address of the invited person"), max_length=254)
+    email = forms.EmailField(label=_("Email address of the invited person"), max_length=254)
 
 
 @admin.register(Invitation)

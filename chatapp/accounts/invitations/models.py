@@ -13,7 +13,7 @@ class Invitation(models.Model):
     """Lets one address sign up. Only the SHA-256 of the link's token is kept."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    email = models.EmailField("e-mail", max_length=254)
+    email = models.EmailField(max_length=254)
     token_hash = models.CharField(max_length=64, unique=True)
     invited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"

@@ -28,7 +28,7 @@ class AuditAdmin(ViewOnlyAdmin):
     list_display_links = None
     date_hierarchy = "at"
     search_fields = ("=address",)
-    search_help_text = _("An e-mail address, or an address on the network")
+    search_help_text = _("An email address, or an address on the network")
     ordering = ("-at", "-id")
     actions = ("export",)
 

@@ -76,7 +76,7 @@ class UsageAdmin(ViewOnlyAdmin):
     list_display_links = None
     date_hierarchy = "created_at"
     search_fields = ("user__email", "=conversation__id", "=run__id")
-    search_help_text = _("A user's e-mail address, or the id of a conversation or a run")
+    search_help_text = _("A user's email address, or the id of a conversation or a run")
     ordering = ("-created_at",)
 
     def get_urls(self) -> list[URLPattern]:

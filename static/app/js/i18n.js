@@ -13,11 +13,13 @@ const chinese = language.startsWith("zh") ? await import("./i18n/zh.js") : null;
 const catalogue = chinese?.sentences ?? {};
 /** What the server says, as patterns. @type {[RegExp, string][]} */
 const said = Object.entries(chinese?.serverSentences ?? {}).map(([english, translated]) => [patternOf(english), translated]);
+/** What a notice says of an error: the sentence up to its semicolon, behind which is what to do. @type {Map<string, string>} */
+const firstHalves = new Map(Object.entries(chinese?.serverSentences ?? {}).map(([english, translated]) => [english.split(";")[0], translated.split("；")[0]]));
 
 /** @param {string} english with `{}` where the server fills something in */
 function patternOf(english) {
   const parts = english.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${parts.join("(.+?)")}$`, "s");
+  return new RegExp(`^${parts.join("(.+?)")}$`, "is");
 }
 
 /** A sentence of the server in the language of the page. What is not known stays in English. @param {string} sentence @returns {string} */
@@ -26,7 +28,7 @@ export function told(sentence) {
     const found = pattern.exec(sentence);
     if (found) return translated.replace(/\{(\d)\}/g, (_, at) => told(found[Number(at) + 1]));
   }
-  return sentence;
+  return firstHalves.get(sentence) ?? sentence;
 }
 
 const rules = new Intl.PluralRules(locale);

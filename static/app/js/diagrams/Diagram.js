@@ -14,6 +14,38 @@ const MOST_CHARS = 50_000;
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : darkScheme.matches);
 
+/** The colours that Mermaid makes all others of, by ours. */
+const COLOURS = {
+  background: "--paper",
+  textColor: "--ink",
+  titleColor: "--ink",
+  lineColor: "--ink-soft",
+  primaryColor: "--accent-soft",
+  primaryTextColor: "--ink",
+  primaryBorderColor: "--accent",
+  secondaryColor: "--amber-soft",
+  secondaryTextColor: "--ink",
+  secondaryBorderColor: "--amber",
+  tertiaryColor: "--sunken",
+  tertiaryTextColor: "--ink",
+  tertiaryBorderColor: "--line-strong",
+  edgeLabelBackground: "--sunken",
+  noteBkgColor: "--amber-soft",
+  noteTextColor: "--ink",
+  noteBorderColor: "--amber",
+};
+
+/** Their values in the theme that the page is in: a variable itself has both. @param {HTMLElement} element */
+function colours(element) {
+  const before = element.style.color;
+  const found = Object.entries(COLOURS).map(([name, variable]) => {
+    element.style.color = `var(${variable})`;
+    return [name, getComputedStyle(element).color];
+  });
+  element.style.color = before;
+  return { darkMode: isDark(), ...Object.fromEntries(found) };
+}
+
 /** @param {string} code @param {string} language @param {boolean} [isOpen] it may still grow */
 export const isDiagram = (code, language, isOpen = false) => language.toLowerCase() === "mermaid" && !isOpen && code.length <= MOST_CHARS;
 
@@ -24,7 +56,7 @@ export function Diagram({ code }) {
   const isBroken = useSignal(false);
   const showsCode = useSignal(false);
   useEffect(() => {
-    const send = () => frame.current?.contentWindow?.postMessage({ code, isDark: isDark() }, "*");
+    const send = () => frame.current?.contentWindow?.postMessage({ code, isDark: isDark(), colours: colours(frame.current) }, "*");
     const onMessage = (/** @type {MessageEvent} */ { source, data }) => {
       if (!frame.current || source !== frame.current.contentWindow) return;
       if (data.isReady) send();

@@ -1,0 +1,1 @@
+"""How numbers are written, where Django says it otherwise than the page."""

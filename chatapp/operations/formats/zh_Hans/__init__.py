@@ -1,0 +1,1 @@
+"""Chinese as the page writes it."""

@@ -1,13 +1,14 @@
-"""Spans of requests, runs and tasks for OpenTelemetry. Nothing is imported or measured where its SDK is not installed.
+"""Spans of requests, runs and tasks for OpenTelemetry. Nothing is imported or measured in a process without its SDK.
 
-Which spans are sent, and where to, the SDK reads from the environment: `opentelemetry-instrument` sets it up.
+Which spans are sent, and where to, the SDK reads from the environment: `opentelemetry-instrument` loads it and sets it
+up before anything of ours.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from agents.libraries import Library
@@ -37,14 +38,18 @@ class _NoSpan:
         pass
 
 
-is_installed = find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
 _no_span = _NoSpan()
+
+
+def is_on() -> bool:
+    """Return whether somebody in this process takes spans; that it is installed makes it cost nothing."""
+    return "opentelemetry.sdk.trace" in sys.modules
 
 
 @contextmanager
 def span(name: str, *, caused_by: Iterable[str] = (), **attributes: str | int) -> Iterator[Span]:
     """Measure what is done within, linked to the spans that `cause` named. Attributes begin with `palimpsest.`."""
-    if not is_installed:
+    if not is_on():
         yield _no_span
         return
     named = {f"palimpsest.{key}": value for key, value in attributes.items()}
@@ -65,7 +70,7 @@ def cause() -> str:
 
     It is the `traceparent` of W3C Trace Context.
     """
-    if not is_installed:
+    if not is_on():
         return ""
     carrier: dict[str, str] = {}
     tracecontext.TraceContextTextMapPropagator().inject(carrier)
@@ -79,7 +84,7 @@ def _span_named(name: str) -> trace.SpanContext:
 
 def keep_span(call: Callable[P, R]) -> Callable[P, R]:
     """Return the call for another thread, where it belongs to the span that is current here."""
-    if not is_installed:
+    if not is_on():
         return call
     here = context.get_current()
 
@@ -95,6 +100,6 @@ def keep_span(call: Callable[P, R]) -> Callable[P, R]:
 
 def flush() -> None:
     """Send what waits, for some seconds: the process ends without Python's own end."""
-    send = getattr(trace.get_tracer_provider(), "force_flush", None) if is_installed else None
+    send = getattr(trace.get_tracer_provider(), "force_flush", None) if is_on() else None
     if send is not None:
         send(FLUSH_MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -55,9 +56,17 @@ def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
         )
     assert [answer.status_code for answer in answers] == [202] * len(people), [a.text for a in answers]
     [accepted] = {answer.text for answer in answers}
-    alice.wait_for_end(json.loads(accepted)["run_id"])
+    run_id = json.loads(accepted)["run_id"]
+    with contextlib.closing(
+        SocketReader(installation.first, installation.tokens[PEOPLE[0]], conversation)
+    ) as reader:
+        reader.wait_for_end(run_id)
+    facts = reader.story.facts
+    assert [fact["run_id"] for fact in facts if fact["type"] == "run.started"] == [run_id]
     assert len(alice.messages(conversation)) == 2
-    assert len(script.requests(key)) == 1
+    # A machine so busy that the model's first word comes too late has the one run ask once more, and says so.
+    repeated = [fact for fact in facts if fact["type"] == "run.notice" and fact["kind"] == "retrying"]
+    assert len(script.requests(key)) == 1 + len(repeated), facts
 
 
 @pytest.mark.mechanism("contract.once")

@@ -89,16 +89,17 @@ def _reader(model: type[Model], vendor: str) -> _Reader:
     return read
 
 
-def insert_rows(rows: Sequence[Model], *, ignore_conflicts: bool = False, is_dated: bool = False) -> None:
+def insert_rows(rows: Sequence[Model], *, is_dated: bool = False, on_conflict: str = "") -> None:
     """Insert rows of one table, as `bulk_create` does. They do not get keys that the database makes. `is_dated`: they
-    keep the moments that `auto_now_add` would set to the present."""
+    keep the moments that `auto_now_add` would set to the present. `on_conflict`: what follows these words in SQL;
+    without it, a row that is there already raises IntegrityError."""
     if not rows:
         return
     database = connections[connection.alias]
     with _cursor(database) as cursor:
         for start in range(0, len(rows), INSERTED_AT_ONCE):
             some = rows[start : start + INSERTED_AT_ONCE]
-            fields, sql = _insert(type(rows[0]), len(some), ignore_conflicts)
+            fields, sql = _insert(type(rows[0]), len(some), on_conflict)
             cursor.execute(
                 sql,
                 [
@@ -134,12 +135,12 @@ def update_rows(rows: Sequence[Model], *names: str) -> None:
 
 
 @lru_cache
-def _insert(model: type[Model], count: int, ignore_conflicts: bool) -> tuple[_Fields, str]:
+def _insert(model: type[Model], count: int, on_conflict: str) -> tuple[_Fields, str]:
     fields = tuple(field for field in model._meta.concrete_fields if field is not model._meta.auto_field)
     columns = ", ".join(_column(field) for field in fields)
     row = f"({', '.join(['%s'] * len(fields))})"
     sql = f"INSERT INTO {table_name(model)} ({columns}) VALUES {', '.join([row] * count)}"
-    return fields, f"{sql} ON CONFLICT DO NOTHING" if ignore_conflicts else sql
+    return fields, f"{sql} ON CONFLICT {on_conflict}" if on_conflict else sql
 
 
 @lru_cache

@@ -49,6 +49,8 @@ class Sealed:
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
         """Return the documents of each term that occurs in any."""
+        if not self.end:
+            return {}
         known = {term: found for term in terms if (found := self._hits.get(term)) is not None}
         if len(known) < len(terms):
             read = self._read_hits([term for term in terms if term not in known])
@@ -59,6 +61,8 @@ class Sealed:
 
     def counts(self, terms: Collection[int]) -> dict[int, int]:
         """Return in how many documents each term occurs, without reading in which."""
+        if not self.end:
+            return dict.fromkeys(terms, 0)
         known = {term: count for term in terms if (count := self._counts.get(term)) is not None}
         if len(known) < len(terms):
             read = self._read_counts([term for term in terms if term not in known])

@@ -63,7 +63,7 @@ def record_asked(
     written = _write(lease, request) if request is not None else None
     with transaction.atomic():
         conversation, run = lock_leased(lease)
-        insert_rows(recalled, ignore_conflicts=True)
+        insert_rows(recalled, on_conflict="DO NOTHING")
         if request is not None and written is not None:
             _insert(conversation, run, request, written, now)
         if facts:
@@ -98,7 +98,7 @@ def _insert(
         )
         for own, segments in texts.items()
     ]
-    insert_rows(kept, ignore_conflicts=True)
+    insert_rows(kept, on_conflict="DO NOTHING")
     insert_rows(
         [
             SentRequest(

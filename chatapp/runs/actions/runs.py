@@ -19,7 +19,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import check_fences
-from chatapp.operations.statements import as_key, as_stored, columns_of, execute, read_models
+from chatapp.operations.statements import as_key, as_stored, columns_of, execute, insert_rows, read_models
 from chatapp.providers.actions import record_calls
 from chatapp.providers.selectors import unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event
@@ -178,12 +178,10 @@ def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
         running = Run.objects.filter(pk__in=by_run, status=Run.Status.RUNNING)
         locked = running.select_for_update(skip_locked=True, no_key=True).values_list("pk", "fence")
         held = {run_id for run_id, fence in locked if by_run[run_id].lease.fence == fence}
-        AnswerPiece.objects.bulk_create(
+        # The same checkpoint is made again where the answer to its commit was lost.
+        insert_rows(
             [piece for run_id in held for piece in _new_pieces(by_run[run_id])],
-            # The same checkpoint again, where the answer to its commit was lost.
-            update_conflicts=True,
-            unique_fields=["message", "kind", "offset"],
-            update_fields=["text"],
+            on_conflict='(message_id, kind, "offset") DO UPDATE SET text = excluded.text',
         )
         return held
 

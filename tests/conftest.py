@@ -109,7 +109,7 @@ def needs_no_postgres(item: pytest.Item) -> bool:
 
 
 def touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("processes"):
+    if item.get_closest_marker("processes") or item.get_closest_marker("sqlite"):
         return False
     case = getattr(item, "cls", None)
     return bool(

@@ -1,7 +1,7 @@
 """Which tests run on which database.
 
 All of them run on SQLite, except those marked `postgres`. On PostgreSQL and Redis only those run again whose subject can
-differ there: statements, locks, what is committed when, JSON, search, forgetting, runs and what reaches other processes.
+differ there, except those marked `sqlite`: statements, locks, what is committed when, JSON, search, forgetting, runs and what reaches other processes.
 What checks, renders, parses or asks a model gets the same rows from both.
 """
 

@@ -26,7 +26,6 @@ from tests.context_engine.chatting import on_a_loop
 from tests.servers.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
-needs_writer = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no queue of its own")
 
 
 async def test_long_work_holds_up_nothing_else() -> None:
@@ -69,7 +68,7 @@ async def busy_writer() -> AsyncIterator[list[str]]:
         await forgetting
 
 
-@needs_writer
+@pytest.mark.sqlite
 @on_a_loop
 async def test_what_begins_an_answer_is_written_first_and_every_fourth_is_another_one() -> None:
     written: list[str] = []
@@ -80,7 +79,7 @@ async def test_what_begins_an_answer_is_written_first_and_every_fourth_is_anothe
     assert written == ["begin 0", "begin 1", "begin 2", "end 0", "begin 3", "begin 4", "end 1", "end 2"]
 
 
-@needs_writer
+@pytest.mark.sqlite
 @on_a_loop
 async def test_the_others_are_not_overtaken_for_ever_where_each_transaction_takes_long() -> None:
     written: list[str] = []
@@ -96,7 +95,7 @@ async def test_the_others_are_not_overtaken_for_ever_where_each_transaction_take
     assert written == ["begin", "begin", "begin", "end", "begin", "begin"]
 
 
-@needs_writer
+@pytest.mark.sqlite
 @on_a_loop
 async def test_what_the_time_was_too_short_for_is_written_together_next() -> None:
     def take_long() -> None:
@@ -109,7 +108,7 @@ async def test_what_the_time_was_too_short_for_is_written_together_next() -> Non
     assert len(begun) == 2
 
 
-@needs_writer
+@pytest.mark.sqlite
 @on_a_loop
 async def test_what_fails_beside_others_and_what_is_given_up_meanwhile_concern_nobody_else() -> None:
     def fail() -> None:

@@ -12,7 +12,7 @@
     const root = document.getElementById("diagram");
     document.documentElement.style.colorScheme = data.isDark ? "dark" : "light";
     try {
-      mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: "base", themeVariables: data.colours, suppressErrorRendering: true });
+      mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: "base", themeVariables: data.colours, gantt: { axisFormat: "%m-%d" }, suppressErrorRendering: true });
       const { svg } = await mermaid.render("drawn", data.code);
       root.innerHTML = svg;
       tellHeight();

@@ -280,6 +280,11 @@ def test_the_language_is_the_users_own_before_the_browsers(panel: Client, admin_
     assert "Is everything there?" in panel.get("/admin/").content.decode()
 
 
+def test_the_days_of_the_report_are_written_as_a_browser_reads_them(panel: Client) -> None:
+    shown = panel.get("/admin/chatapp/usage/report/").content.decode()
+    assert re.findall(r'type="date" name="from" value="\d{4}-\d\d-\d\d"', shown)
+
+
 def test_the_audit_log_keeps_english_whoever_changed_something(panel: Client, rows: dict[str, Any]) -> None:
     panel.post("/admin/chatapp/budget/add/", {"scope": "every_user", "period": "day", "tokens": "5"})
     event = AuditEvent.objects.filter(kind="changed_in_admin").latest("at")

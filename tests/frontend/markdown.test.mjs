@@ -27,6 +27,11 @@ function stream(text, look = () => {}) {
 const html = (text) => parse(text).map(htmlOf).join("");
 const shape = (blocks) => blocks.map((block) => [block.kind, block.raw, block.head, block.code]);
 
+test("the boxes of a task list say what they show", () => {
+  const boxes = html("- [x] done\n- [ ] not yet").match(/<input[^>]*>/g);
+  assert.deepEqual(boxes.map((box) => /aria-label="([^"]*)"/.exec(box)?.[1]), ["Done", "To do"]);
+});
+
 test("raw HTML is shown as text", () => {
   const shown = html("before <img src=x onerror=alert(1)> after\n\n<script>alert(1)</script>");
   assert.ok(!/<(img|script)/.test(shown));

@@ -55,6 +55,14 @@ def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None
     expect(page.locator("#composer")).to_be_focused()
 
 
+def test_what_an_answer_took_stands_in_one_line_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    done = ask(page, "Where is the ferry?").locator(".done-card")
+    line_px = done.evaluate("card => parseFloat(getComputedStyle(card).fontSize) * 1.8")
+    assert done.evaluate("card => card.offsetHeight") <= line_px
+    assert not overflows(page)
+
+
 def test_the_list_is_one_tab_stop_with_arrow_keys(page: Page, alice: httpx2.Client) -> None:
     for title in ("First", "Second", "Third"):
         assert alice.post("/api/v1/conversations", json={"title": title}).status_code == 201

@@ -41,7 +41,7 @@ class UsageReportForm(forms.Form):
         super().__init__(*args, **kwargs)
         # The first is no name of Python's.
         for name, label in (("from", _("From")), ("to", _("To"))):
-            widget = forms.DateInput(attrs={"type": "date"})
+            widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
             self.fields[name] = forms.DateField(label=label, required=False, widget=widget)
 
     def clean(self) -> dict[str, Any]:

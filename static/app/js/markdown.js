@@ -3,6 +3,7 @@
 import { Lexer, Marked } from "marked";
 import { BlockReader } from "./blocks.js";
 import { footnoteExtensions } from "./footnotes.js";
+import { t } from "./i18n.js";
 import { mathExtensions } from "./math.js";
 
 /** @typedef {import("./blocks.js").Block} Block */
@@ -22,6 +23,9 @@ marked.use({
     image: (token) => remoteImage(token.href, token.text),
     code: (token) =>
       `<pre data-language="${escapeHtml(languageOf(token.lang))}"><code>${escapeHtml(token.text)}</code></pre>`,
+    // It shows and cannot be ticked; who hears it is told.
+    checkbox: ({ checked }) =>
+      `<input type="checkbox" disabled${checked ? " checked" : ""} aria-label="${escapeHtml(checked ? t("Done") : t("To do"))}">`,
     table(token) {
       const cells = (/** @type {any[]} */ row, /** @type {string} */ tag) =>
         row.map((cell) => {

@@ -36,7 +36,7 @@ export function EmptyState() {
   const hello = greeting(new Date());
   return html`<div class="empty">
     <div class="empty-inner">
-      <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
+      <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : t("{hello}.", { hello })}</h1>
       <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. However long a chat becomes, all of it can be read.")}</p>
       <${Place} />
       <${Composer} />

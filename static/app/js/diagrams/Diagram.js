@@ -14,6 +14,8 @@ const MOST_CHARS = 50_000;
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : darkScheme.matches);
 
+const PARTS = ["history", "summary", "system", "recall", "tools", "profile"];
+
 /** The colours that Mermaid makes all others of, by ours. */
 const COLOURS = {
   background: "--paper",
@@ -33,6 +35,13 @@ const COLOURS = {
   noteBkgColor: "--amber-soft",
   noteTextColor: "--ink",
   noteBorderColor: "--amber",
+  gridColor: "--line-strong",
+  pieStrokeColor: "--paper",
+  pieOuterStrokeColor: "--line-strong",
+  pieSectionTextColor: "--paper",
+  pieTitleTextColor: "--ink",
+  pieLegendTextColor: "--ink",
+  ...Object.fromEntries(PARTS.map((part, at) => [`pie${at + 1}`, `--part-${part}`])),
 };
 
 /** Their values in the theme that the page is in: a variable itself has both. @param {HTMLElement} element */
@@ -43,7 +52,7 @@ function colours(element) {
     return [name, getComputedStyle(element).color];
   });
   element.style.color = before;
-  return { darkMode: isDark(), ...Object.fromEntries(found) };
+  return { darkMode: isDark(), pieOpacity: 1, ...Object.fromEntries(found) };
 }
 
 /** @param {string} code @param {string} language @param {boolean} [isOpen] it may still grow */

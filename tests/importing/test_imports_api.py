@@ -149,9 +149,11 @@ def test_a_file_that_is_gone_fails_with_a_sentence(alice_client: Client) -> None
     assert now_as(alice_client, made)["error"] == job.GONE
 
 
-def begin(client: Client, size_bytes: int, name: str = "conversations.json", changed: str = "1") -> Any:
+def begin(
+    client: Client, size_bytes: int, name: str = "conversations.json", changed: str = "1", **sent: Any
+) -> Any:
     body = {"file_name": name, "size_bytes": size_bytes, "fingerprint": changed}
-    return client.post(f"{IMPORTS}/uploads", body, content_type="application/json")
+    return client.post(f"{IMPORTS}/uploads", body, content_type="application/json", **sent)
 
 
 def send_part(client: Client, import_id: str, offset: int, content: bytes) -> Any:
@@ -212,6 +214,18 @@ def test_parts_are_bounded(alice_client: Client, settings: Any) -> None:
     settings.MAX_STORED_BYTES = 0
     too_large = begin(alice_client, 2**50)
     assert (too_large.status_code, too_large.json()["error"]["code"]) == (507, "storage_full")
+
+
+def test_a_refused_upload_is_refused_again_under_its_key_and_begins_once_there_is_room(
+    alice_client: Client, settings: Any
+) -> None:
+    settings.MAX_STORED_BYTES = 9_000
+    keyed = {"headers": {"Idempotency-Key": "k1"}}
+    assert [begin(alice_client, 9_001, **keyed).status_code for _ in range(2)] == [413, 413]
+    settings.MAX_STORED_BYTES = 9_001
+    made = [begin(alice_client, 9_001, **keyed) for _ in range(2)]
+    assert [each.status_code for each in made] == [200, 200]
+    assert made[0].json() == made[1].json()
 
 
 def test_an_abandoned_upload_is_deleted_with_its_file(alice_client: Client) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.features.importing.models import Import
-from chatapp.operations.errors import Conflict, NotFound
+from chatapp.features.importing.selectors import file_bytes_of
+from chatapp.files.selectors import stored_bytes
+from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
@@ -26,14 +28,10 @@ KEEP_FILE = timedelta(days=2)
 def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: int, now: datetime) -> Import:
     """Store an import whose file lies there already, and wake a worker. Raises Conflict for one too many."""
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
-        unfinished = Import.objects.filter(user=user, state__in=[Import.State.WAITING, Import.State.RUNNING])
-        if unfinished.count() >= MAX_UNFINISHED:
-            raise Conflict(
-                f"{MAX_UNFINISHED} imports of yours are not done yet; wait for one of them.",
-                code="too_many",
-            )
-        row = Import.objects.create(
+        unfinished = _lock_imports(user, Import.State.WAITING, Import.State.RUNNING)
+        row = _add_import(
+            unfinished,
+            f"{MAX_UNFINISHED} imports of yours are not done yet; wait for one of them.",
             id=import_id,
             user=user,
             file_name=file_name,
@@ -42,25 +40,31 @@ def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: in
             lease_expires_at=now,
             created_at=now,
         )
-        record_made(row.pk)
         _wake(row.pk)
     return row
 
 
-def begin_upload(*, user: User, file_name: str, size_bytes: int, fingerprint: str, now: datetime) -> Import:
-    """Return the user's unfinished upload of the same file, else a new one. Raises Conflict for one too many."""
+def begin_upload(
+    *,
+    user: User,
+    file_name: str,
+    size_bytes: int,
+    fingerprint: str,
+    most_bytes: int,
+    free_bytes: int,
+    now: datetime,
+) -> Import:
+    """Return the user's unfinished upload of the same file, else a new one.
+
+    Raises Conflict for one too many, TooLarge where the user's files would become more than `most_bytes` (0: any
+    number), DiskFull where less than what is to come is free on the disk.
+    """
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
-        unfinished = Import.objects.filter(user=user, state=Import.State.UPLOADING)
+        unfinished = _lock_imports(user, Import.State.UPLOADING)
         same = unfinished.filter(file_name=file_name, size_bytes=size_bytes, fingerprint=fingerprint)
-        if (row := same.first()) is not None:
-            return row
-        if unfinished.count() >= MAX_UNFINISHED:
-            raise Conflict(
-                f"{MAX_UNFINISHED} files of yours are not complete yet. Go on with one of them, or discard it.",
-                code="too_many",
-            )
-        row = Import.objects.create(
+        row = same.first() or _add_import(
+            unfinished,
+            f"{MAX_UNFINISHED} files of yours are not complete yet. Go on with one of them, or discard it.",
             user=user,
             file_name=file_name,
             size_bytes=size_bytes,
@@ -70,8 +74,27 @@ def begin_upload(*, user: User, file_name: str, size_bytes: int, fingerprint: st
             lease_expires_at=now,
             created_at=now,
         )
-        record_made(row.pk)
+        if most_bytes and stored_bytes(user.pk) + file_bytes_of(user) > most_bytes:
+            sentence = f"Your files would become larger than {most_bytes / 2**20:,.0f} MB. Delete some first."
+            raise TooLarge(sentence, code="storage_full")
+        if row.size_bytes - row.received_bytes > free_bytes:
+            raise DiskFull
         return row
+
+
+def _lock_imports(user: User, *states: Import.State) -> QuerySet[Import]:
+    """Return the user's imports in these states, of which no other request makes one meanwhile."""
+    User.objects.select_for_update().get(pk=user.pk)
+    return Import.objects.filter(user=user, state__in=states)
+
+
+def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> Import:
+    """Store an import beside those that are unfinished. Raises Conflict, in the words of `too_many`."""
+    if unfinished.count() >= MAX_UNFINISHED:
+        raise Conflict(too_many, code="too_many")
+    row = Import.objects.create(**columns)
+    record_made(row.pk)
+    return row
 
 
 def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> None:

@@ -17,12 +17,11 @@ from chatapp.accounts.models import User
 from chatapp.features.importing import job
 from chatapp.features.importing.job_actions import begin_upload, discard_import, note_part
 from chatapp.features.importing.models import Import
-from chatapp.features.importing.selectors import accessible_import, file_bytes_of
+from chatapp.features.importing.selectors import accessible_import
 from chatapp.features.importing.values import title_of
-from chatapp.files.selectors import stored_bytes
 from chatapp.operations import clock
 from chatapp.operations.durable_files import sync_folder
-from chatapp.operations.errors import Conflict, DiskFull, InvalidInput, TooLarge
+from chatapp.operations.errors import Conflict, InvalidInput
 
 MAX_PART_BYTES = 4 * 2**20
 SPARE_DISK_BYTES = 256 * 2**20
@@ -36,28 +35,16 @@ def part_bytes() -> int:
 
 def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import:
     """Return the upload of this file to go on with, or a new one. Raises Conflict, TooLarge or DiskFull."""
-    file_name = title_of(name) or "export"
-    row = begin_upload(
-        user=user, file_name=file_name, size_bytes=size_bytes, fingerprint=fingerprint, now=clock.now()
-    )
-    try:
-        _check_room(user, row)
-    except (TooLarge, DiskFull):
-        if not row.received_bytes:
-            discard_import(row=row)
-        raise
-    return row
-
-
-def _check_room(user: User, row: Import) -> None:
-    """Raise TooLarge where the user's files would become more than one user may keep, DiskFull where no disk could."""
-    most = settings.MAX_STORED_BYTES
-    if most and stored_bytes(user.pk) + file_bytes_of(user) > most:
-        sentence = f"Your files would become larger than {most / 2**20:,.0f} MB. Delete some first."
-        raise TooLarge(sentence, code="storage_full")
     job.folder().mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(job.folder()).free < row.size_bytes - row.received_bytes + SPARE_DISK_BYTES:
-        raise DiskFull
+    return begin_upload(
+        user=user,
+        file_name=title_of(name) or "export",
+        size_bytes=size_bytes,
+        fingerprint=fingerprint,
+        most_bytes=settings.MAX_STORED_BYTES,
+        free_bytes=shutil.disk_usage(job.folder()).free - SPARE_DISK_BYTES,
+        now=clock.now(),
+    )
 
 
 def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callable[[], bytes]) -> Import:

@@ -11,6 +11,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.operations.http.errors import field_path
+from tests.api import odd
 from tests.api.description import describe_api, is_for_operators
 from tests.api.everything import one_of_everything
 
@@ -107,6 +108,28 @@ def test_a_wrong_query_is_422_with_its_name(alice_client: Client) -> None:
     answer = alice_client.get(CONVERSATIONS, {"limit": "many"})
     assert answer.status_code == 422
     assert error_of(answer)["details"][0]["field"] == "limit"
+
+
+def test_an_unknown_parameter_is_422_with_its_name(alice_client: Client) -> None:
+    answer = alice_client.get(CONVERSATIONS, {"limit": "5", "colour": "red", "Cursor": ""})
+    assert answer.status_code == 422
+    assert [item["field"] for item in error_of(answer)["details"]] == ["colour", "Cursor"]
+    assert alice_client.post("/api/v1/conversations?title=x").status_code == 422
+
+
+@pytest.mark.parametrize("offset", ["-1", str(2**63)])
+def test_an_offset_of_an_upload_is_bounded(alice_client: Client, offset: str) -> None:
+    address = f"/api/v1/imports/{odd.ROW_ID}/parts?offset={offset}"
+    answer = alice_client.post(address, b"x", content_type="application/octet-stream")
+    assert (answer.status_code, error_of(answer)["details"][0]["field"]) == (422, "offset")
+
+
+@pytest.mark.parametrize("key", ["", "k" * 201])
+def test_a_key_of_a_message_is_bounded_as_others_are(alice: User, alice_client: Client, key: str) -> None:
+    address = f"{CONVERSATIONS}/{one_of_everything(alice)['conversation_id']}/messages"
+    sent = {"data": {"content": "Hello"}, "content_type": "application/json"}
+    answer = alice_client.post(address, **sent, headers={"Idempotency-Key": key})
+    assert (answer.status_code, error_of(answer)["details"][0]["field"]) == (422, "Idempotency-Key")
 
 
 PART = ("body", "message", "content", "parts", 0)

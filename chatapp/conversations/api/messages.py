@@ -44,10 +44,17 @@ from chatapp.runs.actions.sending import Receipt, send_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import new_message
 from chatapp.runs.schemas import Answer
+from memory.bounds import MAX_ID_CHARS
 
 router = Router(tags=["messages"])
 
-IdempotencyKey = Header(None, alias="Idempotency-Key", description="The same as `client_id` in the body.")
+IdempotencyKey = Header(
+    None,
+    alias="Idempotency-Key",
+    min_length=1,
+    max_length=MAX_ID_CHARS,
+    description="The same as `client_id` in the body.",
+)
 
 
 @router.get(

@@ -20,6 +20,7 @@ from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.bodies import BYTES
 from chatapp.operations.http.schemas import Body, Moment, Name, Page, Shape, answers
+from memory.bounds import Position
 
 router = Router(tags=["conversations"])
 
@@ -132,7 +133,7 @@ def _begin_upload(user: User, body: NewUpload) -> Import:
     response=answers(404, 409, 413, 507, ok=ImportShape),
     openapi_extra={"requestBody": {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def add_part(request: ApiRequest, import_id: str, offset: int = 0) -> Any:
+async def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
     """The bytes of the file from `offset` on, as the body. 409 where they are not the next ones: `GET
     /imports/{import_id}` tells which are."""
     user = request.auth.user

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial, wraps
+from inspect import unwrap
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -19,7 +20,12 @@ from chatapp.accounts.idempotency import once_per_key, tell_location
 from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
 from chatapp.operations.http.description import described
-from chatapp.operations.http.errors import method_not_allowed, nothing_here, register_errors
+from chatapp.operations.http.errors import (
+    method_not_allowed,
+    nothing_here,
+    register_errors,
+    unknown_parameters,
+)
 from chatapp.operations.http.etags import unless_known, with_etag
 
 DESCRIPTION = """\
@@ -46,6 +52,7 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
         parser=BodyParser(),
     )
     register_errors(api)
+    api.add_decorator(refuse_unknown_parameters, mode="view")
     api.add_decorator(parse_large_bodies, mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
     api.add_decorator(tell_location, mode="view")
@@ -53,6 +60,28 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
     for router in routers:
         api.add_router("", router)
     return api
+
+
+Run = Callable[..., Awaitable[HttpResponseBase]]
+
+
+def refuse_unknown_parameters(run: Run) -> Run:
+    """Return the operation so that whoever misspells a parameter of the query hears of it, as of a field of a body."""
+    models = unwrap(run).__self__.models
+    known = {
+        name
+        for each in models
+        if each.__ninja_param_source__ == "query"
+        for name in each.__ninja_flatten_map__
+    }
+
+    @wraps(run)
+    async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        if unknown := [name for name in request.GET if name not in known]:
+            return unknown_parameters(request, unknown)
+        return await run(request, **path)
+
+    return answer
 
 
 def docs(request: HttpRequest, api: NinjaAPI) -> HttpResponse:

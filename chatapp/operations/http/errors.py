@@ -56,6 +56,14 @@ def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
     return error_response(422, "invalid", f"{first['field']}: {first['message']}", details)
 
 
+def unknown_parameters(request: HttpRequest, names: Sequence[str]) -> HttpResponse:
+    details = [
+        {"field": name, "message": "is no parameter of this address", "type": "extra_forbidden"}
+        for name in names
+    ]
+    return error_response(422, "invalid", f"{names[0]}: {details[0]['message']}", details)
+
+
 def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
     return {"field": path, "message": item["msg"], "type": item["type"]}

@@ -11,7 +11,7 @@ from chatapp.files.selectors import oldest_with_content
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.text import normalize_text
 from chatapp.runs.actions.sending import NewMessage
-from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS
+from memory.bounds import MAX_ATTACHMENTS
 
 
 def new_message(
@@ -38,11 +38,7 @@ def _client_id(in_body: str | None, in_header: str | None) -> str | None:
     if in_body and in_header and in_body != in_header:
         details = [{"field": "client_id", "message": "differs from the header Idempotency-Key"}]
         raise InvalidInput("client_id and the header Idempotency-Key differ; send one.", details=details)
-    key = in_body or in_header
-    if key is not None and len(key) > MAX_ID_CHARS:
-        details = [{"field": "Idempotency-Key", "message": f"has more than {MAX_ID_CHARS} characters"}]
-        raise InvalidInput("The idempotency key is too long.", details=details)
-    return key
+    return in_body or in_header
 
 
 def _text(sent: SentMessage) -> str:

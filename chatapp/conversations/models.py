@@ -223,8 +223,11 @@ class Message(models.Model):
         INTERRUPTED = "interrupted"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
-    branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages")
+    # Both begin an index below.
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
+    branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveBigIntegerField()

@@ -11,6 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.db import connection, connections
+from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX, SQLiteCursorWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Field, Model
 
@@ -21,19 +22,39 @@ INSERTED_AT_ONCE = 100
 
 def execute(sql: str, *values: int | str | bytes | UUID) -> CursorWrapper:
     """Return the cursor of the executed statement."""
+    return execute_stored(sql, [as_stored(value) for value in values])
+
+
+def execute_stored(sql: str, values: Sequence[Any]) -> CursorWrapper:
+    """Return the cursor of the executed statement, whose values are as the database stores them."""
     cursor = _cursor(connections[connection.alias])  # `connection` looks itself up at each use
-    cursor.execute(sql, [as_stored(value) for value in values])
+    cursor.execute(sql, values)
     return cursor
 
 
 def _cursor(database: Any) -> CursorWrapper:
-    """Return a cursor whose statements PostgreSQL plans once a connection, where it may. Django's own put the values
-    into the text, so that each is planned anew, which takes longer than most of ours do; a log of statements shows
-    the values."""
-    if database.queries_logged or not database.settings_dict["OPTIONS"].get("prepare_threshold"):
+    """Return a cursor for statements that are the same each time, where it may; a log of statements gets Django's.
+
+    On SQLite their placeholders are found once. PostgreSQL plans them once a connection: Django puts the values into
+    the text, so that each is planned anew, which takes longer than most of ours do."""
+    if database.queries_logged:
         return cast(CursorWrapper, database.cursor())
     database.ensure_connection()
+    if database.vendor == "sqlite":
+        return cast(CursorWrapper, database.make_cursor(database.connection.cursor(factory=_SameStatements)))
+    if not database.settings_dict["OPTIONS"].get("prepare_threshold"):
+        return cast(CursorWrapper, database.cursor())
     return cast(CursorWrapper, database.make_cursor(database.connection.preparing_cursor()))
+
+
+class _SameStatements(SQLiteCursorWrapper):
+    def convert_query(self, query: str, *, param_names: Any = None) -> str:
+        return _with_question_marks(query)
+
+
+@lru_cache(maxsize=512)
+def _with_question_marks(query: str) -> str:
+    return FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
 
 
 def as_stored(value: int | str | bytes | UUID) -> Any:

@@ -60,7 +60,7 @@ def _store_some(user: User, account: Account, entries: Sequence[Entry], now: dat
     both = list(zip(rows, entries, strict=True))
     insert_rows([each for row, entry in both for each in _revisions(row, entry)])
     insert_rows(
-        [each for row, entry in both for each in _sources(row, entry, account)], ignore_conflicts=True
+        [each for row, entry in both for each in _sources(row, entry, account)], on_conflict="DO NOTHING"
     )
     kept = [row for row in rows if row.state == models.MemoryEntry.State.KEPT]
     if kept:

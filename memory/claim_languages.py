@@ -1,4 +1,4 @@
-"""Patterns of claims beyond English, under the same names as the English ones, and of where others live.
+"""Patterns of claims beyond English, under the same names as the English ones.
 
 A fallback: in any language, the nightly consolidation names what is over (see `memory.consolidation`).
 """
@@ -30,7 +30,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
     ("status", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>ledig|verheiratet|geschieden|verlobt|verwitwet)\b"),
     (
         "residence",
-        rf"\b(?:j['’]habite|je\s+vis|j['’]ai\s+déménagé|je\s+déménage|je\s+n['’]habite\s+plus)\s+"
+        rf"\b(?:j(?:['’]|e\s+)habite|je\s+vis|j['’]ai\s+déménagé|je\s+déménage)\s+"
         rf"(?:maintenant\s+)?(?:à|au|aux|en|dans)\s+{VALUE}",
     ),
     ("employer", rf"\bje\s+travaille\s+(?:maintenant\s+)?(?:chez|pour)\s+{VALUE}"),
@@ -82,51 +82,12 @@ SUBJECT = re.compile(
     rf"\s+(?P<adverb>{_NOW}\s+)?{VALUE}",
     re.IGNORECASE,
 )
-_NOWADAYS = (
-    r"(?:now|currently|jetzt|nun|inzwischen|maintenant|désormais|ahora|adesso|ora|agora|nu|теперь|сейчас|"
-    r"现在|如今|已经|今|いま|現在|지금|이제)"
-)
-_OF_MINE = (
-    r"(?:my|our|meine?|unsere?|mon|ma|notre|mi|nuestr[oa]|(?:il\s+mio|la\s+mia)|(?:o\s+meu|a\s+minha)|mijn|onze|"
-    r"мо[йя]|наша?)"
-)
-_LIVES = (
-    r"(?P<verb>lives|is\s+living|moved|wohnt|lebt|habite|vit|vive|abita|mora|woont|живёт|живет|переехала?)"
-)
-LIVES = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?:\b{_OF_MINE}\s+)?\b(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,2}}?)\s+(?P<now>{_NOWADAYS}\s+)?{_LIVES}"
-        rf"\s+(?P<later>{_NOWADAYS}\s+)?(?:in|to|at|near|bei|nach|à|au|en|a|em|te|во?|на)\s+{VALUE}",
-        rf"我的?(?P<subject>[^。，,！？\s在住搬现如已]{{1,8}})(?P<now>{_NOWADAYS})?(?P<verb>住在|搬到了?|搬去了?)"
-        r"(?P<later>)(?P<value>[^。，,！？!?；\n了]{1,30})",
-        rf"(?P<subject>[^。、は\s]{{1,10}})は、?(?P<now>{_NOWADAYS}は?、?)?(?P<value>[^。、は\n]{{1,30}}?)[にへ]"
-        r"(?P<verb>住んで|引っ越し|引越し)(?P<later>)",
-        rf"(?P<subject>[^\s,.]{{1,12}}?)(?:은|는|이|가)\s+(?P<now>{_NOWADAYS}\s+)?(?P<value>[^\s,.]{{1,20}}?)(?:에서?|으?로)"
-        r"\s*(?P<verb>살|이사)(?P<later>)",
-        r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<now>artık\s+|şimdi\s+)?(?P<value>\w{2,30})['’][dt][ae]\s+"
-        r"(?P<verb>oturuyor|yaşıyor)\b(?P<later>)",
-        r"(?P<subject>[^\W\d]{2,15}(?:\s[^\W\d]{2,15})?)\s+(?P<verb>[تي]سكن|[تي]عيش|انتقلت?)\s+(?P<now>الآن\s+)?"
-        rf"(?:في|إلى)\s+(?P<later>){VALUE}",
-        r"मेर[ीाे]\s+(?P<subject>[^\s।,]+)\s+(?P<now>अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+(?P<verb>रहत[ाीे])\s+है(?P<later>)",
-    )
-)
-"""Where somebody else lives."""
-LIVING = (
-    *("lives", "living", "moved", "wohnt", "lebt", "habite", "vit", "vive", "abita", "mora", "woont"),
-    *("живёт", "живет", "переехал", "住", "搬", "引っ越し", "引越し", "살", "이사"),
-    *("oturuyor", "yaşıyor", "سكن", "عيش", "انتقل", "रहत"),
-)
-"""One of these is in whatever LIVES finds: looked for first, because most sentences have none."""
-MOVED = re.compile(r"moved|переехал|搬|引|이사|انتقل", re.IGNORECASE)
-PRONOUN = re.compile(
-    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|她|他|彼女|彼|그녀|그)",
+DENIED = re.compile(
+    r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.*\bpiù\b)|"
+    r"\bjá\s+não\b|\bniet\s+meer\b|\bбольше\s+не\b|\bjuż\s+nie\b|لم\s+[تي]عد|不再|더\s+이상",
     re.IGNORECASE,
 )
-MENTION = re.compile(
-    rf"\b{_OF_MINE}\s+(?P<subject>[^\W\d]+)|我的?(?P<zh>[^。，\s在住叫是的现]{{1,6}})", re.IGNORECASE
-)
-DENIED = re.compile(r"nicht\s+mehr|n['’]habite\s+plus|ya\s+no", re.IGNORECASE)
+"""That something is not so any more."""
 SEVERAL = re.compile(
     r"\b(?:auch|noch\s+ein\w*|ein(?:e[rs]?)?\s+(?:von|meiner)|manchmal|aussi|un\s+autre|une\s+autre|parfois|"
     r"también|otr[oa]|a\s+veces)\b",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory import claim_languages as languages
+from memory.claim_structure import Statement, read_residence, read_statement, without_now
 from memory.sentences import Vocabulary, split_sentences
 
 Key = tuple[str, ...]
@@ -77,7 +78,7 @@ def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
     start = 0
     before = ""
     for sentence in split_sentences(text):
-        claim = _read(sentence, vocabulary) or _read_residence(sentence, before, vocabulary)
+        claim = _read(sentence, before, vocabulary)
         if claim is not None:
             key, value, replaces = claim
             yield Claim(key, value, replaces, start, start + len(sentence.rstrip()))
@@ -85,19 +86,29 @@ def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
         before = sentence
 
 
-def _read(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
-    if sentence.rstrip().endswith("?") or _SEVERAL.search(sentence) or languages.SEVERAL.search(sentence):
+def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    if (
+        sentence.rstrip().endswith(("?", "？", "؟"))
+        or _SEVERAL.search(sentence)
+        or languages.SEVERAL.search(sentence)
+    ):
         return None
+    plain, _ = without_now(sentence)
     for name, pattern in (*_FIXED, *languages.FIXED):
-        match = pattern.search(sentence)
+        match = pattern.search(plain)
         if match is not None:
-            value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match[0]))
+            value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
             return ((name,), value, True) if value else None
-    return _read_subject(sentence, vocabulary) or _read_subject_abroad(sentence, vocabulary)
+    return (
+        _read_subject(sentence, vocabulary)
+        or _as_claim(read_residence(sentence, before), sentence, vocabulary)
+        or _read_subject_abroad(sentence, vocabulary)
+        or _as_claim(read_statement(sentence, before), sentence, vocabulary)
+    )
 
 
 def _is_denied(text: str) -> bool:
-    return "no longer" in text.lower() or languages.DENIED.search(text) is not None
+    return languages.DENIED.search(text) is not None
 
 
 def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
@@ -126,36 +137,14 @@ def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Ke
     return (("my", *subject, _kind_of(plain)), value, True) if subject and value else None
 
 
-def _read_residence(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
-    """Return where somebody else lives; of "she" or "he" in the sentence behind, where they are mentioned there."""
-    folded = sentence.casefold()
-    if not any(verb in folded for verb in languages.LIVING):
+def _as_claim(said: Statement | None, sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    if said is None:
         return None
-    if sentence.rstrip().endswith(("?", "？", "؟")) or languages.SEVERAL.search(sentence):
+    words = vocabulary.telling_words(said.subject) or frozenset(said.subject.casefold().split())
+    value = _value_of(said.value, vocabulary, is_denied=said.is_denied)
+    if not words or not value:
         return None
-    for pattern in languages.LIVES:
-        match = pattern.search(sentence)
-        if match is None:
-            continue
-        named = _who(match["subject"], before)
-        words = vocabulary.telling_words(named) or frozenset(named.split() if not named.isascii() else ())
-        subject = tuple(sorted(words))
-        value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match[0]))
-        is_now = (
-            match["now"]
-            or match["later"]
-            or languages.MOVED.search(match["verb"])
-            or _MARKED.search(sentence)
-        )
-        return (("of", *subject, "residence"), value, is_now is not None) if subject and value else None
-    return None
-
-
-def _who(subject: str, before: str) -> str:
-    if not languages.PRONOUN.fullmatch(subject.split()[-1]):
-        return subject
-    mentioned = languages.MENTION.search(before)
-    return (mentioned["subject"] or mentioned["zh"]) if mentioned else ""
+    return ("of", *sorted(words), said.verb), value, said.is_now or _MARKED.search(sentence) is not None
 
 
 def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:

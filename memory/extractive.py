@@ -1,6 +1,6 @@
 """A summary without a model: the sentences that carry facts, word for word, in their order.
 
-A fact is what cannot be guessed: an identifier, a number, a date, an address, a name, a decision. A sentence counts
+A fact is what cannot be guessed: an identifier, a number, a date, an address, a name. A sentence counts
 for the facts that no better sentence has; the most facts per token win.
 """
 
@@ -65,14 +65,6 @@ _FACT = re.compile(
     + ")"
 )
 _WEIGHTS = {kind: weight for kind, weight, _ in _KINDS}
-_DECISION = re.compile(
-    r"\b(?:decid|agree|chose|choose|prefer|must|always|never|deadline|remember|important|rule|called|named|name is|"
-    r"promis|budget|cost|instead|because|password|address|birthday|allergic|entschied|beschlo|muss\b|wichtig|hei(?:ß|ss)|décid|"
-    r"doit\b|appelle|llam|реши|договор|нужно|важно|зовут)"
-    r"|决定|決定|必须|必須|重要|记住|記住|名字|叫做|偏好|喜欢|同意|约定|決め|名前|覚えて|締め切り"
-    r"|결정|중요|기억|이름|합의|반드시|قرر|اتفق|يجب|مهم|اسم"
-)
-"""Words that announce something to remember, in the languages we could check. Searched in lower case."""
 _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 
@@ -192,8 +184,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 def _weigh(order: int, message: Message, text: str) -> _Sentence:
     facts = tuple(find_facts(text).items())
-    base = 2.0 if _DECISION.search(text.lower()) else 0.0
-    base += {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
+    base = {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
     if text.endswith(("?", "？", "؟")):
         base -= 0.5
     return _Sentence(order, message.role.capitalize(), text, facts, base, estimate_text(text) + 1)

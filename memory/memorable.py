@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memory.extractive import STRONG_FACT, find_facts
+from memory.languages import fold_text, latin_language, stop_words
+from memory.memory_requests import read_remember_requests
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.small_talk import SMALL_TALK, is_courtesy
 from memory.types import Message
 
 LEAST_WORDS = 2
@@ -18,35 +21,15 @@ _PASSING = re.compile(
     r"\b(?:today|tonight|right now|this (?:morning|afternoon|evening|week)|just now|lol|haha|heute|aujourd'hui|hoy)\b",
     re.IGNORECASE,
 )
-_VERBS = (
-    "live|lived|work|worked|moved|move|own|speak|study|studied|play|prefer|love|hate|like|dislike|enjoy|use|drive|"
-    "bought|plan|have|need|want|run|teach|manage|collect|graduated|married|adopted|started|stopped|quit|joined|changed|"
-    "switched|grew|weigh|earn|eat|drink|avoid|take|keep|call|go by"
-)
-_STATES = (
-    "a|an|the|not|no longer|now|from|in|allergic|born|married|single|divorced|engaged|vegetarian|vegan|called|named|"
-    r"based|living|working|learning|moving|planning|afraid|diabetic|pregnant|retired|left-handed|\d+"
-)
-_MODALS = "also |now |really |always |never |usually |just |recently |no longer |don't |do not |have |will |would |can "
-_IS = "is|are|was|were|has|have|lives?|works?|will|'s|can|called|named|expires?|starts?|ends?"
-_PERSONAL = re.compile(
-    rf"\b(?:my|our)\b.{{2,}}?\b(?:{_IS})\b"
-    rf"|\b(?:I|we)(?:'m|'re| am| are| was| were)\s+(?:also |still |now )?(?:{_STATES})\b"
-    rf"|\b(?:I|we)(?:'ve|'d|'ll)?\s+(?:{_MODALS})*(?:{_VERBS})\b"
-    r"|\b(?:my|our) (?:[\w'-]+ ){1,3}?[a-z]{3,}(?:s|ed)\b"
-    r"|\b(?:I|we) (?:can't|cannot|can not|couldn't) (?:stand|bear|eat|drink|have|use|work|come|sleep|walk|drive)\b"
-    r"|\btold (?:me|us) to\b|\bplease,? (?:always|never)\b"
-    r"|\b(?:remember|note|keep in mind|bear in mind) (?:that|this)\b|\bcall me\b"
-    r"|\bich (?:heiße|heisse|wohne|arbeite|bin|habe|mag|liebe|hasse|bevorzuge|esse|trinke|ziehe|spiele|spreche)\b"
-    r"|\b(?:mein|meine|meiner|unser|unsere)\b.+\b(?:ist|heißt|sind|war|hat|wohnt)\b"
-    r"|\bje (?:m'appelle|suis|vis|travaille|préfère|déteste|parle|joue)\b|\bj'(?:habite|aime|adore|ai)\b"
-    r"|\b(?:mon|ma|mes|notre)\b.+\b(?:est|s'appelle|sont|a)\b"
-    r"|\b(?:me llamo|vivo en|trabajo|soy|tengo|prefiero|odio|me gusta|hablo)\b|\bmi\b.+\b(?:es|se llama|son|tiene)\b"
-    r"|我(?:叫|是|住|喜欢|不喜欢|在|有|的)|私(?:は|の)|僕(?:は|の)|제 |저는|나는",
-    re.IGNORECASE,
-)
-_UNCHECKED_SCRIPTS = re.compile("[\u0370-\u1cff]{2}")
-"""Greek, Cyrillic, Hebrew, Arabic, the scripts of India and more: in these we cannot tell small talk, and keep it."""
+_ONESELF = """
+    i i'm i've i'd i'll my we we're we've our ich mein meine meiner meinem meinen wir unser unsere je j mon ma mes nous
+    notre nos ik mijn wij onze ons jag min mitt mina jeg vi always never immer nie toujours jamais altijd nooit
+"""
+_OF_ONESELF = frozenset(_ONESELF.split())
+"""Who speaks of oneself, or wishes something for good, says one of these, in the languages that never leave out who
+does something."""
+_SAYS_WHO = frozenset(("en", "de", "fr", "nl", "sv", "da", "no"))
+_WORD = re.compile(r"[^\W\d_]+(?:['’](?:m|ve|d|ll|re)\b)?")
 
 
 def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> Iterator[str]:
@@ -72,4 +55,16 @@ def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
         return True
     if role != "user" or _PASSING.search(sentence):
         return False
-    return bool(facts) or bool(_PERSONAL.search(sentence)) or bool(_UNCHECKED_SCRIPTS.search(sentence))
+    return bool(facts) or _is_of_oneself(sentence) or any(read_remember_requests(sentence))
+
+
+def _is_of_oneself(sentence: str) -> bool:
+    """Return whether somebody speaks of themselves, in more than the commonest words; of what is in a language that may
+    leave out who does something, we cannot tell."""
+    words = [word.replace("’", "'") for word in _WORD.findall(sentence.casefold())]
+    folded = [fold_text(word) for word in words]
+    language = latin_language(folded)
+    if not any(map(str.isascii, words)) or language not in _SAYS_WHO:
+        return not is_courtesy(sentence)
+    others = {*folded} - stop_words(language) - SMALL_TALK - _OF_ONESELF
+    return bool(others) and not _OF_ONESELF.isdisjoint(words)

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from sentencex import segment
 
+from memory.languages import ENGLISH, fold_text, latin_language, stop_words
 from memory.small_talk import EVERYDAY, SMALL_TALK
 from memory.terms import Analyzer
 
@@ -155,6 +156,15 @@ class Vocabulary:
 
     def rare_of(self, telling: frozenset[str]) -> frozenset[str]:
         return telling - self._everyday
+
+    def telling_without_stops(self, text: str) -> frozenset[str]:
+        """Return the rare words that are no stop words of the text's language either, where there are such."""
+        telling = self.telling_words(text)
+        rare = self.rare_of(telling) or telling
+        words = [fold_text(word) for word in _WORD.findall(text)]
+        language = latin_language(words)
+        stops = stop_words(language) if language != ENGLISH else frozenset[str]()
+        return rare - self.words(" ".join(word for word in words if word in stops)) or rare
 
     def gist(self, text: str) -> frozenset[str]:
         """Return the words two sentences must share to say the same: the rare ones, where there are enough

@@ -50,7 +50,7 @@ def propose_for_message(message_id: UUID) -> None:
 def _find_meant(
     user: User, request: str, now: datetime, apart_from: Collection[UUID] = ()
 ) -> list[dict[str, Any]]:
-    words = vocabulary.rare_words(request) or vocabulary.telling_words(request)
+    words = vocabulary.telling_without_stops(request)
     found = search_memory(user_id=user.pk, query=request, limit=LOOKED_AT, now=now) if words else []
     items: list[dict[str, Any]] = []
     for one in found:

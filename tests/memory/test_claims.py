@@ -64,6 +64,22 @@ def claim(text: str) -> Claim | None:
         ("Meine Schwester wohnt in Bramsche.", "Meine Schwester rief an. Sie wohnt jetzt in Bersenbrück."),
         ("My landlord is Mr. Smith.", "My landlord is now Mr. Okonjo."),
         ("Mein Vermieter ist Dr. Weber.", "Mein Vermieter ist jetzt Dr. Müller."),
+        ("My daughter studies law.", "My daughter now studies medicine."),
+        ("Mi hija estudia derecho.", "Mi hija ahora estudia medicina."),
+        ("Mój brat pracuje w Orlenie.", "Mój brat pracuje teraz w Lotosie."),
+        ("Мой начальник — Петров.", "Мой начальник теперь Сидоров."),
+        ("弟は銀行で働いています。", "弟は今、病院で働いています。"),
+        ("동생은 은행에서 일해요.", "동생은 이제 병원에서 일해요."),
+        ("Ablam bankada çalışıyor.", "Ablam şimdi hastanede çalışıyor."),
+        ("मेरे पिता बैंक में काम करते हैं।", "मेरे पिता अब अस्पताल में काम करते हैं।"),
+        ("أختي تعمل في بنك.", "أختي تعمل الآن في مستشفى."),
+        ("李强在华为工作。", "李强现在在小米工作。"),
+        ("Lavoro alla Barilla.", "Ora lavoro alla Lavazza."),
+        ("Dr. Meier praktiziert in Ulm.", "Dr. Meier praktiziert jetzt in Aalen."),
+        ("Mein Sohn wohnt in Fulda.", "Mein Sohn ist nach Kassel gezogen."),
+        ("Moro em Évora.", "Já não moro em Évora."),
+        ("이모는 광주에 살아요.", "이모가 전화했어요. 그녀는 지금 목포에 살아요."),
+        ("我姑姑住在西安。", "我姑姑打电话来了。她现在住在兰州。"),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
@@ -93,6 +109,9 @@ def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
         ("Ich wohne in Köln.", "Ich arbeite bei Köln-Messe."),
         ("Mein Hund ist braun.", "Meine Katze ist schwarz."),
         ("Mi color favorito es el verde.", "También mi color favorito es el azul."),
+        ("Meine Tochter studiert Jura.", "Meine Tochter wohnt jetzt in Kiel."),
+        ("弟は東京で働いています。", "弟は今、千葉に住んでいます。"),
+        ("Ablam Konya'da yaşıyor.", "Abim artık Sivas'ta yaşıyor."),
     ],
 )
 def test_what_may_both_be_so_is_left_alone(older: str, newer: str):
@@ -112,3 +131,10 @@ def test_a_claim_names_its_place():
     found = claim(text)
     assert found
     assert text[found.start : found.end] == "I live in Paris."
+
+
+@pytest.mark.parametrize(
+    "text", ["Good to see you!", "That's really sweet.", "Taking time for yourself is key."]
+)
+def test_a_remark_claims_nothing(text: str):
+    assert claim(text) is None

@@ -29,6 +29,7 @@ FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)
         "J'habite à Montréal.",
         "Vivo en Sevilla desde abril.",
         "我喜欢乌龙茶和旧书店",
+        "パクチーが嫌いです。",
         "Our budget is 40,000 euros.",
     ],
 )
@@ -49,6 +50,7 @@ def test_what_users_state_is_worth_remembering(sentence: str):
         "That sounds great, tell me more.",
         "It is raining again.",
         "I am fine, thanks.",
+        "I did not know that.",
         "",
     ],
 )

@@ -73,6 +73,16 @@ def patterns_in(value: object) -> Iterator[re.Pattern[str]]:
             yield from patterns_in(one)
 
 
+_SYNTAX = re.compile(r"\\[a-zA-Z]|\(\?P[<=]\w+[>)]?|\(\?[a-z-]+:?")
+_SETS = re.compile(r"\[[^\]]*\]")
+_WORD_OF_PATTERN = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963]){2,}")
+
+
+def words_of(pattern: str) -> set[str]:
+    """Return the words, or beginnings of words, that an expression is made of, of whatever texts it was put together."""
+    return set(_WORD_OF_PATTERN.findall(_SYNTAX.sub(" ", _SETS.sub(".", pattern))))
+
+
 def most_alternatives(parsed: object) -> int:
     """Return the alternatives of the longest alternation in a parsed expression."""
     if isinstance(parsed, tuple) and len(parsed) == 2 and str(parsed[0]) == "BRANCH":
@@ -93,6 +103,29 @@ def test_no_compiled_alternation_is_long(path: Path) -> None:
         for pattern in patterns_in(value)
     }
     assert {key: count for key, count in counts.items() if count > MOST_WORDS} == {}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("memory/**/*.py")), ids=lambda path: path.stem)
+def test_no_compiled_pattern_is_of_many_words(path: Path) -> None:
+    """Alternatives that follow each other in one pattern are one table."""
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    counts = {
+        (name, pattern.pattern): len(words_of(pattern.pattern))
+        for name, value in vars(module).items()
+        if not name.startswith("__")
+        for pattern in patterns_in(value)
+    }
+    assert {key: count for key, count in counts.items() if count > MOST_WORDS} == {}
+
+
+def test_the_words_of_a_pattern_are_counted_wherever_they_stand() -> None:
+    assert words_of(r"\b(?P<who>my|our)\s+(?:dog|cat)\b[abc]{2}(?:\s+now)?") == {
+        "my",
+        "our",
+        "dog",
+        "cat",
+        "now",
+    }
 
 
 def test_a_long_table_is_noticed_in_each_form() -> None:

@@ -1,0 +1,218 @@
+"""Reads who is said to do or be what, from the order of words, in the languages that questions are asked in.
+
+A fallback that names as few words as it can: in any language the model that summarises says what is over (see
+`memory.superseding`). Somebody is "my" relative, a name at the beginning, or "she" of the sentence before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memory.claim_languages import DENIED, VALUE
+from memory.languages import CAPITAL, ENGLISH, UNSPACED_RUN, fold_text, latin_language, stop_words
+from memory.sentences import bare_sentence
+
+NOW = re.compile(
+    r"\b(?:now(?:adays)?|currently|these\s+days|jetzt|nun|inzwischen|mittlerweile|maintenant|désormais|ahora|adesso|ora|"
+    r"agora|nu|tegenwoordig|теперь|сейчас|teraz|obecnie|الآن|حاليا|अब|artık|şimdi)(?!\w)|现在|如今|目前|已经|"
+    r"(?:今|いま|現在)(?![日年月週度回朝晩夜])は?、?|지금(?:은|도)?|이제(?:는)?|현재|요즘",
+    re.IGNORECASE,
+)
+_MINE = (
+    r"(?:my|our|mein\w*|unser\w*|mon|ma|notre|mi|nuestr[oa]|(?:il\s+)?mi[oa]|(?:[oa]\s+)?(?:meu|minha)|mijn|onze|"
+    r"мо[йяе]|наша?|m[oó]j[ae]?|मेर[ीाे])"
+)
+_SHE = re.compile(
+    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|هي|هو|वह|वो|她|他|彼女|彼|그녀|그)",
+    re.IGNORECASE,
+)
+_NAME = rf"(?:[{CAPITAL}][\w'’-]+(?:\.?\s[{CAPITAL}][\w'’-]+){{0,2}})"
+_WHO = r"[^\W\d][\w'’-]*(?:\s[\w'’-]+)??"
+_TO = r"(?:in|to|at|near|bei|nach|à|au|en|a|em|para|te|naar|во?|на|w|do)"
+_LIVE = r"lives?|living|lived|wohnt|lebt|habite|vit|viv[ea]|abita|mora|woont|жив[её]т|mieszka"
+_MOVE = (
+    r"(?:has\s+|have\s+)?moved|zieht|(?:a|est)\s+(?:déménagé|parti\w*)|se\s+(?:ha\s+)?mud[óa]\w*|si\s+è\s+trasferit[oa]|"
+    r"mudou-se|se\s+mudou|is\s+verhuisd|переехала?|przeprowadził[ao]?(?:\s+się)?"
+)
+Patterns = dict[str, tuple[re.Pattern[str], ...]]
+
+
+def _by_script(**patterns: tuple[str, ...]) -> Patterns:
+    return {
+        script: tuple(re.compile(pattern, re.IGNORECASE) for pattern in each)
+        for script, each in patterns.items()
+    }
+
+
+_SPACED = (
+    rf"\b(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
+    rf"\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
+)
+_RESIDES = _by_script(
+    latin=(
+        _SPACED,
+        rf"\b(?P<subject>{_WHO})\s+(?:ist|is)\s+(?:\w+\s+){{0,2}}?(?:nach|naar)\s+"
+        r"(?P<value>[^.,;:!?\n]{1,60}?)\s+(?P<moved>(?:um)?gezogen|verhuisd)\b",
+        r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
+        r"(?:[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)|y[ae]\s+(?P<moved>taşındı))\b",
+    ),
+    cyrillic=(_SPACED,),
+    arabic=(
+        rf"(?P<subject>\w+)\s+(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?:في|إلى)\s+{VALUE}",
+        rf"(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?P<subject>\w+)\s+(?:في|إلى)\s+{VALUE}",
+    ),
+    devanagari=(
+        r"(?:मेर[ीाे]\s+)?(?P<subject>[^\s।,]+)\s+(?P<value>[^।,\n]{1,30}?)\s+में\s+"
+        r"(?:(?P<verb>रहत[ाीे])|(?P<moved>बस\s+गय[ाीे]))",
+    ),
+    kana=(
+        r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。、は\n]{1,30}?)[にへ](?:(?P<verb>住んで)|(?P<moved>引っ?越し))",
+    ),
+    hangul=(
+        r"(?P<subject>[^\s,.]{1,12}?)(?:은|는|이|가)\s+(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*"
+        r"(?:(?P<verb>살)|(?P<moved>이사))",
+    ),
+    han=(
+        r"(?:我的?|^)(?P<subject>[^。，,！？\s在住搬我]{1,8}?)(?:(?P<verb>住在|定居在)|(?P<moved>搬到了?|搬去了?))"
+        r"(?P<value>[^。，,！？!?；\n了]{1,30})",
+    ),
+)
+_I = r"(?:ich|wir|je|ik|wij|я|мы|أنا|نحن)"
+_SHORT = r"(?P<value>[^\s.,;:!?]+(?:\s[^\s.,;:!?]+){0,4})[.!]*$"
+_VERB = r"(?P<verb>(?:s['’]|se\s+|si\s+)?[^\W\d]+)"
+_DOES_SPACED = (
+    rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+{_VERB}\s+{VALUE}",
+    rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+(?P<verb>)(?:[—–-]\s+)?(?P<value>[^\W\d]+)[.!]*$",
+    rf"(?P<subject>{_SHE.pattern})\s+{_VERB}\s+{VALUE}",
+    rf"(?P<subject>{_I})\s+(?P<verb>[^\W\d]+)\s+{_SHORT}",
+    rf"(?-i:(?P<subject>(?P<name>{_NAME}))\s+(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*))\s+{_SHORT}",
+)
+_DOES = _by_script(
+    latin=(
+        r"(?:(?P<subject>(?:\w+\s+)?\w+[ıiuü]m)\s+)?(?P<value>[^.,\n]{1,60}?)\s+(?P<verb>\w+yor)(?:um|uz|lar)?[.!]*$",
+        *_DOES_SPACED,
+    ),
+    cyrillic=_DOES_SPACED,
+    arabic=(
+        rf"(?P<verb>[يت]\w+)\s+(?P<subject>\w+ي)\s+{VALUE}",
+        rf"(?P<subject>\w+ي)\s+(?P<verb>[يت]\w+)\s+{VALUE}",
+        *_DOES_SPACED[2:4],
+    ),
+    devanagari=(
+        r"(?:मेर[ीाे]\s+)?(?P<subject>\S+)\s+(?P<value>[^।,\n]{1,60}?)\s+(?P<verb>\S+)"
+        r"(?:\s+(?:है|हैं|हूँ|हूं|था|थी|रह[ाीे]))+[।.!]*$",
+        r"मेर[ीाे]\s+(?P<subject>\S+)\s+(?P<value>\S+)\s+(?P<verb>है|हैं)[।.!]*$",
+    ),
+    kana=(
+        r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)[をにでへとが](?P<verb>\w)\w*[。!！]*$",
+    ),
+    hangul=(
+        r"(?P<subject>(?:(?:우리|제|내|저희)\s+)?[^\s,.]{1,12}?)(?:은|는|이|가|께서|께서는)\s+"
+        r"(?P<value>[^,.\n]{1,40}?)\s+(?P<verb>[^\s.]{1,2})[^\s.]*[.!]*$",
+    ),
+    han=(
+        r"(?:我的?|(?=\w{2,4}在))(?P<subject>[^。，,！？\s在住搬我是叫上当做去到]{1,6}?)(?P<verb>[在是叫上当做去到])"
+        r"(?P<value>[^。，,！？!?；\n了]{1,30})",
+    ),
+)
+"""Any other predicate. The verb counts by its beginning, so that its tense does not."""
+_LIVES = re.compile(rf"{_LIVE}|{_MOVE}|gezogen|verhuisd|oturuyor|yaşıyor|taşındı", re.IGNORECASE)
+"""One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
+"""
+_SCRIPT = {
+    "kana": re.compile("[\u3040-\u30ff]"),
+    "hangul": re.compile("[가-힣]"),
+    "han": re.compile("[\u3400-\u9fff]"),
+    "devanagari": re.compile("[\u0900-\u0963]"),
+    "arabic": re.compile("[\u0620-\u064a]"),
+    "cyrillic": re.compile("[\u0400-\u04ff]"),
+}
+_VERB_LETTERS = 4
+_MENTION = re.compile(
+    rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+)|我的?(?P<zh>[^。，,\s在住叫是的现打来]{{1,6}}?)(?:[在叫是昨今打来]|$)|"
+    r"^\W*(?P<ja>[^。、はがかにとの\s]{1,10})[はがかにと]|^\W*(?:(?:제|내|우리)\s+)?(?P<ko>[^\s,.]{1,8}?)(?:이|가|은|는)\s|"
+    r"\b(?P<ar>\w+ي)\b|\b(?P<tr>\w+[ıiuü]m)\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(rf"(?P<name>{_NAME})")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`subject` resides at, or does by `verb`, `value`. `is_now`: it says that this changed."""
+
+    subject: str
+    verb: str
+    value: str
+    is_now: bool
+    is_denied: bool
+
+
+def read_residence(sentence: str, before: str) -> Statement | None:
+    """Return where somebody lives by the sentence; of "she" or "he" where the sentence `before` mentions them."""
+    plain, changes = without_now(sentence)
+    is_denied = DENIED.search(sentence) is not None
+    script = _script_of(plain)
+    is_spaced = script in ("latin", "cyrillic")
+    for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
+        match = pattern.search(plain)
+        if match and (subject := _named(match["subject"], before)):
+            is_now = changes or match["moved"] is not None
+            return Statement(subject, "residence", match["value"], is_now, is_denied)
+    return None
+
+
+def read_statement(sentence: str, before: str) -> Statement | None:
+    """Return what else the sentence says of somebody, likewise."""
+    plain, changes = without_now(sentence)
+    is_denied = DENIED.search(sentence) is not None
+    for pattern in _DOES[_script_of(plain)]:
+        match = pattern.match(plain)
+        if match and "name" in pattern.groupindex and not _is_name(match):
+            continue
+        if match and (subject := _named(match["subject"] or "I", before)):
+            verb = fold_text(match["verb"])[:_VERB_LETTERS]
+            return Statement(subject, verb, match["value"], changes, is_denied)
+    return None
+
+
+def _script_of(text: str) -> str:
+    """Return the script that tells the language: of several the first that is found."""
+    if text.isascii():
+        return "latin"
+    return next((script for script, pattern in _SCRIPT.items() if pattern.search(text)), "latin")
+
+
+@lru_cache(maxsize=64)
+def without_now(sentence: str) -> tuple[str, bool]:
+    """Return the sentence without words that say that something is so now, or no longer, and whether there were any."""
+    plain, now = NOW.subn(" ", bare_sentence(sentence))
+    plain, over = DENIED.subn(" ", plain)
+    if not (now or over):
+        return plain, False
+    between = "" if UNSPACED_RUN.search(plain) and _script_of(plain) != "hangul" else " "
+    plain = between.join(plain.split()).strip(" ,、，")
+    return plain[:1].upper() + plain[1:], True
+
+
+def _is_name(match: re.Match[str]) -> bool:
+    """Return whether a sentence that begins large begins with a name, or with the verb where who does something may be
+    left out. In English the verb tells; elsewhere a name or a number behind it."""
+    words = [fold_text(word) for word in match[0].split()]
+    language = latin_language(words)
+    if words[0] in stop_words(language):
+        return False
+    is_telling = language != ENGLISH or any(c.isupper() or c.isdigit() for c in match["value"])
+    return is_telling or fold_text(match["verb"]).endswith(("s", "ed"))
+
+
+def _named(subject: str, before: str) -> str:
+    """Return who it is, without "my" in front; empty where nobody was mentioned."""
+    words = subject.split()
+    if not _SHE.fullmatch(words[-1]):
+        kept = [word for word in words if not re.fullmatch(_MINE, word, re.IGNORECASE)]
+        return " ".join(kept)
+    mentioned = _MENTION.search(before) or _NAMED.search(before)
+    return next((name for name in mentioned.groups() if name), "") if mentioned else ""

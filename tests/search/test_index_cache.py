@@ -26,6 +26,7 @@ def conversation(alice: User) -> Conversation:
     conversation = new_conversation(alice)
     say(conversation, *filler(300), SAID)
     index_actions.index_conversation(conversation.pk)
+    index_actions.seal_documents(1, user_id=alice.pk)
     assert texts(alice, "xylophone") == [SAID]
     return conversation
 

@@ -161,6 +161,7 @@ def test_a_memory_entry_is_found(alice: User, conversation: Conversation):
 def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversation: Conversation):
     sealed = say(conversation, *filler(300), "The word is xylophone.")[-1]
     index_actions.index_conversation(conversation.pk)
+    index_actions.seal_documents(1, user_id=alice.pk)
     fresh = say(conversation, "The xylophone again.")[0]
     index_actions.index_conversation(conversation.pk)
     assert len(texts(alice, "xylophone")) == 2

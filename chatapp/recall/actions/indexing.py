@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from uuid import UUID, uuid4
 
-import numpy as np
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
@@ -54,7 +53,7 @@ SEAL_FROM = 256
 FEW = 20
 """Messages of one conversation that are indexed together with those of others."""
 SEAL_AT_ONCE = 1_024
-SEALED_TERMS = 2_500
+SEALED_TERMS = 1_800
 """At most so many documents and terms are sealed in one transaction: others wait for the lock. 5,000 terms, each
 another word, took about 70 ms of CPU."""
 
@@ -260,14 +259,17 @@ def _seal_some(at_least: int, **whose: UUID) -> bool:
     # Documents of a conversation that is being deleted are left out; their rows in the block stay blank.
     gone = Q(kind=SearchDocument.Kind.MESSAGE, conversation__isnull=False, conversation__user=None)
     rows = SearchDocument.objects.filter(~gone, owner=owner, ordinal__gte=first, ordinal__lt=end)
-    rows = rows.order_by("ordinal")
-    stored = list(rows.values_list("ordinal", "terms", "counts"))
-    sizes = np.cumsum([len(counts) for _, _, counts in stored])
-    kept = max(1, int(np.searchsorted(sizes, SEALED_TERMS, "right")))
-    if kept < len(stored):
-        stored, end = stored[:kept], stored[kept][0]
+    stored: list[StoredTerms] = []
+    room = SEALED_TERMS
+    for columns in rows.order_by("ordinal").values_list("ordinal", "terms", "counts").iterator(chunk_size=64):
+        document = StoredTerms(*columns)
+        room -= len(document.counts)
+        if room < 0 and stored:
+            end = document.ordinal
+            break
+        stored.append(document)
     _append_columns(owner, number, first, end, rows.filter(ordinal__lt=end))
-    append_postings(owner, number, group_by_term([StoredTerms(*columns) for columns in stored]))
+    append_postings(owner, number, group_by_term(stored))
     owner.sealed_ordinal, owner.edition = end, uuid4()
     owner.save(update_fields=["sealed_ordinal", "edition"])
     return True

@@ -61,6 +61,15 @@ _UNITS_UNSPACED = {
     **dict.fromkeys(("月", "달"), "month"),
     **dict.fromkeys(("年", "해"), "year"),
 }
+_SEASONS = {
+    3: "spring fruhling primavera printemps lente bahar весной весна весну الربيع वसंत wiosna wiosny 春 봄",
+    6: "summer sommer verano ete estate verao zomer yaz летом лето الصيف गर्मियों lato lata 夏 여름",
+    9: "autumn herbst otono automne autunno outono herfst sonbahar осенью осень الخريف jesien jesieni 秋 가을",
+    12: "winter invierno hiver inverno kis зимой зима зиму الشتاء सर्दियों zima zimy 冬 겨울",
+}
+"""By their first month. They count beside a year, or a word that says that the last one is meant: "été" is a verb."""
+_SEASON_OF = {name: month for month, names in _SEASONS.items() for name in names.split()}
+_LAST_YEAR = re.compile(r"(?:去年的?|去年の|昨年の|작년\s?|지난\s?)$")
 _MORE_PAST = {
     **dict.fromkeys(
         ("きのう", "昨夜", "昨晚", "昨晩", "ゆうべ", "어젯밤", "امس", "البارحة", "last night"), (1, "day")
@@ -108,6 +117,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
     for count, unit in past:
         if not (weekdays and unit == "week"):
             yield calendar_span(count, unit, today)
+    yield from _seasons(folded, words, today)
     if _names_last_weekend(words):
         yield last_weekend(today)
     yield from (span_since(count, unit, today) for count, unit in several)
@@ -205,6 +215,28 @@ def _last_several(words: Sequence[str]) -> Iterator[tuple[int, str]]:
         for unit, last in date_names().units.get(word, ()):
             if counts and any(word[:BEGINNING] in last for word in before):
                 yield counts[0], unit
+
+
+def _seasons(folded: str, words: Sequence[str], today: date) -> Iterator[DateSpan]:
+    last = date_names().last | {"last", "past", "الما"}
+    years = [int(word) for word in words if len(word) == 4 and word.isdecimal()]
+    for at, word in enumerate(words):
+        near = {one[:BEGINNING] for one in words[max(0, at - 2) : at + 3]}
+        if word in _SEASON_OF and (years or not near.isdisjoint(last)):
+            yield _season(_SEASON_OF[word], years, today)
+    for name, month in _SEASON_OF.items():
+        at = folded.find(name) if _UNSPACED.match(name) else -1
+        if at > 0 and (years or _LAST_YEAR.search(folded[:at])):
+            yield _season(month, years or [today.year - 1], today)
+
+
+def _season(month: int, years: Sequence[int], today: date) -> DateSpan:
+    """Return the three months from this one on: of the year that is named, else the latest that is over."""
+    year = years[0] if years else today.year
+    while not years and date(year, month, 1) + timedelta(days=89) >= today:
+        year -= 1
+    first = date(max(2, min(year, 9000)), month, 1)
+    return DateSpan(first, first + timedelta(days=91))
 
 
 def _names_last_weekend(words: Sequence[str]) -> bool:

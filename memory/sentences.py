@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from sentencex import segment
 
+from memory.date_names import LEAST_LETTERS, month_of
 from memory.languages import ENGLISH, fold_text, latin_language, stop_words
 from memory.small_talk import EVERYDAY, SMALL_TALK
 from memory.terms import Analyzer
@@ -82,12 +83,24 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if word.isdigit():
         line = text.rfind("\n", 0, end.start()) + 1
         before = text[max(line, end.start() - _BEFORE) : end.start()]
+        if _names_month(text, end.end()):
+            return True
         return following.isupper() and _ORDINAL.search(before) is not None
     if word.casefold() in _NUMBERED:
         return following.isdigit()
     if word.casefold() in _TITLES or ("." in word and following.islower()):
         return True
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
+
+
+def _names_month(text: str, start: int) -> bool:
+    word = _WORD.match(text, start)
+    return (
+        word is not None
+        and word[0][0].isupper()
+        and len(word[0]) > LEAST_LETTERS
+        and bool(month_of(fold_text(word[0])))
+    )
 
 
 @lru_cache(maxsize=10_000)

@@ -105,3 +105,24 @@ def test_a_coming_weekday_one_of_every_week_and_other_words_are_no_dates(questio
 
 def test_every_form_of_a_number_counts() -> None:
     assert days("Что было две недели назад?") == days("What was two weeks ago?")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did we say last summer?",
+        "el verano pasado",
+        "l'été dernier",
+        "прошлым летом",
+        "geçen yaz",
+        "الصيف الماضي",
+    ],
+)
+def test_the_last_summer_is_three_months(question: str):
+    [span] = find_dates(question, date(2026, 11, 23)).spans
+    assert (span.first, span.last) == (date(2026, 6, 1), date(2026, 8, 31))
+
+
+@pytest.mark.parametrize("question", ["Il a été malade.", "hot spring", "yaz bana"])
+def test_a_season_without_a_year_or_last_is_a_word(question: str):
+    assert not find_dates(question, date(2026, 11, 23))

@@ -16,6 +16,7 @@ WHOLE = [
     "My landlord is now Mr. Okonjo.",
     "She lives at St. James Street no. 5 with Dr. Ito.",
     "Am 3. Mai kommt Dr. Müller.",
+    "Born on 5. März 1990 in Bonn.",
     "Die Wohnung ist Nr. 5 bei Fr. Weiß.",
     "Vom 12. Oktober bis zum 3. November bin ich z. B. in Bonn.",
     "El Sr. García y la Dra. Ruiz viven en la Av. Central.",

@@ -87,6 +87,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash.get(DATA_FOLDER, Path("/nonexistent")), ignore_errors=True)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that `-m databases` would leave out whole: to import them takes longer than most tests."""
+    is_left_out = (
+        config.getoption("database") == "postgres"
+        and config.getoption("markexpr") == "databases"
+        and collection_path.name.startswith("test_")
+        and not is_on_both(collection_path)
+        and "mark.postgres" not in collection_path.read_text()
+    )
+    return is_left_out or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:

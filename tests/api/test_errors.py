@@ -81,16 +81,17 @@ def bodies() -> Iterator[tuple[str, str]]:
                 yield method, path
 
 
-@pytest.mark.parametrize(("method", "path"), list(bodies()))
-def test_an_unknown_field_is_422_with_its_name(
-    alice: User, alice_client: Client, method: str, path: str
-) -> None:
-    address = path.format(**{**one_of_everything(alice), "day": "2026-11-21", "version": "1"})
-    answer = alice_client.generic(
-        method.upper(), address, json.dumps({"colour": "red", "size": 2}), content_type="application/json"
-    )
-    assert answer.status_code == 422, answer.content
-    assert {"colour", "size"} <= {item["field"] for item in error_of(answer)["details"]}
+def test_an_unknown_field_is_422_with_its_name(alice: User, alice_client: Client) -> None:
+    ids = {**one_of_everything(alice), "day": "2026-11-21", "version": "1"}
+    body = json.dumps({"colour": "red", "size": 2})
+    strict = list(bodies())
+    assert strict
+    for method, path in strict:
+        answer = alice_client.generic(
+            method.upper(), path.format(**ids), body, content_type="application/json"
+        )
+        assert answer.status_code == 422, (method, path, answer.content)
+        assert {"colour", "size"} <= {item["field"] for item in error_of(answer)["details"]}, (method, path)
 
 
 def test_an_unknown_field_of_a_part_is_422_with_its_place(alice: User, alice_client: Client) -> None:

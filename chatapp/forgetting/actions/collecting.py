@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
@@ -51,6 +51,8 @@ from chatapp.runs.models import Run
 STOPPED = "The answer was stopped, because something it may have read was forgotten."
 BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
 Lines = Mapping[UUID, Sequence[str]]
+FORMER = "former_revisions"
+"""Where the revisions of chosen entries are kept."""
 
 
 def begin_forgetting(user_id: UUID) -> int:
@@ -157,7 +159,7 @@ class Work:
 def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
     if entry.pk in lines:
         return lines[entry.pk]
-    return [entry.text, *(revision.text for revision in entry.revisions.all())]
+    return [entry.text, *(revision.text for revision in getattr(entry, FORMER))]
 
 
 # --- Ahead, with nothing locked ------------------------------------------------------------------------------
@@ -223,7 +225,9 @@ def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, s
 
 
 def _entries_of(user: User, entry_ids: Collection[UUID]) -> dict[UUID, MemoryEntry]:
-    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)).prefetch_related("revisions")
+    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)).prefetch_related(
+        Prefetch("revisions", to_attr=FORMER)  # a queryset for each entry takes longer than all else
+    )
     return {row.pk: row for row in rows}
 
 

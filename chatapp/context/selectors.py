@@ -15,6 +15,7 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.context.sources import source_texts
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Message
+from chatapp.forgetting.models import Removal
 from chatapp.operations.errors import NotFound
 from chatapp.runs.models import Run
 from memory.types import Message as MessageValue
@@ -61,6 +62,10 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
     """Return the texts by hash, without those that a row they refer to says otherwise now."""
     hashes = {piece.text_sha256 for piece in own}
     rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
+    forgetting = Removal.objects.filter(user_id=run.user_id, phase=Removal.Phase.BEHIND)
+    for chosen in forgetting.values_list("chosen", flat=True):
+        if str(run.conversation_id) in chosen.get("conversations", ()):  # they are being deleted, in pieces
+            rows = rows.exclude(pk__lte=chosen["newest_request_text"])
     written = {sha256: json.loads(content) for sha256, content in rows.values_list("sha256", "content")}
     sources = source_texts({key for segments in written.values() for key in keys_in(segments)})
     texts = {sha256: read_references(segments, sources) for sha256, segments in written.items()}

@@ -12,9 +12,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.manifest import hash_text
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText
+from chatapp.context.selectors import stored_request
 from chatapp.conversations.models import Message
 from chatapp.forgetting import services
 from chatapp.forgetting import tasks as forgetting_tasks
@@ -31,6 +33,7 @@ from chatapp.recall.models import SearchDocument
 from chatapp.recall.user_search import search_memory
 from chatapp.runs.models import Run, ToolCall
 from tests.forgetting.everywhere import tables_with
+from tests.forgetting.lives import send_request
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,6 +166,23 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
     assert not Removal.objects.exists()
     assert Tombstone.objects.filter(receipt__what="day").exists()
     assert messages_told_of() == Counter(Message.objects.values_list("pk", flat=True)), "each once"
+
+
+@pytest.mark.usefixtures("no_files")
+def test_what_requests_kept_is_not_shown_while_it_is_still_to_be_deleted(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said_day(alice, 2 * SPAN)
+    run = Run.objects.first()
+    assert run is not None
+    text = f"It was said of the {SECRET}."
+    send_request(run, text)
+    RequestText.objects.filter(sha256=hash_text(text)).update(content=json.dumps([text]))
+    assert SECRET in str(stored_request(run, 1).texts)
+    monkeypatch.setattr(services, "go_on_with", lambda *_: None)
+    forget_day(alice, NOW.date(), now=clock.now())
+    assert tables_with(SECRET) == ["chatapp_requesttext"]
+    assert stored_request(run, 1).texts == {}
 
 
 def messages_told_of() -> Counter[UUID]:

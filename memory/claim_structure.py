@@ -118,7 +118,9 @@ _DOES = _by_script(
     ),
 )
 """Any other predicate. The verb counts by its beginning, so that its tense does not."""
-_LIVES = re.compile(rf"{_LIVE}|{_MOVE}|gezogen|verhuisd|oturuyor|yaşıyor|taşındı", re.IGNORECASE)
+_LIVES = re.compile(
+    rf"\b(?:{_LIVE}|{_MOVE}|(?:um)?gezogen|verhuisd|oturuyor|yaşıyor|taşındı)\b", re.IGNORECASE
+)
 """One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
 """
 _SCRIPT = {
@@ -153,29 +155,31 @@ class Statement:
 def read_residence(sentence: str, before: str) -> Statement | None:
     """Return where somebody lives by the sentence; of "she" or "he" where the sentence `before` mentions them."""
     plain, changes = without_now(sentence)
-    is_denied = DENIED.search(sentence) is not None
     script = _script_of(plain)
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
         if match and (subject := _named(match["subject"], before)):
             is_now = changes or match["moved"] is not None
-            return Statement(subject, "residence", match["value"], is_now, is_denied)
+            return Statement(subject, "residence", match["value"], is_now, _is_denied(sentence))
     return None
 
 
 def read_statement(sentence: str, before: str) -> Statement | None:
     """Return what else the sentence says of somebody, likewise."""
     plain, changes = without_now(sentence)
-    is_denied = DENIED.search(sentence) is not None
     for pattern in _DOES[_script_of(plain)]:
         match = pattern.match(plain)
         if match and "name" in pattern.groupindex and not _is_name(match):
             continue
         if match and (subject := _named(match["subject"] or "I", before)):
             verb = fold_text(match["verb"])[:_VERB_LETTERS]
-            return Statement(subject, verb, match["value"], changes, is_denied)
+            return Statement(subject, verb, match["value"], changes, _is_denied(sentence))
     return None
+
+
+def _is_denied(sentence: str) -> bool:
+    return DENIED.search(sentence) is not None
 
 
 def _script_of(text: str) -> str:

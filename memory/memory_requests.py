@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from memory.languages import LATIN, SCRIPTS, fold_text, stop_words
@@ -173,6 +173,10 @@ _VERB_LAST: tuple[tuple[Kind, bool, str], ...] = (
 )
 """Of Japanese, Korean, Chinese, Hindi and Turkish, whose verbs end or begin a request, each with whether a question may
 be one."""
+_VERB_LAST_LETTERS = re.compile(
+    "[\u0900-\u097f\u1100-\u11ff\u3000-\uffff]|unut|hatırla|hafız|aklında", re.IGNORECASE
+)
+"""One of these is in every such request, and in few other texts."""
 _LAST = tuple(
     (kind, may_ask, re.compile(pattern + _END, re.IGNORECASE | re.DOTALL))
     for kind, may_ask, pattern in _VERB_LAST
@@ -223,6 +227,8 @@ def _read(text: str) -> _Request | None:
 
 
 def _read_verb_last(text: str) -> _Request | None:
+    if not _VERB_LAST_LETTERS.search(text):
+        return None
     is_question = text.endswith(("?", "？", "؟"))
     for kind, may_ask, pattern in _LAST:
         match = pattern.fullmatch(text)
@@ -291,6 +297,7 @@ def _read_in_front(text: str, words: Sequence[tuple[str, re.Match[str]]]) -> _Re
     return _Request(kind, text[first : verb.start()]) if kind else None
 
 
+@lru_cache(maxsize=8_192)
 def _kind_of(word: str) -> Kind | None:
     """Return what a verb asks for. Its accents count: "olvidé" is no request."""
     plain = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFC", word).casefold())

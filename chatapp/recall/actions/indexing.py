@@ -119,6 +119,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         said.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
     )
     claims = find_message_claims(conversation.owner_id, claiming)
+    asking = {row.pk for row in claiming if _asks_to_remember(row)}
     with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(
             pk=conversation.pk, indexed_below=batch.after_position + 1
@@ -145,7 +146,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         )
         if emptied:
             note_messages(conversation.owner_id, emptied)
-        asking = [row.pk for row in (*claiming, *emptied) if _asks_to_remember(row)]
+        asking |= {row.pk for row in emptied if _asks_to_remember(row)}
         if asking:
             lift_requested(conversation.owner_id, asking)
         return len(documents)

@@ -15,10 +15,11 @@ from chatapp.accounts.models import User
 from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.actions.removals import open_removals
 from chatapp.forgetting.actions.whole import Begun, forget_everything
+from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.removing import Removing, go_on_with
 from chatapp.forgetting.services import finish
 from chatapp.long_term.files import user_folder
-from chatapp.operations.work_budget import TO_THE_END
+from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
 
 def delete_account(user: User, *, now: datetime) -> None:
@@ -32,6 +33,8 @@ def delete_account(user: User, *, now: datetime) -> None:
     for one in work:
         one.hide()
     go_on_with(work, TO_THE_END)
+    tombstones = Tombstone.objects.filter(user=user)
+    TO_THE_END.work(lambda: delete_some(tombstones, PIECE.start()))
     delete_user(user=user)
     # In the admin panel all of it is one transaction, and files are deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))

@@ -13,7 +13,10 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
+from chatapp.forgetting import accounts
 from chatapp.forgetting.accounts import delete_account
+from chatapp.forgetting.models import Tombstone
+from chatapp.forgetting.services import forget_all
 from chatapp.long_term.files import user_folder
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
@@ -56,6 +59,21 @@ def test_nothing_of_a_deleted_account_is_anywhere(alice: User, api_client: Clien
     assert not user_folder(alice.pk).exists()
     assert not attachments.content_path(life.image.sha256).exists()
     assert client.get(ME).status_code == 401
+
+
+def test_what_is_never_learned_again_goes_before_the_account(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces: the account's own transaction holds the write lock as long as it deletes."""
+    live(alice)
+    forget_all(alice, now=clock.now())
+    assert Tombstone.objects.filter(user=alice).exists()
+    left = []
+    monkeypatch.setattr(
+        accounts, "delete_user", lambda user: left.append(Tombstone.objects.filter(user=user).count())
+    )
+    delete_account(alice, now=clock.now())
+    assert left == [0]
 
 
 def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients) -> None:

@@ -89,7 +89,7 @@ async def test_a_reader_who_comes_in_mid_answer_misses_nothing(
     async with running_service():
         conversation = await new_conversation(alice_program)
         sending = asyncio.create_task(send(alice_program, conversation))
-        await read_until(await events_of(alice_program, conversation), "text.delta")
+        await wait_for_words(model_server)
         last_seq = (await alice_program.get(f"conversations/{conversation}")).json()["last_seq"]
         stream = await events_of(alice_program, conversation, after_seq=last_seq)
         model_server.release()

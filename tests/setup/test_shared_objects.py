@@ -77,6 +77,8 @@ SAFE_CLASSES = ("chatapp.operations.last_used.LastUsed", "chatapp.recall.index_c
 """Have locks."""
 CACHED = {
     "memory.languages._latin_stop_words": "never changed",
+    "memory.claim_structure.without_now": "tuples of a text and a truth value",
+    "memory.memory_requests._kind_of": "a word or None",
     "agents.chat_models.openai_client._blocking_client": "its pool of connections is made for all threads",
     "agents.chat_models.openai_client._tls_context": "made for all threads",
     "agents.mcp._load_sdk": "names of a library",

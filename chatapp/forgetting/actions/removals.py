@@ -34,7 +34,7 @@ from chatapp.runs.models import Run, RunStep, ToolCall
 
 LEASE = timedelta(seconds=90)
 """Longer than a worker stays at it; renewed each time it comes."""
-MESSAGES_AT_ONCE = 50
+MESSAGES_AT_ONCE = 25
 CHARS_AT_ONCE = 50_000
 TOMBSTONES_AT_ONCE = 200
 TOLD_AT_ONCE = 50

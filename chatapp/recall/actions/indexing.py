@@ -53,7 +53,7 @@ SEAL_FROM = 256
 FEW = 20
 """Messages of one conversation that are indexed together with those of others."""
 SEAL_AT_ONCE = 1_024
-SEALED_TERMS = 1_800
+SEALED_TERMS = 1_500
 """At most so many documents and terms are sealed in one transaction: others wait for the lock. 5,000 terms, each
 another word, took about 70 ms of CPU."""
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 LEAST_CHARS = 8
 """Shorter repetitions are named only where they are a whole source."""
@@ -17,6 +22,9 @@ MOST_OCCURRENCES = 4
 """Of one beginning, compared for the longest repetition."""
 SEPARATOR = "\x00"
 """JSON escapes it: no repetition reaches from one source into the next."""
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SIEVE_BITS = 20
 
 Segment = str | tuple[str, int, int]
 """Text of its own, or the key of a source with the start and the end of the repeated piece."""
@@ -42,14 +50,34 @@ class Sources:
         longest_first = sorted(self._short, key=len, reverse=True)
         self._any_short = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
-    def find(self, text: str, at: int) -> tuple[str, int, int] | None:
-        """Return (key, start, end) of what repeats `text` from `at` on; None where nothing does."""
-        probe = text[at : at + LEAST_CHARS]
-        found, best_start, best_length = -1, -1, 0
-        for _ in range(MOST_OCCURRENCES if len(probe) == LEAST_CHARS else 0):
-            found = self._text.find(probe, found + 1)
-            if found < 0:
-                break
+    @cached_property
+    def _hashes(self) -> NDArray[np.uint64]:
+        return hash_beginnings(self._text)
+
+    def places_of(self, text: str) -> Mapping[str, Sequence[int]]:
+        """Return where the first repetitions of each LEAST_CHARS characters of a text are, ascending.
+
+        One pass over the sources for all of them: looking for each by itself takes the product of both lengths.
+        """
+        wanted = np.unique(hash_beginnings(text))
+        shift = np.uint64(64 - _SIEVE_BITS)
+        sieve = np.zeros(1 << _SIEVE_BITS, dtype=np.bool_)
+        sieve[wanted >> shift] = True
+        at = np.flatnonzero(sieve[self._hashes >> shift])
+        at = at[np.isin(self._hashes[at], wanted)]
+        at = at[np.argsort(self._hashes[at], kind="stable")]
+        same_as_earlier = self._hashes[at[MOST_OCCURRENCES:]] == self._hashes[at[:-MOST_OCCURRENCES]]
+        is_first = np.append(np.ones(min(len(at), MOST_OCCURRENCES), np.bool_), ~same_as_earlier)
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place in at[is_first].tolist():
+            places[self._text[place : place + LEAST_CHARS]].append(place)
+        return places
+
+    def find(self, text: str, at: int, places: Mapping[str, Sequence[int]]) -> tuple[str, int, int] | None:
+        """Return (key, start, end) of what repeats `text` from `at` on; None where nothing does. `places` are those
+        of the text."""
+        best_start, best_length = -1, 0
+        for found in places.get(text[at : at + LEAST_CHARS], ()):
             length = _common_length(text, at, self._text, found)
             if length > best_length:
                 best_start, best_length = found, length
@@ -60,6 +88,16 @@ class Sources:
         if self._short and (whole := self._any_short.match(text, at)):
             return self._short[whole[0]], 0, len(whole[0])
         return None
+
+
+def hash_beginnings(text: str) -> NDArray[np.uint64]:
+    """Return a hash of the LEAST_CHARS characters that begin at each place of a text."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    hashes = np.zeros(max(0, len(codes) - LEAST_CHARS + 1), np.uint64)
+    for start in range(LEAST_CHARS):
+        hashes *= _FACTOR
+        hashes += codes[start : start + len(hashes)]
+    return hashes
 
 
 def _common_length(text: str, at: int, other: str, start: int) -> int:
@@ -82,9 +120,10 @@ def write_references(text: str, sources: Sources | None) -> list[Segment]:
     if sources is None:
         return [text]
     segments: list[Segment] = []
+    places = sources.places_of(text)
     own = at = 0
     while at < len(text):
-        found = sources.find(text, at)
+        found = sources.find(text, at, places)
         if found is None:
             at += 1
             continue

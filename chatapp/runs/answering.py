@@ -28,7 +28,7 @@ from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
-from chatapp.operations.database import in_writer, persistently
+from chatapp.operations.database import persistently
 from chatapp.operations.errors import LeaseLost
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts
@@ -38,7 +38,7 @@ from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.recall.actions.sources import recalled_rows
 from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
-from chatapp.runs.actions.requests import NewRequest, store_request
+from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.answer_ends import KEPT, NOTHING_KEPT, describe_end
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
@@ -47,7 +47,7 @@ from chatapp.runs.models import Run, RunSource
 from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
-from chatapp.runs.side_work import SideWork
+from chatapp.runs.side_work import SideWork, store_beside
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from chatapp.runs.time_limit import TimeLimit
 from chatapp.runs.tool_ports import ToolPorts
@@ -316,9 +316,7 @@ class Session:
         """Store a request; with the first one, what it is made of."""
         asked, self._asked = self._asked, None
         if asked is None and request is not None:
-            return persistently(store_request, in_writer)(
-                lease=self.live.lease, request=request, now=clock.now()
-            )
+            return store_beside(self.live.lease, request)
         asked = asked or _Asked()
         return self.side_work.record_asked(request, asked.facts, asked.recalled)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import assert_never, cast
 
 from agents.context import AssembledContext
@@ -37,11 +36,12 @@ from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import fast_model_of
 from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs import shapes
-from chatapp.runs.actions.requests import NewRequest, store_request
+from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.actions.runs import Lease, record_plan
 from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import calls_of_step
+from chatapp.runs.side_work import store_beside
 from chatapp.runs.tool_ports import StepPorts
 from memory.types import Message
 
@@ -151,7 +151,7 @@ class Planning:
         self.loaded = loaded
         self.host = host
         self._calls: dict[str, OpenCall] = {}
-        self._unstored: list[Callable[[], None]] = []
+        self._unstored: list[NewRequest] = []
         """Requests are stored once the plan they quote is."""
 
     async def carry_out(self, context: AssembledContext) -> AssembledContext:
@@ -240,12 +240,11 @@ class Planning:
             sources=self.host.sources,
             tokens=tokens,
         )
-        store = partial(store_request, lease=self.host.lease, request=request, now=clock.now())
-        self._unstored.append(store)
+        self._unstored.append(request)
 
     def _store_requests(self) -> None:
-        for store in self._unstored:
-            self.host.beside(persistently(store)())
+        for request in self._unstored:
+            self.host.beside(store_beside(self.host.lease, request))
         self._unstored.clear()
 
     async def _tool_use(self, step: PlanStep) -> ToolUse:

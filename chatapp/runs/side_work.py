@@ -10,11 +10,35 @@ from agents.events import Fact
 from chatapp.operations import clock
 from chatapp.operations.database import in_writer, persistently
 from chatapp.operations.errors import LeaseLost
-from chatapp.runs.actions.requests import NewRequest, record_asked
+from chatapp.runs.actions.requests import (
+    NewRequest,
+    WrittenRequest,
+    record_asked,
+    store_request,
+    write_request,
+)
 from chatapp.runs.actions.runs import Lease, record_facts
 from chatapp.runs.models import RunSource
 
 log = logging.getLogger(__name__)
+
+
+LONG_TOKENS = 8_000
+"""What longer requests repeat is found before they queue for the database, whose writer on SQLite does one thing after
+the other; for shorter ones another change of threads would take longer."""
+
+
+async def store_beside(lease: Lease, request: NewRequest) -> None:
+    """Store a request of a run. Raises LeaseLost."""
+    await persistently(store_request, in_writer)(
+        lease=lease, request=await _write_long(lease, request), now=clock.now()
+    )
+
+
+async def _write_long(lease: Lease, request: NewRequest) -> NewRequest | WrittenRequest:
+    if request.tokens < LONG_TOKENS:
+        return request
+    return await persistently(write_request)(lease=lease, request=request)
 
 
 class SideWork:
@@ -49,8 +73,9 @@ class SideWork:
     ) -> None:
         """Store what the first request is made of, with that where there is one."""
         async with self._in_turn:
+            written = await _write_long(self.lease, request) if request else None
             await persistently(record_asked, in_writer)(
-                lease=self.lease, request=request, facts=facts, recalled=recalled, now=clock.now()
+                lease=self.lease, request=written, facts=facts, recalled=recalled, now=clock.now()
             )
 
     async def settle(self) -> None:

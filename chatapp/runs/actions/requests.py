@@ -42,38 +42,18 @@ class NewRequest:
     tokens: int
 
 
-def store_request(*, lease: Lease, request: NewRequest, now: datetime) -> None:
-    """Store a request of a run. Raises LeaseLost."""
-    written = _write(lease, request)
-    with transaction.atomic():
-        conversation, run = lock_leased(lease)
-        _insert(conversation, run, request, written, now)
+@dataclass(frozen=True, slots=True)
+class WrittenRequest:
+    """A request with what of it is stored."""
+
+    request: NewRequest
+    manifest: Manifest
+    texts: Texts
 
 
-def record_asked(
-    *,
-    lease: Lease,
-    request: NewRequest | None,
-    facts: Sequence[events.Fact],
-    recalled: Sequence[RunSource] = (),
-    now: datetime,
-) -> None:
-    """Store together what the first call of a model leaves: its request, what it is told to be made of, and what was
-    recalled for it, which forgetting follows. Until then forgetting ends the run. Raises LeaseLost."""
-    written = _write(lease, request) if request is not None else None
-    with transaction.atomic():
-        conversation, run = lock_leased(lease)
-        insert_rows(recalled, on_conflict="DO NOTHING")
-        if request is not None and written is not None:
-            _insert(conversation, run, request, written, now)
-        if facts:
-            event_log.append(conversation, *facts, run=run)
+def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
+    """Return a request as it is stored, by reference. Raises LeaseLost."""
 
-
-_Written = tuple[Manifest, Texts]
-
-
-def _write(lease: Lease, request: NewRequest) -> _Written:
     @cache
     def readable() -> Sources:
         sent = request.sent.request.messages
@@ -82,13 +62,43 @@ def _write(lease: Lease, request: NewRequest) -> _Written:
         except Run.DoesNotExist:
             raise LeaseLost("The conversation was deleted.") from None
 
-    return write_manifest(request.sent, request.stored, readable)
+    return WrittenRequest(request, *write_manifest(request.sent, request.stored, readable))
 
 
-def _insert(
-    conversation: Conversation, run: Run, request: NewRequest, written: _Written, now: datetime
+def store_request(*, lease: Lease, request: NewRequest | WrittenRequest, now: datetime) -> None:
+    """Store a request of a run. Raises LeaseLost: forgetting anything that it may repeat ends the run."""
+    written = _written(lease, request)
+    with transaction.atomic():
+        conversation, run = lock_leased(lease)
+        _insert(conversation, run, written, now)
+
+
+def record_asked(
+    *,
+    lease: Lease,
+    request: NewRequest | WrittenRequest | None,
+    facts: Sequence[events.Fact],
+    recalled: Sequence[RunSource] = (),
+    now: datetime,
 ) -> None:
-    manifest, texts = written
+    """Store together what the first call of a model leaves: its request, what it is told to be made of, and what was
+    recalled for it, which forgetting follows. Until then forgetting ends the run. Raises LeaseLost."""
+    written = None if request is None else _written(lease, request)
+    with transaction.atomic():
+        conversation, run = lock_leased(lease)
+        insert_rows(recalled, on_conflict="DO NOTHING")
+        if written is not None:
+            _insert(conversation, run, written, now)
+        if facts:
+            event_log.append(conversation, *facts, run=run)
+
+
+def _written(lease: Lease, request: NewRequest | WrittenRequest) -> WrittenRequest:
+    return request if isinstance(request, WrittenRequest) else write_request(lease=lease, request=request)
+
+
+def _insert(conversation: Conversation, run: Run, written: WrittenRequest, now: datetime) -> None:
+    request, manifest = written.request, written.manifest
     kept = [
         RequestText(
             conversation=conversation,
@@ -96,7 +106,7 @@ def _insert(
             source=own.source,
             content=json.dumps(segments, ensure_ascii=False, separators=(",", ":")),
         )
-        for own, segments in texts.items()
+        for own, segments in written.texts.items()
     ]
     insert_rows(kept, on_conflict="DO NOTHING")
     insert_rows(

@@ -46,7 +46,7 @@ def test_it_says_when_it_begins_anew_and_the_question_is_asked_again_once_there_
     say(page, "And after that?")
     card = page.locator("article .card.is-bad")
     expect(card).to_contain_text(
-        re.compile(r"Your budget of 5,000 tokens a day is used up until \d+ \w+ \d{4}, 00:00 UTC")
+        re.compile(r"Your budget of 5,000 tokens a day is used up until \d{4}-\d\d-\d\d 00:00 UTC")
     )
     expect(card).to_contain_text("your message is stored")
     expect(page.locator("article.is-user").last).to_contain_text("And after that?")

@@ -60,13 +60,18 @@ class Sources:
         One pass over the sources for all of them: looking for each by itself takes the product of both lengths.
         """
         wanted = np.unique(hash_beginnings(text))
+        if not len(wanted):
+            return {}
         shift = np.uint64(64 - _SIEVE_BITS)
         sieve = np.zeros(1 << _SIEVE_BITS, dtype=np.bool_)
         sieve[wanted >> shift] = True
         at = np.flatnonzero(sieve[self._hashes >> shift])
-        at = at[np.isin(self._hashes[at], wanted)]
-        at = at[np.argsort(self._hashes[at], kind="stable")]
-        same_as_earlier = self._hashes[at[MOST_OCCURRENCES:]] == self._hashes[at[:-MOST_OCCURRENCES]]
+        which = np.searchsorted(wanted, self._hashes[at])
+        is_wanted = wanted[np.minimum(which, len(wanted) - 1)] == self._hashes[at]
+        at, which = at[is_wanted], which[is_wanted]
+        order = np.argsort(which.astype(np.min_scalar_type(len(wanted))), kind="stable")
+        at, which = at[order], which[order]
+        same_as_earlier = which[MOST_OCCURRENCES:] == which[:-MOST_OCCURRENCES]
         is_first = np.append(np.ones(min(len(at), MOST_OCCURRENCES), np.bool_), ~same_as_earlier)
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place in at[is_first].tolist():

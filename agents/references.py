@@ -24,7 +24,9 @@ SEPARATOR = "\x00"
 """JSON escapes it: no repetition reaches from one source into the next."""
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Of the hash. Odd and without a pattern, so that the first bits of a hash tell texts apart, too."""
 _SIEVE_BITS = 20
+"""The first bits of a hash, by which most places that repeat nothing are left out: a megabyte of truth values."""
 
 Segment = str | tuple[str, int, int]
 """Text of its own, or the key of a source with the start and the end of the repeated piece."""

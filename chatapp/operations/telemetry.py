@@ -42,7 +42,7 @@ _no_span = _NoSpan()
 
 
 def is_on() -> bool:
-    """Return whether somebody in this process takes spans; that it is installed makes it cost nothing."""
+    """Return whether the SDK was loaded in this process. Where it is only installed, nobody takes spans."""
     return "opentelemetry.sdk.trace" in sys.modules
 
 

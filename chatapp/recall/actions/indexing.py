@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
@@ -44,7 +44,7 @@ from chatapp.recall.index_format import (
     group_by_term,
     minute_of,
 )
-from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
+from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, StoredClaim
 from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 from memory.memory_requests import read_remember_requests
 
@@ -73,7 +73,7 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
         batch = next_batch(conversation_id)
         if batch is None:
             return not _seal_some(SEAL_FROM, user_id=conversation.owner_id)
-        stored = _store_batch(conversation, batch)
+        stored = _store_batch(conversation, batch, _read_said(conversation, batch))
         added += stored or 0
         return stored is None
 
@@ -95,31 +95,44 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
         conversation = Conversation.objects.filter(pk=key, temporary=False).first()
         batch = next_batch(key, FEW) if conversation else None
         if conversation is not None and batch is not None:
-            read.append((conversation, batch))
+            read.append((conversation, batch, _read_said(conversation, batch)))
             spending.spend(len(batch.documents))
     with transaction.atomic() if connection.vendor == "sqlite" and read else nullcontext():
-        for conversation, batch in read:
-            _store_batch(conversation, batch)
-    users = {conversation.owner_id for conversation, _ in read}
+        for conversation, batch, said in read:
+            _store_batch(conversation, batch, said)
+    users = {conversation.owner_id for conversation, _, _ in read}
     unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
     to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
     return [
         conversation.pk
-        for conversation, batch in read
+        for conversation, batch, _ in read
         if batch.position - batch.after_position >= FEW or conversation.owner_id in to_seal
     ]
 
 
-def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
-    """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
-    said = Message.objects.filter(
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The messages of a batch, with what its users claim and ask for: reading that takes too long for a transaction."""
+
+    messages: QuerySet[Message]
+    claiming: list[Message]
+    claims: list[StoredClaim]
+    asking: set[UUID]
+
+
+def _read_said(conversation: Conversation, batch: Batch) -> _Said:
+    messages = Message.objects.filter(
         conversation=conversation, position__gt=batch.after_position, position__lte=batch.position
     )
     claiming = list(
-        said.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
+        messages.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
     )
     claims = find_message_claims(conversation.owner_id, claiming)
-    asking = {row.pk for row in claiming if _asks_to_remember(row)}
+    return _Said(messages, claiming, claims, {row.pk for row in claiming if _asks_to_remember(row)})
+
+
+def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int | None:
+    """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
     with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(
             pk=conversation.pk, indexed_below=batch.after_position + 1
@@ -128,10 +141,10 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         if last_ordinal is None:
             return None
         owner = _lock_owner(user_id=conversation.user_id)
-        forgotten_at = dict(said.values_list("pk", "forgotten_at"))
+        forgotten_at = dict(said.messages.values_list("pk", "forgotten_at"))
         present = {key for key, at in forgotten_at.items() if at is None}
         documents = [document for document in batch.documents if document.source_id in present]
-        emptied = list(said.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
+        emptied = list(said.messages.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
             documents += message_documents(row)
@@ -141,12 +154,12 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         )
         store_message_claims(
             conversation.owner_id,
-            [row for row in claiming if row.pk in present],
-            [claim for claim in claims if claim.message_id in present],
+            [row for row in said.claiming if row.pk in present],
+            [claim for claim in said.claims if claim.message_id in present],
         )
         if emptied:
             note_messages(conversation.owner_id, emptied)
-        asking |= {row.pk for row in emptied if _asks_to_remember(row)}
+        asking = said.asking | {row.pk for row in emptied if _asks_to_remember(row)}
         if asking:
             lift_requested(conversation.owner_id, asking)
         return len(documents)

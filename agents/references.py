@@ -23,7 +23,7 @@ MOST_OCCURRENCES = 4
 SEPARATOR = "\x00"
 """JSON escapes it: no repetition reaches from one source into the next."""
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = 0x9E3779B97F4A7C15
 """Of the hash. Odd and without a pattern, so that the first bits of a hash tell texts apart, too."""
 _SIEVE_BITS = 20
 """The first bits of a hash, by which most places that repeat nothing are left out: a megabyte of truth values."""
@@ -102,7 +102,7 @@ def hash_beginnings(text: str) -> NDArray[np.uint64]:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     hashes = np.zeros(max(0, len(codes) - LEAST_CHARS + 1), np.uint64)
     for start in range(LEAST_CHARS):
-        hashes *= _FACTOR
+        hashes *= np.uint64(_FACTOR)
         hashes += codes[start : start + len(hashes)]
     return hashes
 

@@ -62,7 +62,8 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
     """Return the texts by hash, without those that a row they refer to says otherwise now."""
     hashes = {piece.text_sha256 for piece in own}
     rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
-    forgetting = Removal.objects.filter(user_id=run.user_id, phase=Removal.Phase.BEHIND)
+    phases = (Removal.Phase.CHOSEN, Removal.Phase.BEHIND)
+    forgetting = Removal.objects.filter(user_id=run.user_id, phase__in=phases)
     for chosen in forgetting.values_list("chosen", flat=True):
         if str(run.conversation_id) in chosen.get("conversations", ()):  # they are being deleted, in pieces
             rows = rows.exclude(pk__lte=chosen["newest_request_text"])

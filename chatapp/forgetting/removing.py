@@ -18,12 +18,11 @@ from django.db.models import QuerySet
 from chatapp.accounts.models import User
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions.deletion import Leftovers
-from chatapp.forgetting.actions.forget import forget_items
+from chatapp.forgetting.actions.forget import forget_pieces
 from chatapp.forgetting.actions.removals import (
     claim_removal,
     end_removal,
     enter_phase,
-    leave_behind,
     release_removal,
     remember_nobody,
     remove_rows,
@@ -31,11 +30,10 @@ from chatapp.forgetting.actions.removals import (
     tell_behind,
 )
 from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
+from chatapp.forgetting.models import ForgetProposal, Removal
 from chatapp.forgetting.selectors.forgotten import has_abandoned_index
 from chatapp.operations import jobs
-from chatapp.operations.errors import NotFound
-from chatapp.operations.work_budget import Budget, Pace
+from chatapp.operations.work_budget import TO_THE_END, Budget, LockTurns, Pace
 from chatapp.recall.actions.removal import (
     GoneDocuments,
     clean_postings,
@@ -86,24 +84,13 @@ class Removing:
             self._redact()
 
     def _forget_chosen(self) -> None:
-        """Forget what was cut short before it was forgotten."""
-        removal, chosen = self.removal, self.removal.chosen
-        try:
-            done = forget_items(
-                user=User.objects.get(pk=removal.user_id),
-                message_ids=map(UUID, chosen["messages"]),
-                entry_ids=map(UUID, chosen["entries"]),
-                what=ForgetReceipt.What.CHOSEN,
-                now=self.now,
-                for_good=removal.for_good,
-                removal=removal,
-            )
-        except NotFound:  # somebody else has forgotten all of it meanwhile
-            leave_behind(removal, [], [])
-            return
-        self.leftovers += done.leftovers
-        self.ended_runs += done.ended_runs
-        self.proposal = done.proposal
+        user = User.objects.get(pk=self.removal.user_id)
+        # With short rests: somebody waits for it, and what is read for the next piece leaves the lock free, too.
+        turns = LockTurns(TO_THE_END, lambda _: False)
+        for done in forget_pieces(self.removal, user, self.now, turns):
+            self.leftovers += done.leftovers
+            self.ended_runs += done.ended_runs
+            self.proposal = done.proposal
 
     def _redact(self) -> None:
         copies = read_copies(self.removal)

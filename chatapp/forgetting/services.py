@@ -16,7 +16,8 @@ from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions import deletion as retention
 from chatapp.forgetting.actions.deletion import Detached, Leftovers
-from chatapp.forgetting.actions.forget import Done, forget_items, leftovers_of
+from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items, leftovers_of
+from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.removing import Removing, claim, go_on_with
@@ -131,21 +132,34 @@ def forget_chosen(
     for_good: bool = False,
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
-    done = finish(
-        forget_items(
-            user=user,
-            message_ids=message_ids,
-            entry_ids=entry_ids,
-            what=what,
-            now=now,
-            lines=lines,
-            asked_in=asked_in,
-            for_good=for_good,
+    messages, entries = {*message_ids}, {*entry_ids}
+    if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
+        return finish(
+            forget_items(
+                user=user,
+                message_ids=messages,
+                entry_ids=entries,
+                what=what,
+                now=now,
+                lines=lines,
+                asked_in=asked_in,
+                for_good=for_good,
+            )
         )
+    removal = begin_forgetting_many(
+        user=user, message_ids=messages, entry_ids=entries, what=what, for_good=for_good, now=now
     )
-    if done.removal is not None:
-        go_on_with([Removing(done.removal, now)], AT_THE_DOOR)
-        done.receipt.refresh_from_db()
+    return finish_many(Removing(removal, now))
+
+
+def finish_many(work: Removing) -> Done:
+    """When this returns, nothing shows what was chosen; what is left of it in the index is deleted by the worker."""
+    work.hide()
+    receipt = work.removal.receipt
+    assert receipt is not None
+    done = finish(Done(receipt, tuple(work.leftovers), tuple(work.ended_runs), work.proposal))
+    go_on_with([work], AT_THE_DOOR)
+    receipt.refresh_from_db()
     return done
 
 

@@ -85,6 +85,11 @@ FORGET = "/api/v1/memory/forget"
         ("妹の名前を記憶から消してください", "妹の名前"),
         ("You forget things too quickly.", None),
         ("Don't remember that I live in Paris.", "I live in Paris"),
+        ("Забудь, пожалуйста, мой день рождения", "мой день рождения"),
+        ("Можешь забыть, где я работаю?", "где я работаю"),
+        ("هل يمكنك أن تنسى رقم هاتفي؟", "رقم هاتفي"),
+        ("Elle oublie toujours son sac.", None),
+        ("Hij vergeet zijn sleutels.", None),
     ],
 )
 def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
@@ -128,6 +133,9 @@ def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
         ("血液型はB型です。覚えておいて。", ["血液型はB型です。"]),
         ("옛날을 기억해요.", []),
         ("Te souviens-tu de mon nom ?", []),
+        ("Não se esqueça que a minha filha faz anos em maio.", ["a minha filha faz anos em maio."]),
+        ("Non ti dimenticare che parto lunedì.", ["parto lunedì."]),
+        ("Şunu unutma: cumaları çalışmıyorum.", ["cumaları çalışmıyorum."]),
     ],
 )
 def test_a_wish_to_remember_says_what(text: str, wished: list[str]):

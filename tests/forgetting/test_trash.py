@@ -150,9 +150,12 @@ def test_a_temporary_chat_does_not_go_to_the_trash(alice: User, api_client: Clie
     assert api_client(alice).post(f"{API}/conversations/{row.pk}/trash").status_code == 409
 
 
-def test_an_answer_that_is_being_written_ends(alice: User) -> None:
+def test_an_answer_that_is_being_written_stops_and_is_so_once_it_is_restored(
+    alice: User, api_client: Clients
+) -> None:
     conversation = new_conversation(alice)
-    question, answer = say(conversation, "Go on", "…")
+    question, answer = say(conversation, "Go on", "As far as this")
+    Message.objects.filter(pk=answer.pk).update(status="streaming")
     run = Run.objects.create(
         conversation=conversation,
         user=alice,
@@ -163,7 +166,12 @@ def test_an_answer_that_is_being_written_ends(alice: User) -> None:
     )
     move_to_trash(alice, str(conversation.pk), days=DAYS, now=NOW)
     run.refresh_from_db()
-    assert run.status == "interrupted"
+    assert (run.status, run.fence) == ("stopped", 1)
+    restore(alice, str(conversation.pk), now=NOW)
+    client, home = api_client(alice), f"{API}/conversations/{conversation.pk}"
+    shown = client.get(f"{home}/messages").json()["items"][-1]
+    assert (shown["status"], shown["content"]) == ("stopped", "As far as this")
+    assert client.get(home).json()["active_run"] is None
 
 
 @pytest.mark.mechanism("forgetting.trash")

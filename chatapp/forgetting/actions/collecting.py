@@ -62,18 +62,32 @@ def begin_forgetting(user_id: UUID) -> int:
     return raise_fences([user_id, *scopes_of(user_id)])
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a user chose to forget: all of it, or one piece."""
+
+    user: User
+    now: datetime
+    message_ids: frozenset[UUID] = frozenset()
+    entry_ids: frozenset[UUID] = frozenset()
+    lines: Lines = field(default_factory=dict)
+    """Of these entries only these lines go."""
+    together: frozenset[UUID] = frozenset()
+    """All that goes, where this is a piece of it."""
+    redacted: frozenset[UUID] = frozenset()
+    """What earlier pieces have blanked, cut or made anew."""
+
+
 @dataclass(slots=True)
 class Work:
     """One forgetting under way: what goes, and all that names it as a source."""
 
-    user: User
-    now: datetime
+    chosen: Chosen
     repeats: Repeats
-    messages: dict[UUID, Message]
+    messages: dict[UUID, Message] = field(default_factory=dict)
     """Blanked."""
-    entries: dict[UUID, MemoryEntry]
-    """Deleted, or those of `lines` without these."""
-    lines: Lines
+    entries: dict[UUID, MemoryEntry] = field(default_factory=dict)
+    """Deleted, or those of `chosen.lines` without these."""
     cut: dict[UUID, Message] = field(default_factory=dict)
     """They lose the sentences that an entry was made of."""
     copied: dict[UUID, Message] = field(default_factory=dict)
@@ -90,10 +104,25 @@ class Work:
     conversations: dict[UUID, Conversation] = field(default_factory=dict)
     days: dict[UUID, set[date]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
+    remade: set[UUID] = field(default_factory=set)
+    """Entries and summaries that say what is left."""
     ended_runs: list[UUID] = field(default_factory=list)
     returned: list[Mapping[str, Any]] = field(default_factory=list)
     """The results of tools that are blanked: what is stored of them goes."""
     files: list[tuple[UUID, str]] = field(default_factory=list)
+
+    @property
+    def user(self) -> User:
+        return self.chosen.user
+
+    @property
+    def now(self) -> datetime:
+        return self.chosen.now
+
+    @property
+    def gone(self) -> set[UUID]:
+        """The messages and entries whose words go, here or in another piece."""
+        return {*self.messages, *self.entries, *self.chosen.together}
 
     @property
     def changed(self) -> dict[UUID, Message]:
@@ -126,19 +155,23 @@ class Work:
     def note_returned(self, parts: Iterable[Mapping[str, Any]]) -> None:
         self.returned += [part for part in parts if part["type"] == "tool_result"]
 
+    def is_new(self, pk: UUID, text: str, texts: Mapping[UUID, str]) -> bool:
+        """Return whether an entry or summary does not say what is left of it since an earlier piece."""
+        return pk not in self.chosen.redacted or text != texts[pk]
+
     def follow(self) -> None:
         """Add whatever names what is here as its source, until nothing more does."""
-        size = -1
+        size, gone = -1, self.gone
         while size != (size := len(self.derived)):  # only an entry is a source of more
             read = runs_that_read(self.source_ids)
             self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
             for pk, row in self._calls().items():
-                if pk not in self.messages and without_copies(row.parts, self.repeats.are_near) != row.parts:
+                if pk not in gone and without_copies(row.parts, self.repeats.are_near) != row.parts:
                     self.copied[pk] = row
             said = entries_covering([*self.messages.values(), *self.cut.values()])
             copied = entries_covering(self.copied.values())
             said |= {pk: entry for pk, entry in copied.items() if self.repeats.are_near(entry.text)}
-            self.derived |= {pk: entry for pk, entry in said.items() if pk not in self.entries}
+            self.derived |= {pk: entry for pk, entry in said.items() if pk not in gone}
 
     def _calls(self) -> dict[UUID, Message]:
         answers = {run.answer_id: run.answer for run in self.runs.values()}
@@ -153,7 +186,7 @@ class Work:
 
     def said_by(self, entry: MemoryEntry) -> Sequence[str]:
         """Return what is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
-        return _said_by(entry, self.lines)
+        return _said_by(entry, self.chosen.lines)
 
 
 def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
@@ -166,12 +199,19 @@ def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What the chosen messages and entries say, where else it is said, and what bars it."""
+
+    repeats: Repeats
+    tombstones: Sequence[Tombstone]
+
+
+@dataclass(frozen=True, slots=True)
 class Ahead:
     """What was read and made before anything is locked, when something had been forgotten `forgotten_count` times."""
 
     forgotten_count: int
-    repeats: Repeats
-    tombstones: Sequence[Tombstone]
+    said: Said
     revisions: Mapping[UUID, int]
     """Of the chosen entries."""
     texts: Mapping[UUID, tuple[int, str]]
@@ -181,81 +221,95 @@ class Ahead:
     conversations: frozenset[UUID]
     entries: frozenset[UUID]
     """What has to be locked, as far as is known."""
+    runs: frozenset[UUID]
+    repeating: frozenset[UUID]
+    """The messages that the user is asked about, where these runs have read it."""
 
 
-def read_ahead(
-    user: User, message_ids: Collection[UUID], entry_ids: Collection[UUID], lines: Lines, now: datetime
-) -> Ahead:
-    """Raises NotFound where nothing of it is there."""
-    count = read_fences([user.pk, *scopes_of(user.pk)])
-    messages = with_belongings(Message.objects.filter(conversation__user=user).in_bulk(list(message_ids)))
+def read_said(chosen: Chosen) -> Said:
+    return _read_said(chosen, *_rows_of(chosen))
+
+
+def _read_said(chosen: Chosen, messages: Mapping[UUID, Message], entries: Mapping[UUID, MemoryEntry]) -> Said:
     said, answered = said_texts(messages.values())
-    entries = _entries_of(user, entry_ids)
+    remembered = [text for entry in entries.values() for text in _said_by(entry, chosen.lines)]
+    user_id, homes = chosen.user.pk, conversations_of(entries.values())
+    with vocabulary.remembering():
+        texts = [*said, *remembered]
+        repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
+        return Said(repeats, make_tombstones(user_id, texts, chosen.now))
+
+
+def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
+    """With what is `said` in all pieces, where this is one. Raises NotFound where nothing of it is there."""
+    count = read_fences([chosen.user.pk, *scopes_of(chosen.user.pk)])
+    messages, entries = _rows_of(chosen)
     if not messages and not entries:
         raise NotFound
-    remembered = [text for entry in entries.values() for text in _said_by(entry, lines)]
-    with vocabulary.remembering():
-        repeats = find_repeats(
-            user.pk,
-            [*said, *remembered],
-            answered=answered,
-            entries=remembered,
-            made_of=conversations_of(entries.values()),
-        )
-        tombstones = make_tombstones(user.pk, [*said, *remembered], now)
-    work = _choose(user, messages, entries, lines, now, repeats)
+    said = said or _read_said(chosen, messages, entries)
+    work = _choose(chosen, messages, entries, said.repeats)
     texts, extracts = {}, {}
     if not work.cut and not work.copied:  # what is left of these is not written yet
-        left = texts_left(work, tombstones)
+        left = texts_left(work, said.tombstones)
         texts = {pk: (entry.revision, left[pk]) for pk, entry in work.derived.items()}
         summaries = work.summaries()
         said_before = {row.pk: row.summary for row in summaries}
-        made = make_extracts(summaries, work.messages)
+        made = make_extracts(summaries, work.gone)
         extracts = {pk: (said_before[pk], text) for pk, text in made.items()}
     revisions = {pk: entry.revision for pk, entry in entries.items()}
     reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
-    return Ahead(count, repeats, tombstones, revisions, texts, extracts, reached, held)
+    runs, repeating = frozenset(work.runs), find_repeating(work)
+    return Ahead(count, said, revisions, texts, extracts, reached, held, runs, repeating)
+
+
+def find_repeating(work: Work) -> frozenset[UUID]:
+    """Return the answers of runs that had recalled it, and what repeats it and was not chosen."""
+    ids = {one.message_id for one in work.repeats.found if one.message_id}
+    ids |= {row.pk for row in said_in(work.entries.values(), work.repeats.alike)}
+    answers = {run.answer_id for run in work.runs.values() if run.question_id not in work.gone}
+    near = {run.answer_id for run in work.runs.values()} - answers - work.gone
+    children = Message.objects.filter(parent__in=work.messages, role=Message.Role.ASSISTANT)
+    others = (*Message.objects.filter(pk__in=near), *children.exclude(pk__in=work.gone))
+    answers |= {row.pk for row in others if work.repeats.are_near(message_values.text_of(row.parts))}
+    return frozenset((ids | answers) - work.gone - work.cut.keys())
 
 
 def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, str]:
     """Return what is left of the derived entries."""
     users = {entry.user_id for entry in work.derived.values()}
     barred = {pk: tombstones_of(pk, tombstones if pk == work.user.pk else ()) for pk in users}
-    return texts_left_of(work.derived.values(), work.messages, work.repeats.are_near, barred)
+    return texts_left_of(work.derived.values(), work.gone, work.repeats.are_near, barred)
 
 
-def _entries_of(user: User, entry_ids: Collection[UUID]) -> dict[UUID, MemoryEntry]:
-    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)).prefetch_related(
+def _rows_of(chosen: Chosen) -> tuple[dict[UUID, Message], dict[UUID, MemoryEntry]]:
+    """Return what is there of it, without what an earlier piece has forgotten."""
+    user = chosen.user
+    rows = Message.objects.filter(conversation__user=user).in_bulk(list(chosen.message_ids))
+    messages = {pk: row for pk, row in with_belongings(rows).items() if pk not in chosen.redacted}
+    entries = MemoryEntry.objects.filter(user=user, pk__in=list(chosen.entry_ids)).prefetch_related(
         Prefetch("revisions", to_attr=FORMER)  # a queryset for each entry takes longer than all else
     )
-    return {row.pk: row for row in rows}
+    return messages, {row.pk: row for row in entries}
 
 
 # --- Chosen, and locked --------------------------------------------------------------------------------------
 
 
 def lock_chosen(
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Collection[UUID],
-    lines: Lines,
-    now: datetime,
-    ahead: Ahead,
-    *,
-    forgotten_count: int,
-    beside: Collection[MemoryEntry] = (),
+    chosen: Chosen, ahead: Ahead, *, forgotten_count: int, beside: Collection[MemoryEntry] = ()
 ) -> Work:
     """Called once a forgetting has begun, which returned `forgotten_count`. Lock all that is read and written from here
     on: what is chosen, what names it as a source, and the entries `beside` it, which are changed in the same
     transaction. Raises NotFound."""
+    user, repeats = chosen.user, ahead.said.repeats
     reached, held = {*ahead.conversations}, {*ahead.entries}
     while True:
         reached |= {entry.conversation_id for entry in beside if entry.conversation_id}
         reached |= reading_conversations(Conversation.objects.filter(user=user))
         held |= {entry.pk for entry in beside}
         with transaction.atomic():
-            rows = lock_reached(user.pk, reached, MemoryEntry.objects.filter(pk__in=held), now)
-            work = _choose_of(user, message_ids, entry_ids, lines, now, ahead.repeats)
+            rows = lock_reached(user.pk, reached, MemoryEntry.objects.filter(pk__in=held), chosen.now)
+            work = _choose(chosen, *_rows_of(chosen), repeats)
             if work.reached <= reached and {*work.entries, *work.derived} <= held:
                 break
             # Said once more meanwhile: whatever was locked is let go, to lock all of it in order.
@@ -270,31 +324,15 @@ def lock_chosen(
     return work
 
 
-def _choose_of(
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Collection[UUID],
-    lines: Lines,
-    now: datetime,
-    repeats: Repeats,
-) -> Work:
-    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
-    return _choose(user, with_belongings(messages), _entries_of(user, entry_ids), lines, now, repeats)
-
-
 def _choose(
-    user: User,
-    messages: dict[UUID, Message],
-    entries: dict[UUID, MemoryEntry],
-    lines: Lines,
-    now: datetime,
-    repeats: Repeats,
+    chosen: Chosen, messages: dict[UUID, Message], entries: dict[UUID, MemoryEntry], repeats: Repeats
 ) -> Work:
     if not messages and not entries:
         raise NotFound
-    work = Work(user, now, repeats, messages, entries, lines)
+    work = Work(chosen, repeats, messages, entries)
     found = {one.message_id for one in repeats.found if one.role == Message.Role.USER and one.message_id}
-    work.cut = {row.pk: row for row in said_in(entries.values(), found) if row.pk not in messages}
+    cut = said_in(entries.values(), found - work.gone - chosen.redacted)
+    work.cut = {row.pk: row for row in cut}
     work.follow()
     return work
 

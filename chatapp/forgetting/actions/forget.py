@@ -1,11 +1,11 @@
-"""Forget messages and entries with all that was made of them, in one transaction. What lies outside the database is
-returned as leftovers, for `services` to remove after the commit; of many messages the index is cleaned behind it, in
-pieces (see `Removal`)."""
+"""Forget messages and entries with all that was made of them: few in one transaction, many in one after another, whose
+place in the index is cleaned behind it (see `Removal`). What lies outside the database is returned as leftovers, for
+`services` to remove after the commit."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,16 +14,18 @@ from django.db import transaction
 
 from agents.tools.registry import READING_WHAT_IS_KEPT
 from chatapp.accounts.models import User
-from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.files.actions import delete_offloads_of_tools, delete_unshared_attachments
 from chatapp.forgetting.actions.collecting import (
+    Ahead,
+    Chosen,
     Lines,
     Work,
     begin_forgetting,
+    find_repeating,
     lock_chosen,
     read_ahead,
-    said_in,
+    read_said,
     texts_left,
 )
 from chatapp.forgetting.actions.copies import (
@@ -45,21 +47,23 @@ from chatapp.forgetting.actions.remaking import (
 from chatapp.forgetting.actions.removals import (
     add_to_receipt,
     bar_in_pieces,
-    begin_forgetting_many,
-    leave_behind,
+    is_held,
+    note_forgotten,
 )
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.repeats import said_texts
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
+from chatapp.operations.errors import NotFound
+from chatapp.operations.work_budget import LockTurns
 from chatapp.recall.actions.blanking import tell_forgotten
 from chatapp.runs.models import Run
 from memory.quotes import Quotes
 from memory.sentences import bare_sentence, split_sentences
 
 MAX_PROPOSED = 50
-AT_ONCE = 50
-"""Of more messages and entries only what holds words goes in one transaction."""
+MESSAGES, ENTRIES = 20, 100
+"""So many of many are forgotten in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,9 @@ class Done:
     """A receipt, what is left to do outside the database, and the proposal to forget what repeats it."""
 
     receipt: ForgetReceipt
-    leftovers: tuple[Leftovers, ...]
+    leftovers: tuple[Leftovers, ...] = ()
     ended_runs: tuple[UUID, ...] = ()
     proposal: ForgetProposal | None = None
-    removal: Removal | None = None
-    """What is left to do in the database."""
 
 
 def forget_items(
@@ -84,53 +86,106 @@ def forget_items(
     lines: Lines | None = None,
     asked_in: UUID | None = None,
     for_good: bool = False,
-    removal: Removal | None = None,
 ) -> Done:
     """Messages and memory entries, with everything that names them as a source. Ids that are not the user's, or gone,
     are passed over; NotFound where none is left.
 
     Of an entry with `lines` only these go. `asked_in` is the message that wished for it, which goes with its answer;
-    `for_good` bars it even when its user asks to remember it. More than AT_ONCE become a `removal` first, or are one
-    that was cut short: the sweep forgets them, too.
+    `for_good` bars it even when its user asks to remember it.
     """
-    chosen, entry_ids, lines = {*message_ids}, list(entry_ids), lines or {}
+    messages = {*message_ids}
     if asked_in:
-        chosen |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
-    ahead = read_ahead(user, chosen, entry_ids, lines, now)
-    if removal is None and not lines and len(chosen) + len(entry_ids) > AT_ONCE:
-        removal = begin_forgetting_many(
-            user=user, message_ids=chosen, entry_ids=entry_ids, what=what, for_good=for_good, now=now
-        )
-    if removal is not None:
-        bar_in_pieces(removal, ahead.tombstones)
+        messages |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
+    chosen = Chosen(user, now, frozenset(messages), frozenset(entry_ids), lines or {})
+    ahead = read_ahead(chosen)
     with transaction.atomic():
         count = begin_forgetting(user.pk)
-        work = lock_chosen(user, chosen, entry_ids, lines, now, ahead, forgotten_count=count)
-        work.removal = removal
+        work = lock_chosen(chosen, ahead, forgotten_count=count)
         return forget_locked(work, what=what, proposes=asked_in is None, for_good=for_good)
 
 
 def forget_locked(work: Work, *, what: str, proposes: bool = True, for_good: bool = False) -> Done:
-    removal = work.removal
-    if removal is not None and removal.receipt is not None:
-        receipt = removal.receipt
-    else:
-        receipt = ForgetReceipt.objects.create(user=work.user, what=what, at=work.now)
-        work.removed["tombstones"] = _bar(work, receipt, for_good)
-    proposal = propose(work) if proposes else None
+    receipt = ForgetReceipt.objects.create(user=work.user, what=what, at=work.now)
+    work.removed["tombstones"] = _bar(work, receipt, for_good)
+    proposal = propose(work.user, _repeating(work), work.now) if proposes else None
+    return _forget_work(work, receipt, proposal)
+
+
+def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | None = None) -> Done:
     hashes = _forget_said(work)
     forget_derived(work)
     add_to_receipt(receipt, work.removed)
-    if removal is not None:
-        leave_behind(removal, [*work.messages, *work.entries], work.homes, work.changed)
-    return Done(receipt, leftovers_of(work, hashes), tuple(work.ended_runs), proposal, removal)
+    return Done(receipt, leftovers_of(work, hashes), tuple(work.ended_runs), proposal)
+
+
+def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns) -> Iterator[Done]:
+    """Forget the messages and entries of a removal, a piece in each transaction: cut short, the rest is for the next
+    who calls this."""
+    said = read_said(_piece_of(removal, user, now, messages=None, entries=None))
+    bar_in_pieces(removal, said.tombstones, turns)
+    while removal.phase == Removal.Phase.CHOSEN:
+        piece = _piece_of(removal, user, now)
+        try:
+            ahead = read_ahead(piece, said)
+            with turns.hold(), transaction.atomic():
+                if (done := _forget_piece(removal, piece, ahead)) is None:
+                    return
+            yield done
+        except NotFound:  # somebody else has forgotten it meanwhile
+            note_forgotten(removal, piece.message_ids | piece.entry_ids)
+
+
+def _piece_of(
+    removal: Removal,
+    user: User,
+    now: datetime,
+    *,
+    messages: int | None = MESSAGES,
+    entries: int | None = ENTRIES,
+) -> Chosen:
+    """Return the next so many messages of a removal, and after its messages entries; with None all that are left."""
+    chosen = removal.chosen
+    message_ids = _ids(chosen["messages"][:messages])
+    entry_ids = _ids([] if message_ids and messages else chosen["entries"][:entries])
+    gone = chosen.get("sources", [])
+    together = _ids([*chosen["messages"], *chosen["entries"], *gone])
+    redacted = _ids([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
+    return Chosen(user, now, message_ids, entry_ids, together=together, redacted=redacted)
+
+
+def _ids(keys: Iterable[str]) -> frozenset[UUID]:
+    return frozenset(map(UUID, keys))
+
+
+def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
+    """Return None where somebody else has forgotten the rest."""
+    count = begin_forgetting(piece.user.pk)
+    if not is_held(removal):
+        return None
+    work = lock_chosen(piece, ahead, forgotten_count=count)
+    work.removal = removal
+    assert removal.receipt is not None
+    repeats = _repeating(work)
+    done = _forget_work(work, removal.receipt)
+    note_forgotten(
+        removal,
+        piece.message_ids | piece.entry_ids,
+        sources=[*work.messages, *work.entries],
+        conversation_ids=work.homes,
+        changed=work.changed,
+        remade=work.remade,
+        repeating=repeats,
+    )
+    if removal.phase == Removal.Phase.CHOSEN:
+        return done
+    return replace(done, proposal=propose(work.user, _ids(removal.chosen["repeating"]), work.now))
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
     """It is not learned again. Return how many sentences that bars."""
     revisions = {pk: entry.revision for pk, entry in work.entries.items()}
     if work.ahead is not None and work.ahead.revisions == revisions:
-        rows = work.ahead.tombstones
+        rows = work.ahead.said.tombstones
     else:
         said, _ = said_texts(work.messages.values())
         learned = [text for entry in work.entries.values() for text in work.said_by(entry)]
@@ -151,17 +206,17 @@ def _forget_said(work: Work) -> tuple[str, ...]:
     work.blank(
         work.cut, {pk: _without_quotes(row.parts, work.repeats.quotes) for pk, row in work.cut.items()}
     )
+    lines = work.chosen.lines
     left = {
-        pk: _without_lines(entry.text, work.lines[pk]) if pk in work.lines else ""
-        for pk, entry in work.entries.items()
+        pk: _without_lines(entry.text, lines[pk]) if pk in lines else "" for pk, entry in work.entries.items()
     }
     _change(work, work.entries.values(), left, hides=work.removal is not None)
     work.removed.update(
         messages=len(work.messages),
         messages_redacted=len(work.cut),
         files=len(hashes),
-        entries=len(work.entries) - len(work.lines),
-        entries_redacted=len(work.lines),
+        entries=len(work.entries) - len(lines),
+        entries_redacted=len(lines),
     )
     return hashes
 
@@ -191,13 +246,16 @@ def forget_derived(work: Work) -> None:
     """All that names it as a source, in the conversations that are locked."""
     is_copy = work.repeats.are_near
     _forget_in_runs(work)
-    _change(work, work.derived.values(), _texts_left(work))
-    summaries = work.summaries()
-    work.removed["summaries_redacted"] += extract_again(
-        summaries, _extracts(work, summaries), work.now, is_copy
-    )
+    texts, summaries = _texts_left(work), work.summaries()
+    extracts = _extracts(work, summaries)
+    is_new = work.is_new
+    _change(work, [row for row in work.derived.values() if is_new(row.pk, row.text, texts)], texts)
+    changed = [row for row in summaries if is_new(row.pk, row.summary, extracts)]
+    extract_again(changed, extracts, work.now, is_copy)
+    work.removed["summaries_redacted"] += len({row.pk for row in summaries} - work.chosen.redacted)
     work.removed["messages_redacted"] += len(work.copied)
-    work.removed["entries_redacted"] += len(work.derived)
+    work.removed["entries_redacted"] += len(work.derived.keys() - work.chosen.redacted)
+    work.remade |= {*work.derived, *(row.pk for row in summaries)}
     for conversation in work.conversations.values():
         here = [row for row in work.changed.values() if row.conversation_id == conversation.pk]
         retitle(conversation, work.now, is_copy, here)
@@ -226,7 +284,7 @@ def _extracts(work: Work, summaries: Sequence[Any]) -> dict[UUID, str]:
     known = work.ahead.extracts if work.ahead else {}
     if all(known.get(row.pk, (None, ""))[0] == row.summary for row in summaries):
         return {row.pk: known[row.pk][1] for row in summaries}
-    return make_extracts(summaries, ())
+    return make_extracts(summaries, work.gone)
 
 
 def _forget_in_runs(work: Work) -> None:
@@ -248,21 +306,15 @@ def _forget_in_runs(work: Work) -> None:
 # --- What the user is asked ------------------------------------------------------------------------------------
 
 
-def propose(work: Work) -> ForgetProposal | None:
-    """Answers of runs that had recalled it, and what repeats it and was not chosen."""
-    ids = {one.message_id for one in work.repeats.found if one.message_id}
-    ids |= {row.pk for row in said_in(work.entries.values(), work.repeats.alike)}
-    answers = {run.answer_id for run in work.runs.values() if run.question_id not in work.messages}
-    near = {run.answer_id for run in work.runs.values()} - answers
-    children = Message.objects.filter(parent__in=work.messages, role=Message.Role.ASSISTANT)
-    others = (
-        *Message.objects.filter(pk__in=near - {*work.messages}),
-        *children.exclude(pk__in=work.messages),
-    )
-    answers |= {row.pk for row in others if work.repeats.are_near(message_values.text_of(row.parts))}
-    rows = Message.objects.filter(pk__in=ids | answers, conversation__user=work.user).exclude(parts=[])
-    newest = rows.exclude(pk__in=[*work.messages, *work.cut]).order_by("-created_at", "-position", "-pk")
-    items = [{"kind": "message", "id": str(pk)} for pk in newest.values_list("pk", flat=True)[:MAX_PROPOSED]]
-    if not items:
-        return None
-    return ForgetProposal.objects.create(user=work.user, items=items[::-1], created_at=work.now)
+def _repeating(work: Work) -> frozenset[UUID]:
+    """Return the messages that the user is asked about."""
+    ahead = work.ahead
+    return ahead.repeating if ahead and ahead.runs == work.runs.keys() else find_repeating(work)
+
+
+def propose(user: User, message_ids: Collection[UUID], now: datetime) -> ForgetProposal | None:
+    """Of these messages the newest that still say anything; None where none does."""
+    rows = Message.objects.filter(pk__in=message_ids, conversation__user=user).exclude(parts=[])
+    newest = rows.order_by("-created_at", "-position", "-pk").values_list("pk", flat=True)[:MAX_PROPOSED]
+    items = [{"kind": "message", "id": str(pk)} for pk in newest]
+    return ForgetProposal.objects.create(user=user, items=items[::-1], created_at=now) if items else None

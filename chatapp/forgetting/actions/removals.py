@@ -24,9 +24,10 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.actions.copies import request_texts
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
+from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.errors import Conflict
-from chatapp.operations.work_budget import Budget, Spending, delete_some
+from chatapp.operations.errors import Conflict, NotFound
+from chatapp.operations.work_budget import Budget, LockTurns, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import tell_forgotten
@@ -71,14 +72,20 @@ def end_import(removal: Removal) -> None:
 def begin_forgetting_many(
     *,
     user: User,
-    message_ids: Iterable[UUID],
-    entry_ids: Iterable[UUID],
+    message_ids: Collection[UUID],
+    entry_ids: Collection[UUID],
     what: str,
     for_good: bool,
     now: datetime,
 ) -> Removal:
-    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep."""
-    chosen = {"messages": [str(pk) for pk in message_ids], "entries": [str(pk) for pk in entry_ids]}
+    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep. Raises
+    NotFound where nothing of it is there."""
+    messages = Message.objects.filter(conversation__user=user, pk__in=message_ids)
+    entries = MemoryEntry.objects.filter(user=user, pk__in=entry_ids)
+    if not messages.exists() and not entries.exists():
+        raise NotFound
+    # In the order they were said: neighbours have the same summaries and entries.
+    chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
     with transaction.atomic():
         return Removal.objects.create(
             user_id=user.pk,
@@ -90,33 +97,69 @@ def begin_forgetting_many(
         )
 
 
-def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone]) -> None:
+def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: LockTurns) -> None:
     """What they say is not learned again, from now on."""
+    if removal.chosen.get("is_barred"):
+        return
     for first in range(0, len(tombstones), TOMBSTONES_AT_ONCE):
         some = tombstones[first : first + TOMBSTONES_AT_ONCE]
-        with transaction.atomic():
+        with turns.hold(), transaction.atomic():
             store_tombstones(some, receipt=removal.receipt, for_good=removal.for_good)
-    with transaction.atomic():
+    with turns.hold(), transaction.atomic():
         set_in_receipt(removal.receipt, {"tombstones": len(tombstones)})
+        _note(removal, is_barred=True)
 
 
-def leave_behind(
+def is_held(removal: Removal) -> bool:
+    """Called in a transaction that forgets, which others of its user wait for. Read how far it is; return whether
+    anything is left to forget."""
+    now = Removal.objects.filter(pk=removal.pk).first()
+    removal.phase = now.phase if now else Removal.Phase.BEHIND
+    removal.chosen = now.chosen if now else {}
+    return removal.phase == Removal.Phase.CHOSEN
+
+
+def note_forgotten(
     removal: Removal,
-    source_ids: Iterable[UUID],
-    conversation_ids: Collection[UUID],
+    ids: Collection[UUID],
+    *,
+    sources: Iterable[UUID] = (),
+    conversation_ids: Collection[UUID] = (),
     changed: Iterable[UUID] = (),
+    remade: Iterable[UUID] = (),
+    repeating: Iterable[UUID] = (),
 ) -> None:
-    """Called in the transaction that forgets them: what holds no words of them, what requests of their conversations
-    kept until now, and what readers of the messages `changed` are told, goes after it."""
-    newest = request_texts(conversation_ids).order_by("-pk").values_list("pk", flat=True).first()
-    removal.phase = Removal.Phase.BEHIND
-    removal.chosen = {
-        "sources": [str(pk) for pk in source_ids],
-        "conversations": [str(pk) for pk in conversation_ids],
-        "newest_request_text": newest or 0,
-        "untold": [str(pk) for pk in changed],
-    }
-    removal.save(update_fields=["phase", "chosen"])
+    """Called in the transaction that forgets a piece of a removal, with the messages it `changed` and the entries and
+    summaries it made anew; messages that are `repeating` it are proposed at the end. What holds no words of the
+    `sources`, what requests of their conversations kept until now, and what readers of the changed messages are told,
+    goes after the last piece."""
+    gone, before = {*map(str, ids)}, removal.chosen
+    left = {kind: [pk for pk in before[kind] if pk not in gone] for kind in ("messages", "entries")}
+    homes = _with(before, "conversations", conversation_ids)
+    newest = request_texts([UUID(pk) for pk in homes]).order_by("-pk").values_list("pk", flat=True).first()
+    if not any(left.values()):
+        removal.phase = Removal.Phase.BEHIND
+    _note(
+        removal,
+        **left,
+        sources=_with(before, "sources", sources),
+        conversations=homes,
+        newest_request_text=newest or 0,
+        untold=_with(before, "untold", changed),
+        remade=_with(before, "remade", remade),
+        repeating=_with(before, "repeating", repeating),
+    )
+
+
+def _with(chosen: Mapping[str, Any], kind: str, ids: Iterable[UUID]) -> list[str]:
+    return list(dict.fromkeys([*chosen.get(kind, ()), *map(str, ids)]))
+
+
+def _note(removal: Removal, **chosen: Any) -> None:
+    removal.chosen = {**removal.chosen, **chosen}
+    Removal.objects.filter(pk=removal.pk).update(
+        phase=removal.phase, chosen=removal.chosen, lease_expires_at=clock.now() + LEASE
+    )
 
 
 @transaction.atomic
@@ -130,9 +173,7 @@ def tell_behind(removal: Removal) -> bool:
     for conversation in homes.select_for_update().order_by("pk"):
         here = [row for row in rows if row.conversation_id == conversation.pk]
         tell_forgotten(conversation, here, clock.now())
-    removal.chosen = {**chosen, "untold": [str(pk) for pk in untold[TOLD_AT_ONCE:]]}
-    removal.lease_expires_at = clock.now() + LEASE
-    removal.save(update_fields=["chosen", "lease_expires_at"])
+    _note(removal, untold=[str(pk) for pk in untold[TOLD_AT_ONCE:]])
     return not removal.chosen["untold"]
 
 

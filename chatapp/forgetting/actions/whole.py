@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,9 +17,16 @@ from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, lock_conversation
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import Attachment
-from chatapp.forgetting.actions.collecting import Work, begin_forgetting, hold, lock_reached
+from chatapp.forgetting.actions.collecting import (
+    Chosen,
+    Work,
+    begin_forgetting,
+    find_repeating,
+    hold,
+    lock_reached,
+)
 from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
-from chatapp.forgetting.actions.forget import forget_derived, leftovers_of, propose
+from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, leftovers_of, propose
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
@@ -27,17 +35,19 @@ from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.profile import empty_profile
-from chatapp.long_term.actions.tombstones import make_tombstones, raise_tombstones, store_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.access import find_row
+from chatapp.operations.work_budget import TO_THE_END, LockTurns
 from chatapp.recall.actions.indexing import delete_index
-from chatapp.recall.actions.removal import unshare_entries
+from chatapp.recall.actions.removal import hide_sources, unshare_entries
 from chatapp.runs.models import Run
 
 everything_forgotten = Signal()
 """Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
 MAX_QUOTED = 2_000
 """So many of a conversation's newest messages are looked for elsewhere."""
+UPLOADS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +122,12 @@ def forget_copies_of(
     user = User.objects.get(pk=removal.user_id)
     begin_forgetting(user.pk)
     gone = frozenset({removal.home, *map(UUID, removal.entries)})
-    work = Work(user, now, copies.repeats, {}, {}, {}, runs=dict(copies.runs), also_gone=gone)
+    work = Work(Chosen(user, now), copies.repeats, runs=dict(copies.runs), also_gone=gone)
     work.follow()
     reading = reading_conversations(Conversation.objects.filter(user=user))
     held = MemoryEntry.objects.filter(pk__in=list(work.derived))
     hold(work, lock_reached(user.pk, work.reached | reading, held, now))
-    proposal = propose(work)
+    proposal = propose(user, find_repeating(work), now)
     forget_derived(work)
     add_to_receipt(removal.receipt, work.removed)
     removal.entries = {}
@@ -147,7 +157,7 @@ def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> 
     ]
     ids = frozenset(entry.pk for entry in entries)
     repeats = find_repeats(user.pk, texts)
-    work = Work(user, now, repeats, {}, {}, {}, also_gone=ids, spared=user.pk)
+    work = Work(Chosen(user, now), repeats, also_gone=ids, spared=user.pk)
     work.follow()
     homes = {entry.conversation_id for entry in entries if entry.conversation_id}
     others = Conversation.objects.filter(
@@ -167,6 +177,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
+        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.EVERYTHING, at=now)
         shared = list(MemoryEntry.objects.filter(user=user, shared_in__isnull=False))
         work = _take_from_others(user, shared, now)
         forget_derived(work)
@@ -183,19 +194,20 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
         with transaction.atomic():
             entries = entries_going_with(conversation)
             for row in lock_reached(user.pk, [conversation.pk], entries, now):
-                detached = _detach(row, now, for_good)
+                detached = _detach(row, now, for_good, receipt=receipt)
                 removed.update(counts)
                 runs += detached.ended_runs
                 leftovers.append(detached.leftovers)
                 removals.append(detached.removal)
-    with transaction.atomic():
+    turns = LockTurns(TO_THE_END)
+    leftovers += _delete_entries(user, removed, now, for_good, receipt, turns)
+    leftovers += _delete_uploads(user, removed, turns)
+    with turns.hold(), transaction.atomic():
         begin_forgetting(user.pk)
-        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.EVERYTHING, at=now)
-        leftovers.append(_delete_rest(user, removed, now, for_good, receipt))
+        leftovers += _delete_entries(user, removed, now, for_good, receipt, turns)  # added meanwhile
+        leftovers += _delete_uploads(user, removed, turns)
+        _delete_rest(user, removed, now)
         add_to_receipt(receipt, removed)
-        Removal.objects.filter(pk__in=[one.pk for one in removals]).update(receipt=receipt)
-        for one in removals:
-            one.receipt = receipt
     return Begun(receipt, tuple(leftovers), tuple(runs), tuple(removals))
 
 
@@ -224,23 +236,45 @@ def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: An
     )
 
 
-def _delete_rest(
-    user: User, removed: Counter[str], now: datetime, for_good: bool, receipt: ForgetReceipt
-) -> Leftovers:
-    """Entries written by hand, uploads never sent, proposals, instructions, and the index."""
+def _delete_entries(
+    user: User,
+    removed: Counter[str],
+    now: datetime,
+    for_good: bool,
+    receipt: ForgetReceipt,
+    turns: LockTurns,
+) -> Iterator[Leftovers]:
+    """Those that went with no conversation: written by hand, or their conversation was deleted before."""
     entries = MemoryEntry.objects.filter(user=user)
-    homes = entries.exclude(conversation=None).values_list("conversation", flat=True)
-    lock_reached(user.pk, homes, entries, now)
-    days = tuple(sorted(set(entries.values_list("day", flat=True))))
-    removed["entries"] += entries.count()
-    learned = entries.values_list("text", flat=True)
-    removed["tombstones"] += raise_tombstones(user.pk, learned, now, for_good=for_good, receipt=receipt)
-    memory_actions.mark_days_stale(user.pk, days)
-    entries.delete()
+    while rows := list(entries.order_by("pk")[:ENTRIES]):
+        tombstones = make_tombstones(user.pk, [row.text for row in rows], now)
+        some = entries.filter(pk__in=[row.pk for row in rows])
+        with turns.hold(), transaction.atomic():
+            begin_forgetting(user.pk)
+            lock_reached(user.pk, {row.conversation_id for row in rows if row.conversation_id}, some, now)
+            if dict(some.values_list("pk", "revision")) != {row.pk: row.revision for row in rows}:
+                continue  # edited meanwhile: it is read again
+            days = tuple(sorted({row.day for row in rows}))
+            memory_actions.mark_days_stale(user.pk, days)
+            removed["tombstones"] += store_tombstones(tombstones, for_good=for_good, receipt=receipt)
+            removed["entries"] += len(rows)
+            hide_sources([row.pk for row in rows])
+            some.delete()
+        yield Leftovers(user.pk, days)
+
+
+def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iterator[Leftovers]:
     uploads = Attachment.objects.filter(user=user)
-    hashes = tuple(uploads.values_list("sha256", flat=True))
-    removed["files"] += len(hashes)
-    uploads.delete()
+    while some := dict(uploads.values_list("pk", "sha256")[:UPLOADS_AT_ONCE]):
+        with turns.hold(), transaction.atomic():
+            uploads.filter(pk__in=some).delete()
+        removed["files"] += len(some)
+        yield Leftovers(user.pk, hashes=tuple(some.values()))
+
+
+def _delete_rest(user: User, removed: Counter[str], now: datetime) -> None:
+    """Delete folders, proposals, instructions, what features keep, and the index."""
+    lock_reached(user.pk, [], MemoryEntry.objects.none(), now)
     Folder.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(instructions="")
     everything_forgotten.send(None, user=user)
@@ -248,4 +282,3 @@ def _delete_rest(
     Consolidation.objects.filter(user=user).delete()
     removed["profile_lines"] += empty_profile(user.pk, now)
     delete_index(user.pk)
-    return Leftovers(user_id=user.pk, days=days, hashes=hashes)

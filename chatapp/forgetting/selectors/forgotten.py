@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.lookups import GreaterThan
 
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
@@ -33,10 +34,15 @@ def barring_receipts(user: User) -> QuerySet[Any]:
     """Return the receipts of what is not learned again, with the `count` of its sentences and whether any is
     `for_good`."""
     barred = Tombstone.objects.filter(receipt=OuterRef("pk"))
-    counts = barred.order_by().values("receipt").annotate(count=Count("pk")).values("count")
-    # Counted for the rows of a page alone.
+    counts = (
+        barred.order_by()
+        .values("receipt")
+        .annotate(count=Count("pk"), kept=Count("pk", filter=Q(for_good=True)))
+    )
+    # Counted for the rows of a page alone: for `Exists` PostgreSQL would read those of all users, once.
     rows = accessible_receipts(user).filter(Exists(barred))
-    return rows.annotate(count=Subquery(counts), for_good=Exists(barred.filter(for_good=True)))
+    for_good = GreaterThan(Subquery(counts.values("kept")), 0)
+    return rows.annotate(count=Subquery(counts.values("count")), for_good=for_good)
 
 
 def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:

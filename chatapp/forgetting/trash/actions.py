@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import unindex_conversations
+from chatapp.runs.actions.endings import stop_answers
 
 Reason = TrashedConversation.Reason
 FRESH_FOR = timedelta(days=1)
@@ -51,6 +53,8 @@ def trash_if_idle(
 
 def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
     user_id = conversation.owner_id
+    # While it is still its user's: restored, an answer would else be written for ever.
+    stopped = stop_answers(conversation=conversation, now=now)
     detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
     unindex_conversations(pk=conversation.pk)
     TrashedConversation.objects.create(
@@ -61,7 +65,7 @@ def _trash(conversation: Conversation, reason: str, days: int, now: datetime) ->
         trashed_at=now,
         purge_at=now + timedelta(days=days),
     )
-    return detached
+    return replace(detached, ended_runs=(*stopped, *detached.ended_runs))
 
 
 @transaction.atomic

@@ -14,10 +14,10 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.collecting import begin_forgetting
-from chatapp.forgetting.actions.forget import Done, forget_items
+from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, go_on_with
-from chatapp.forgetting.services import delete_idle_conversations, finish, finish_begun, finish_detached
+from chatapp.forgetting.services import delete_idle_conversations, finish_begun, finish_detached, finish_many
 from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.returning import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
@@ -46,7 +46,7 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
     keys = Conversation.with_unowned.get(pk=row.pk).fence_keys_of(user.pk)
     count = read_fences(keys)
     barred = barred_messages(row)
-    done: Done | None = None
+    forgetting: Removing | None = None
     try:
         with transaction.atomic():
             check_fences(keys, count)
@@ -55,12 +55,15 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
             conversation = actions.restore_conversation(user=user, conversation_id=row.pk, now=now)
             if barred:
                 what = ForgetReceipt.What.CHOSEN
-                done = forget_items(user=user, message_ids=barred, entry_ids=[], what=what, now=now)
+                removal = begin_forgetting_many(
+                    user=user, message_ids=barred, entry_ids=[], what=what, for_good=False, now=now
+                )
+                forgetting = Removing(removal, now)
+                forgetting.hide()
     except ReadForgotten:
         raise Conflict(FORGOTTEN_MEANWHILE) from None
-    if done is not None:
-        finish(done)
-        go_on_with([Removing(done.removal, now)] if done.removal else [], AT_THE_DOOR)
+    if forgetting is not None:
+        finish_many(forgetting)
     memory_files.sweep_unwritten()
     conversation.refresh_from_db()
     return conversation

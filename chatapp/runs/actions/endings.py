@@ -201,6 +201,21 @@ def interrupt_run(
         return True
 
 
+def stop_answers(*, conversation: Conversation, now: datetime) -> list[UUID]:
+    """Stop what is being answered, with the text that was stored, and return the runs. `conversation` is locked.
+
+    Unlike after `interrupt_run`, nothing follows: what was sent meanwhile is held.
+    """
+    stopped = list(Run.active().filter(conversation=conversation).values_list("pk", flat=True))
+    for run_id in stopped:
+        found = lock_run(run_id)
+        assert found is not None
+        _, run = found
+        run.fence += 1  # its process writes nothing more
+        _end(conversation, run, Outcome(Run.Status.STOPPED, _stored_answer(run)), now)
+    return stopped
+
+
 def _stored_answer(run: Run) -> PartialAnswer:
     [answer] = with_stored_pieces([run.answer])
     text, reasoning = message_values.text_of(answer.parts), message_values.reasoning_of(answer.parts)

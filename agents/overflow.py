@@ -27,39 +27,21 @@ _NOT_OVERFLOW = _any(
     r"please wait before trying again|try again in \d",
     r"queue is full|(?:no|at) capacity|overloaded",
     # OpenRouter when the account pays for fewer tokens than were asked.
-    r"can only afford",
+    r"can only afford|(?:dai|week|month)ly limit",
+    r"deadline|time[d -]?out",
 )
 
+_SIZED = r"\b(?:context|prompt|inputs?|messages|tokens?)\b"
+_TOO_MUCH = r"(?:exceed|too (?:long|large)|(?:longer|larger|more) than|must (?:be|have) (?:less|<=))"
 _OVERFLOW = _any(
-    r"context[ _](?:length|window|size)[ _]exceed",
-    r"exceed_context_size|ContextWindowExceeded|model_context_window_exceeded|model_max_prompt_tokens_exceeded",
-    r"(?:maximum|max|model'?s|available) (?:context|sequence) (?:length|size|window)",
-    r"maximum (?:model|prompt|allowed input|input) length",
-    r"max_seq_len|max_model_len|max_position_embeddings|max_context_length",
-    r"exceeds? (?:the |this |its |your )?(?:model'?s? )?(?:maximum |max(?:imum)? |available |total )?context",
-    r"context (?:length|window|size|limit) (?:is |has been |was )?(?:of [\d,]+ )?(?:tokens )?(?:exceeded|exceeds|too)",
-    r"(?:longer|greater|larger|more) than the (?:model'?s )?(?:maximum )?context",
-    r"context length of only|context the overflows|n_keep: \d+ ?>= ?n_ctx",
-    r"prompt(?: is)? too long|prompt exceeds max|prompt length .{0,40}exceeds",
-    r"\binput(?: context| length| prompt| token length)?(?: is)? too long",
-    r"request_too_large|request (?:size )?exceeds the maximum (?:allowed )?size|request entity too large",
-    r"input (?:token|tokens|length|sequence).{0,60}(?:exceeds?|must be (?:less|smaller|at most)|longer)",
-    r"input token count is \d+ but",
-    r"token count .{0,40}exceeds",
-    r"reduce the length of (?:the|your) (?:messages|prompt|input)|reduce your prompt|decrease input length",
-    r"too large for model with",
-    r"too many (?:input |prompt )?tokens",
-    r"total number of tokens .{0,40}cannot exceed",
-    r"exceeded model token limit|token limit exceeded|exceeds the token limit|exceed max message tokens",
-    r"tokens in request more than max tokens",
-    r"range of input length should be",
-    r"`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)",
-    r"max_tokens must be at least 1, got -\d+",
-    r"number of (?:input |prompt )?tokens .{0,60}(?:cannot|must not|exceeds)",
-    r"max tokens of \d+ exceeded",
-    r"configured context size|length of all messages is too long",
-    r"window exceeds limit|out of context space",
-    r"length of (?:the )?(?:prompt_tokens|tokens in the request).{0,40}(?:must be less|too long)",
+    # In one sentence, what is measured and that there is too much of it: "the prompt … is longer than".
+    rf"{_SIZED}[^.:;]{{0,60}}?{_TOO_MUCH}",
+    rf"(?:exceed\w*|reduce|decrease|overflow\w*|too many)\b[^.:;]{{0,40}}?{_SIZED}",
+    # The name of what a model can take, in words or in a code.
+    r"(?:context|prompt|input|sequence|seq|model)[ _](?:length|len|size|window)",
+    r"(?:context|prompt|request|window|size)\w*_(?:exceed|too)",
+    r"request (?:exceeds the max\w* (?:allowed )?size|(?:entity )?too large)",
+    r"max_tokens must be at least 1, got -\d",
     r"输入.{0,12}(?:过长|超过|超出)|超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
 )
 
@@ -69,7 +51,7 @@ _MESSAGE_TOO_LONG = _any(r"string too long|string_above_max_length", r"string va
 # The request would fit; only the answer's limit is wrong. A window named with the prompt's size is judged by numbers.
 _PARAMETER = _any(
     r"(?:supports?|allows?) at most [\d,]+ (?:completion|output) tokens",
-    r"maximum allowed number of output tokens",
+    r"maximum allowed number of output tokens|tokens you requested exceeds",
     r"range of max_(?:completion_)?tokens|valid range of max_(?:completion_)?tokens",
     r"max_(?:completion_|output_)?tokens\W{0,4} ?(?:is too large|must be less|cannot be greater|should be)",
     r"unsupported (?:parameter|value)|unknown (?:parameter|field)|unrecognized (?:request )?argument",

@@ -330,6 +330,8 @@ def main() -> None:
         measure_facts()
         if recall_in_place.DATA.is_file():
             recall_in_place.report(read_conversations(recall_in_place.DATA))
+        else:
+            print(f"Recall was not measured: {recall_in_place.DATA} is not there.")
         if not arguments.skip_load:
             context_load.measure([100, 10_000, arguments.largest], 40)
     finally:

@@ -64,7 +64,7 @@ LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
 FUTURE_ALLOWED = timedelta(days=1)
 """How far the clock of another machine may be ahead of ours."""
 
-Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY)]
+Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY, json_schema_extra={"pattern": "^2[0-9]{3}-"})]
 Cursor = Annotated[str | None, Field(max_length=MAX_CURSOR_CHARS)]
 Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 

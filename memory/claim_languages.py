@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 
-VALUE = (
-    r"(?P<value>(?:\b(?:Dr|Mr|Mrs|Ms|St|Prof|Sr|Sra|Dra|Mme|Hr|Fr)\.(?=\s)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
-)
-"""Up to the end of the clause; a title in front of a name does not end it."""
+VALUE = r"(?P<value>(?:\.(?=\s?\S)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
+"""Up to the end of the clause; a full stop inside a sentence, as behind a title, does not end it."""
 _IN = r"(?:in|bei|nahe|nach)"
 _FIXED: tuple[tuple[str, str], ...] = (
     (

@@ -79,25 +79,27 @@ _RESIDES = _by_script(
         r"(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
 )
-_I = r"(?:ich|wir|je|ik|wij|я|мы|أنا|نحن)"
+_I = r"(?:i|ich|wir|je|ik|wij|я|мы|أنا|نحن)"
 _SHORT = r"(?P<value>[^\s.,;:!?]+(?:\s[^\s.,;:!?]+){0,4})[.!]*$"
 _VERB = r"(?P<verb>(?:s['’]|se\s+|si\s+)?[^\W\d]+)"
+_DOES_IT = r"(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*)"
 _DOES_SPACED = (
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+{_VERB}\s+{VALUE}",
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+(?P<verb>)(?:[—–-]\s+)?(?P<value>[^\W\d]+)[.!]*$",
     rf"(?P<subject>{_SHE.pattern})\s+{_VERB}\s+{VALUE}",
     rf"(?P<subject>{_I})\s+(?P<verb>[^\W\d]+)\s+{_SHORT}",
-    rf"(?-i:(?P<subject>(?P<name>{_NAME}))\s+(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*))\s+{_SHORT}",
+    rf"(?-i:(?P<article>[^\W\d]{{1,3}}\s(?:[^\W\dA-Z]\w+\.?\s)?)(?P<subject>(?P<name>{_NAME}))\s+{_DOES_IT})\s+{_SHORT}",
+    rf"(?-i:(?P<subject>(?P<name>{_NAME}))\s+{_DOES_IT})\s+{_SHORT}",
 )
 _DOES = _by_script(
     latin=(
-        r"(?:(?P<subject>(?:\w+\s+)?\w+[ıiuü]m)\s+)?(?P<value>[^.,\n]{1,60}?)\s+(?P<verb>\w+yor)(?:um|uz|lar)?[.!]*$",
+        r"(?=[\s\S]*yor)(?:(?P<subject>(?:\w+\s+)?\w+[ıiuü]m)\s+)?(?P<value>[^.,\n]{1,60}?)\s+(?P<verb>\w+yor)(?:um|uz|lar)?[.!]*$",
         *_DOES_SPACED,
     ),
     cyrillic=_DOES_SPACED,
     arabic=(
         rf"(?P<verb>[يت]\w+)\s+(?P<subject>\w+ي)\s+{VALUE}",
-        rf"(?P<subject>\w+ي)\s+(?P<verb>[يت]\w+)\s+{VALUE}",
+        rf"(?P<subject>\w+ي|ال\w+\s\w+)\s+(?P<verb>[يت]\w+|هو|هي)\s+{VALUE}",
         *_DOES_SPACED[2:4],
     ),
     devanagari=(
@@ -123,6 +125,7 @@ _LIVES = re.compile(
 )
 """One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
 """
+LATIN_SCRIPT = "latin"
 _SCRIPT = {
     "kana": re.compile("[\u3040-\u30ff]"),
     "hangul": re.compile("[가-힣]"),
@@ -131,6 +134,7 @@ _SCRIPT = {
     "arabic": re.compile("[\u0620-\u064a]"),
     "cyrillic": re.compile("[\u0400-\u04ff]"),
 }
+SCRIPTS = (*_SCRIPT, LATIN_SCRIPT)
 _VERB_LETTERS = 4
 _MENTION = re.compile(
     rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+)|我的?(?P<zh>[^。，,\s在住叫是的现打来]{{1,6}}?)(?:[在叫是昨今打来]|$)|"
@@ -155,7 +159,7 @@ class Statement:
 def read_residence(sentence: str, before: str) -> Statement | None:
     """Return where somebody lives by the sentence; of "she" or "he" where the sentence `before` mentions them."""
     plain, changes = without_now(sentence)
-    script = _script_of(plain)
+    script = script_of(plain)
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
@@ -168,7 +172,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
 def read_statement(sentence: str, before: str) -> Statement | None:
     """Return what else the sentence says of somebody, likewise."""
     plain, changes = without_now(sentence)
-    for pattern in _DOES[_script_of(plain)]:
+    for pattern in _DOES[script_of(plain)]:
         match = pattern.match(plain)
         if match and "name" in pattern.groupindex and not _is_name(match):
             continue
@@ -182,11 +186,16 @@ def _is_denied(sentence: str) -> bool:
     return DENIED.search(sentence) is not None
 
 
-def _script_of(text: str) -> str:
-    """Return the script that tells the language: of several the first that is found."""
+def scripts_in(text: str) -> list[str]:
+    """Return the scripts of a text, the one that tells the language first."""
     if text.isascii():
-        return "latin"
-    return next((script for script, pattern in _SCRIPT.items() if pattern.search(text)), "latin")
+        return [LATIN_SCRIPT]
+    return [*(script for script, pattern in _SCRIPT.items() if pattern.search(text)), LATIN_SCRIPT]
+
+
+def script_of(text: str) -> str:
+    """Return the script that tells the language: of several the first that is found."""
+    return scripts_in(text)[0]
 
 
 @lru_cache(maxsize=64)
@@ -196,17 +205,18 @@ def without_now(sentence: str) -> tuple[str, bool]:
     plain, over = DENIED.subn(" ", plain)
     if not (now or over):
         return plain, False
-    between = "" if UNSPACED_RUN.search(plain) and _script_of(plain) != "hangul" else " "
+    between = "" if UNSPACED_RUN.search(plain) and script_of(plain) != "hangul" else " "
     plain = between.join(plain.split()).strip(" ,、，")
     return plain[:1].upper() + plain[1:], True
 
 
 def _is_name(match: re.Match[str]) -> bool:
-    """Return whether a sentence that begins large begins with a name, or with the verb where who does something may be
-    left out. In English the verb tells; elsewhere a name or a number behind it."""
+    """Return whether a sentence that begins large begins with a name, perhaps behind an article and a title, or with
+    the verb where who does something may be left out. In English the verb tells; elsewhere a name or a number behind
+    it."""
     words = [fold_text(word) for word in match[0].split()]
     language = latin_language(words)
-    if words[0] in stop_words(language):
+    if (words[0] in stop_words(language)) != ("article" in match.re.groupindex):
         return False
     is_telling = language != ENGLISH or any(c.isupper() or c.isdigit() for c in match["value"])
     return is_telling or fold_text(match["verb"]).endswith(("s", "ed"))

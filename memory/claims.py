@@ -10,11 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory import claim_languages as languages
-from memory.claim_structure import Statement, read_residence, read_statement, without_now
+from memory.claim_structure import (
+    LATIN_SCRIPT,
+    SCRIPTS,
+    Statement,
+    read_residence,
+    read_statement,
+    script_of,
+    scripts_in,
+    without_now,
+)
 from memory.sentences import Vocabulary, split_sentences
 
 Key = tuple[str, ...]
 
+_WORD = re.compile(r"\w+")
 _ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |not |soon )*"
 _HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| was| were| will)?\s+"
 _VALUE = languages.VALUE
@@ -34,6 +44,32 @@ _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("status", rf"{_HAVE}{_ADVERBS}(?:got )?(?P<value>single|married|divorced|engaged|widowed)\b"),
     )
 )
+_SPEAKERS = frozenset(("i", "we"))
+_SPEAKERS_ABROAD = frozenset(
+    (
+        "ich",
+        "je",
+        "j",
+        "vivo",
+        "ya",
+        "me",
+        "trabajo",
+        "tengo",
+        "estoy",
+        "soy",
+        "abito",
+        "mi",
+        "moro",
+        "mudei",
+        "ik",
+    )
+)
+_TURKISH_END = "yorum"
+"""One of these is in whatever the patterns in Latin letters find."""
+_BY_SCRIPT = {
+    script: tuple(each for each in languages.FIXED if script_of(each[1].pattern) == script)
+    for script in SCRIPTS
+}
 _CHANGED = (
     r"(?:(?:has been |have been |was |were |is |are |has |got |will be )?(?:now )?"
     r"(?:moved|changed|renamed|postponed|rescheduled|switched|set|raised|lowered|updated)\s+(?:from\s+[^.,;!?\n]{1,40}?\s+)?(?:to|for))"
@@ -94,7 +130,7 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key,
     ):
         return None
     plain, _ = without_now(sentence)
-    for name, pattern in (*_FIXED, *languages.FIXED):
+    for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
         if match is not None:
             value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
@@ -105,6 +141,18 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key,
         or _read_subject_abroad(sentence, vocabulary)
         or _as_claim(read_statement(sentence, before), sentence, vocabulary)
     )
+
+
+def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the patterns that can be found in a sentence: by its scripts, and of Latin letters by who speaks."""
+    lowered = sentence.lower()
+    words = _WORD.findall(lowered)
+    if not _SPEAKERS.isdisjoint(words):
+        yield from _FIXED
+    for script in scripts_in(sentence):
+        is_spoken = _TURKISH_END in lowered or not _SPEAKERS_ABROAD.isdisjoint(words)
+        if script != LATIN_SCRIPT or is_spoken:
+            yield from _BY_SCRIPT[script]
 
 
 def _is_denied(text: str) -> bool:

@@ -45,7 +45,7 @@ _IDIOM = re.compile(
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+    return frozenset(map(fold_text, text.split()))
 
 
 _ERASE = re.compile(
@@ -60,6 +60,11 @@ _NOT = _words("not t nicht pas no non nao niet не لا nie")
 _NEVER = _words("never ever niemals jamais nunca mai nooit никогда أبدا nigdy")
 _I = _words("i we ich wir je j nous yo nosotros io noi eu nos ik wij я мы انا نحن ja my")
 _YOU = _words("you du dir dich sie tu te toi vous ti usted lei voce se je jij u ты вы что ты")
+_ONESELF = _words("te ti se t")
+"""Of "you" what stands in front of a verb that is denied: "não se esqueça", "non ti dimenticare"."""
+_THEY = re.compile(
+    r"they|people|she|he|er|elles?|ils?|on|ellas?|el|ellos|lei|lui|loro|el[ae]s?|hij|zij|он[аи]?|هو|هي|onlar|oni|one"
+)
 _CAN = """
     can could would will want like kann konn wurd mocht pued podr quier quisier peu pourr veu voul veuill puo potre vorr
     pode quer kun wil zou може мог хочу هل يمكن أريد أرجو moze chce make sure
@@ -158,7 +163,11 @@ _VERB_LAST: tuple[tuple[Kind, bool, str], ...] = (
         r"(?:कृपया\s+|क्या\s+(?:आप|तुम)\s+)*(?P<what>.+?)(?:\s+को|\s+के\s+बारे\s+में(?:\s+.+?\s+उसे)?)?"
         r"\s+भूल\s+(?:जा(?:ओ|इए|इये|एँ|एं|ना)|सकते\s+हैं|सकते\s+हो)",
     ),
-    ("remember", False, r"(?:lütfen\s+)?(?:unutma(?:yın)?|hatırla(?:yın)?)[,:\s]+(?!lütfen)(?P<what>.+)"),
+    (
+        "remember",
+        False,
+        r"(?:lütfen\s+)?(?:[bş]unu\s+)?(?:unutma(?:yın)?|hatırla(?:yın)?)[,:\s]+(?!lütfen)(?P<what>.+)",
+    ),
     (
         "remember",
         False,
@@ -196,7 +205,7 @@ def read_forget_request(text: str) -> str | None:
     request = _read(text) if len(text) <= MAX_CHARS else None
     if request is None or request.kind != "forget":
         return None
-    what = _FOR_GOOD.sub("", request.what.strip()).strip(" ,.!?。！？।")
+    what = _FOR_GOOD.sub("", request.what.strip()).strip(" ,.!?。！？।؟")
     return what if what and not _says_nothing(what) else None
 
 
@@ -272,7 +281,8 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
         elif not (_is_polite(word) or word in _NEVER or (word in _YOU and not is_marked)):
             break
         rest = rest[match.end() :]
-    what = _told_about(rest.strip(" ,:،，\n")) if is_marked else rest.strip(" :：،\n")
+    rest = rest.strip(" ,:：،，\n")
+    what = _told_about(rest) if is_marked else rest
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
     is_question = text.endswith(("?", "？", "؟"))
@@ -309,12 +319,15 @@ def _asks(before: Sequence[str], kind: Kind, text: str) -> bool:
     wish that somebody does."""
     if not all(_is_polite(word) or word in _function_words() or word.startswith(_ASKING) for word in before):
         return False
+    if before and _THEY.fullmatch(before[0]):
+        return False
     is_asking = any(word.startswith(_ASKING) for word in before)
     if not _I.isdisjoint(before):
         return is_asking and not _YOU.isdisjoint(before)
     if is_asking:
         return True
-    return _YOU.isdisjoint(before) and not (kind == "remember" and text.endswith(("?", "？", "؟")))
+    subjects = {*before} - _ONESELF if not _NOT.isdisjoint(before) else {*before}
+    return _YOU.isdisjoint(subjects) and not (kind == "remember" and text.endswith(("?", "？", "؟")))
 
 
 def _is_polite(word: str) -> bool:

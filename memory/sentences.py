@@ -19,7 +19,7 @@ _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
 _BETWEEN = re.compile(r"[\W_]+")
 
-_LAST_WORD = re.compile(r"(?:^|[\s(\[\"'“‘«/-])([^\W_]+(?:\.[^\W_]+)*)\.$")
+_LAST_WORD = re.compile(r"(?:^|[\s(\[\"'“‘«/-])((?:[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$")
 LONGEST_ABBREVIATION = 6
 _BEFORE = 40
 """Characters that tell whether a full stop is that of an abbreviation."""
@@ -42,6 +42,11 @@ _MARKS = {
 }
 """Words that tell which abbreviations a text may use."""
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
+_WITHOUT_VOWEL = re.compile("(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}")
+"""No word, whatever the language: "Pr.", "Sgt.", "MwSt."."""
+_DEVANAGARI = re.compile("[\u0900-\u0963]{1,4}")
+_MONTH = re.compile(r"(?:^|\s)\d{1,2}\. \d{1,2}\.$")
+_DAY_AND_MONTH = re.compile(r"(?:[1-9]|[12]\d|3[01])\. (?=(?:[1-9]|1[0-2])\.(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_]+")
 _READ_FOR_LANGUAGE = 2_000
 
@@ -83,12 +88,17 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if word.isdigit():
         line = text.rfind("\n", 0, end.start()) + 1
         before = text[max(line, end.start() - _BEFORE) : end.start()]
-        if _names_month(text, end.end()):
+        if _names_month(text, end.end()) or _DAY_AND_MONTH.match(text, end.start() - len(word) - 1):
+            return True
+        if following.islower() and _MONTH.search(before):
             return True
         return following.isupper() and _ORDINAL.search(before) is not None
     if word.casefold() in _NUMBERED:
         return following.isdigit()
-    if word.casefold() in _TITLES or ("." in word and following.islower()):
+    if _DEVANAGARI.fullmatch(word):
+        # What ends a sentence there is mostly a danda, and behind a full stop a verb.
+        return word not in stop_words("hi") and fold_text(word) not in stop_words("hi")
+    if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
         return True
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
 

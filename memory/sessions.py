@@ -3,50 +3,68 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Literal
 
 from memory.languages import UNSPACED_RUN, fold_text
 
 Session = Literal["first", "last"]
 
-# Of each language: what is first, what is last, and the word for a conversation or for talking.
-_FIRST = r"""
-    first erste[ns]? premi\w+ primer\w* prim[ao] eerste ilk перв\w+ أول الأولى पहल[ीे] 最初 第一次 初めて はじめて 처음
-    첫
+_FIRST = """
+    first erste[nrs]? zuerst premi[a-z]+ prim[a-z]+ eerste ilk перв[а-я]+ أول الأولى पहल[^ ]* 最初 第一次 最开始 初めて
+    はじめて 처음 첫
 """
-_LAST = r"""
-    last letzte[ns]? derni\w+ ultim[ao] pasada vorige laatste son geçen прошл\w+ последн\w+ آخر الماضية الأخيرة पिछल[ीे]
-    上次 上一次 前回 지난번 마지막
+_LAST = """
+    last previous letzte[nrs]? zuletzt derni[a-z]+ ultim[ao] pasada passata passada vorige laatste son geçen прошл[а-я]+
+    последн[а-я]+ آخر الماضية الأخيرة पिछल[^ ]* 上次 上一次 前回 最後 지난번 마지막
 """
-_TALK = r"""
-    conversation\w* conversaci\w+ conversazion\w+ conversa\w* chat\w* talk\w* spoke\w* gesprach\w* unterhalt\w+
-    gesprochen parl\w+ habl\w+ fal\w+ gesprek\w* sohbet\w* konus\w+ разгов\w+ бесед\w+ говор\w+ محادثة محادثتنا تحدثنا
-    حديثنا बातचीत बात 聊 对话 谈 話し 会話 대화 이야기 얘기
+_TALK = """
+    conversa[a-z]* discuss[a-z]* chat(?:s|ted|ting)? talk[a-z]* spoke gesprach[a-z]* unterhalt[a-z]+ gesprochen
+    besprochen sprachen parle[rz]? parla(?:to|re|mmo) habl[a-z]+ charla[a-z]* fal(?:a|ei|ou|ado|ar|amos)
+    gespre[kc][a-z]* spraken hadden(?=.we.het) sohbet[a-z]* konus[a-z]+ разгов[а-я]+ бесед[а-я]+ говор[а-я]+ محادثة
+    محادثتنا تحدثنا حديثنا बातचीत बात 聊 对话 谈 話し 会話 대화 이야기 얘기
 """
-_GAP = r"(?:\W+\w+){0,3}?\W+"
-_UNSPACED_GAP = ".{0,8}?"
+_ALONE = """
+    i my me ich mein[a-z]* je mon ma ik mijn yo mi mis mio mia eu meu minha я мо[а-я] मैं[^ ]* मेर[^ ]* 我 私 僕
+"""
+_TOGETHER = """
+    we our us you wir unser[a-z]* uns du dir sie nous notre on tu te vous nuestra [a-z]+mos nostr[ao] abbiamo vocês?
+    noss[ao] onze? wij biz[a-z]* мы нам[а-я]* наш[а-я]* тобой हम[^ ]* तुम[^ ]* [^ ]+نا بيننا 我们 咱 你
+"""
+_MOST_WORDS_BETWEEN = 3
+_MOST_CHARACTERS_BETWEEN = 8
 
 
-def _beside(ordinals: str) -> re.Pattern[str]:
-    """Return what finds one of these words and one for talking close to each other."""
-    pairs = []
-    for gap, is_unspaced in ((_GAP, False), (_UNSPACED_GAP, True)):
-        ordinal, talk = (
-            "|".join(word for word in words.split() if bool(UNSPACED_RUN.search(word)) == is_unspaced)
-            for words in (fold_text(ordinals), fold_text(_TALK))
-        )
-        mark = "" if is_unspaced else r"\b"
-        one, other = f"{mark}(?:{ordinal}){mark}", f"{mark}(?:{talk}){mark}"
-        pairs += [f"{one}{gap}{other}", f"{other}{gap}{one}"]
-    return re.compile("|".join(pairs))
+def _any_of(words: str) -> re.Pattern[str]:
+    found = fold_text(words).split()
+    spaced, unspaced = (
+        "|".join(word for word in found if bool(UNSPACED_RUN.search(word)) == is_unspaced)
+        for is_unspaced in (False, True)
+    )
+    return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)" + (f"|{unspaced}" if unspaced else ""))
 
 
-_PATTERNS: tuple[tuple[Session, re.Pattern[str]], ...] = (
-    ("first", _beside(_FIRST)),
-    ("last", _beside(_LAST)),
+_ORDINALS: tuple[tuple[Session, re.Pattern[str]], ...] = (
+    ("first", _any_of(_FIRST)),
+    ("last", _any_of(_LAST)),
 )
+_TALKING, _BY_ONESELF, _WITH_US = _any_of(_TALK), _any_of(_ALONE), _any_of(_TOGETHER)
 
 
 def find_session(question: str) -> Session | None:
     folded = fold_text(question)
-    return next((session for session, pattern in _PATTERNS if pattern.search(folded)), None)
+    talks = [*_TALKING.finditer(folded)]
+    # "When did I last talk to my mother?" is about somebody else.
+    if not talks or (_BY_ONESELF.search(folded) and not _WITH_US.search(folded)):
+        return None
+    for session, pattern in _ORDINALS:
+        if any(_is_beside(folded, *pair) for pair in product(pattern.finditer(folded), talks)):
+            return session
+    return None
+
+
+def _is_beside(text: str, one: re.Match[str], other: re.Match[str]) -> bool:
+    between = text[min(one.end(), other.end()) : max(one.start(), other.start())]
+    if UNSPACED_RUN.search(between):
+        return len(between) <= _MOST_CHARACTERS_BETWEEN
+    return len(between.split()) <= _MOST_WORDS_BETWEEN

@@ -45,6 +45,8 @@ EVERYDAY = """
 """
 """Words of everyday sentences, which tell none apart."""
 
+MOST_WORDS_OF_A_GREETING = 2
+"""Two words without content, as in "bom dia", ask nothing."""
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
 
@@ -69,7 +71,8 @@ def is_courtesy(text: str) -> bool:
     others = [word for word in words if word not in known and word not in _stop_words_of(word, language)]
     if others or any(_tells(rest) for run in runs for rest in phrases.sub(" ", run).split()):
         return False
-    return bool(known) or any(map(phrases.search, runs)) or not (words or runs)
+    is_little = not asks and len(words) <= MOST_WORDS_OF_A_GREETING and not runs
+    return bool(known) or any(map(phrases.search, runs)) or not (words or runs) or is_little
 
 
 def _tells(rest: str) -> bool:

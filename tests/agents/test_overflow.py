@@ -89,3 +89,32 @@ def test_a_prompt_larger_than_the_window_leaves_no_room() -> None:
 )
 def test_the_longest_answer_a_model_allows_is_read(text: str, limit: int | None) -> None:
     assert find_output_limit(text) == limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Prompt tokens (9000) exceed the model's max sequence length of 8192",
+        "Context window exceeded: 210000/200000",
+        "This request would exceed the context window of 200000 tokens",
+        "Token indices sequence length is longer than the specified maximum sequence length for this model (5000 > 4096)",
+        "your input is too long for this model, shorten it",
+    ],
+)
+def test_a_wording_that_nobody_has_seen_is_recognised_by_what_it_says(text: str) -> None:
+    assert find_overflow(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "context deadline exceeded",
+        "upstream request timeout exceeded",
+        "thinking.budget_tokens: Input should be greater than or equal to 1024",
+        "The request exceeds the maximum number of stop sequences",
+        "Request contains too many images: 25 > 20",
+        "messages.5.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+    ],
+)
+def test_too_much_of_something_else_is_no_overflow(text: str) -> None:
+    assert find_overflow(text) is None

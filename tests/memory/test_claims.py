@@ -80,6 +80,13 @@ def claim(text: str) -> Claim | None:
         ("Moro em Évora.", "Já não moro em Évora."),
         ("이모는 광주에 살아요.", "이모가 전화했어요. 그녀는 지금 목포에 살아요."),
         ("我姑姑住在西安。", "我姑姑打电话来了。她现在住在兰州。"),
+        ("I play the cello.", "I now play the viola."),
+        ("La doctora Vidal trabaja en Lugo.", "La doctora Vidal ahora trabaja en Vigo."),
+        ("Il dott. Riva lavora a Como.", "Il dott. Riva adesso lavora a Lecco."),
+        ("Il mio capo è il sig. Conti.", "Il mio capo adesso è il sig. Riva."),
+        ("Die Ärztin Vogel arbeitet in Celle.", "Die Ärztin Vogel arbeitet jetzt in Uelzen."),
+        ("طبيبي هو الدكتور سالم.", "طبيبي الآن هو الدكتور كريم."),
+        ("الدكتورة ليلى تعمل في بيروت.", "الدكتورة ليلى تعمل الآن في صيدا."),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):

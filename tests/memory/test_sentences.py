@@ -31,6 +31,9 @@ WHOLE = [
     "저는 서울에 삽니다.",
     "मैं दिल्ली में रहता हूँ।",
     "أعيش في القاهرة.",
+    "Das Treffen ist am 3. 5. in Raum Nr. 12.",
+    "Le Pr. Lemaire et Mlle. Roux arrivent.",
+    "डॉ. शर्मा आज आए।",
 ]
 
 
@@ -48,6 +51,9 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
     [
         ("My PIN is 4711. I like tea.", 2),
         ("I have 3. They are red.", 2),
+        ("She said hmm. Then she left.", 2),
+        ("Es sind 3. 5 davon sind rot.", 2),
+        ("यह अच्छा है. वह गया।", 2),
         ("She said no. Then she left.", 2),
         ("i live in paris. my dog is rex.", 2),
         ("「はい。」と言った。次。", 3),

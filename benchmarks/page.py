@@ -76,6 +76,46 @@ COMPLETE = """
 })
 """
 
+MESSAGES = 10_000
+# Resolves when the newest message is drawn, with the milliseconds since `link` was clicked.
+OPEN_NEWEST = """
+(link, end) => new Promise((resolve) => {
+  const started = performance.now();
+  link.click();
+  const look = () => {
+    const last = [...document.querySelectorAll(".thread article")].at(-1);
+    if (last && last.textContent.includes(end)) resolve(performance.now() - started);
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
+# Scrolls back until so many messages were shown, with how many they were and the most that stood in the page at once.
+SCROLL_BACK = """
+(wanted) => new Promise((resolve) => {
+  const seen = new Set(), started = performance.now();
+  let most = 0;
+  const look = () => {
+    const shown = document.querySelectorAll(".thread article");
+    for (const one of shown) seen.add(one.id);
+    most = Math.max(most, shown.length);
+    if (seen.size >= wanted || performance.now() - started > 120_000) return resolve([seen.size, most]);
+    document.querySelector(".thread").scrollTop = 0;
+    setTimeout(look, 50);
+  };
+  look();
+})
+"""
+# From now on, how long each frame was.
+WATCH_FRAMES = """
+() => {
+  window.frames_ms = [];
+  const look = (before) => requestAnimationFrame((now) => { window.frames_ms.push(now - before); look(now); });
+  requestAnimationFrame(look);
+}
+"""
+FRAMES_P95 = "() => frames_ms.slice(1).sort((a, b) => a - b)[Math.floor((frames_ms.length - 1) * 0.95)]"
+
 
 def first_load(browser: Browser, url: str) -> None:
     """Print what a signed-in browser with an empty cache fetches at 80 ms and 5 Mbit/s, and when one can type."""
@@ -127,6 +167,21 @@ def open_long(page: Page, client: httpx2.Client, name: str, text: str) -> None:
     print(f"  open {len(text):9,d} characters, {name:30} {clock_ms:6.0f} ms, of its thread {cpu_ms:6.0f} ms")
 
 
+def open_many(page: Page, client: httpx2.Client) -> None:
+    """Print how fast a conversation of 10,000 messages opens, and how many of 2,000 stay when one scrolls back."""
+    said = [{"role": ("user", "assistant")[n % 2], "content": PARAGRAPH} for n in range(MESSAGES - 1)]
+    body = {"title": "Many", "messages": [*said, {"role": "assistant", "content": END}]}
+    made = client.post("/api/v1/conversations/import", json=body).raise_for_status().json()
+    times = []
+    for _ in range(3):
+        page.goto("/")
+        link = page.locator(f"a[href='/c/{made['id']}']")
+        expect(link).to_be_visible()
+        times.append(link.evaluate(f"(link) => ({OPEN_NEWEST})(link, {json.dumps(END)})"))
+    count, most = page.evaluate(SCROLL_BACK, 2_000)
+    print(f"  open {MESSAGES:9,d} messages {min(times):6.0f} ms; back by {count:,d}: at most {most} at once")
+
+
 def thread_seconds(session: CDPSession) -> dict[str, float]:
     """Seconds of the page's thread since the session began, by kind."""
     return {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
@@ -145,17 +200,20 @@ def stream(browser: Browser, page: Page, model: ModelProcess, name: str, text: s
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.json"
         browser.start_tracing(page=page, path=trace, categories=["disabled-by-default-devtools.timeline"])
+        page.evaluate(WATCH_FRAMES)
         session, started = begin_session(page), time.perf_counter()
         page.locator("#composer").fill("Go on")
         page.locator("#composer").press("Enter")
         page.evaluate(COMPLETE)
         seconds, used = time.perf_counter() - started, thread_seconds(session)
+        frame_ms = page.evaluate(FRAMES_P95)
         browser.stop_tracing()
         tasks = tasks_of(json.loads(trace.read_text()))
     script, all_work = (used[kind] for kind in ("ScriptDuration", "TaskDuration"))
     print(f"  {name}: {len(text):,d} characters at {rate:.0f} tokens/s, {seconds:.1f} s")
     clock_ms, cpu_ms = (max(values) for values in zip(*tasks, strict=True))
     print(f"    longest task   {clock_ms:6.0f} ms, of its thread {cpu_ms:6.0f} ms")
+    print(f"    frames p95     {frame_ms:6.0f} ms")
     print(
         f"    of one core    script {script / seconds:6.1%}, all of the page's thread {all_work / seconds:6.1%}"
     )
@@ -195,6 +253,7 @@ def main() -> None:
             sign_in(page, ALICE)
             for name, text in LONG.items():
                 open_long(page, client, name, text)
+            open_many(page, client)
             stream(browser, page, model, "one block of code", code, 1_500.0)
             stream(browser, page, model, "headings, tables, code, lists", mixed, 50.0)
             browser.close()

@@ -224,7 +224,7 @@ class Planning:
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 self._calls[who].note(text)
             case Notice():
-                self.host.notify(step.kind, f"{_name(who)}: {step.text}")
+                self.host.notify(step.kind, _said_by(who, step.text))
                 self._learn_window(step.window_tokens, who)
             case CallFinished():
                 self._note_call(step, who)
@@ -305,5 +305,5 @@ def ruled_model(
     return RuledModel(model, rules.policy, rules.budget, rules.calibration, temperature)
 
 
-def _name(who: str) -> str:
-    return f"The {who}" if who in RESERVED else f"Step {who}"
+def _said_by(who: str, text: str) -> str:
+    return f"The {who}: {text}" if who in RESERVED else f"Step {who}: {text}"

@@ -5,6 +5,15 @@
     const drawn = document.getElementById("diagram").firstElementChild;
     if (drawn) tell({ height: Math.ceil(drawn.getBoundingClientRect().height) });
   };
+  // On a narrow screen Mermaid writes the dates of a Gantt chart over each other: those that find no room are left out.
+  const thinOut = (axis) => {
+    let end = -Infinity;
+    for (const date of axis.querySelectorAll(".tick text")) {
+      const { left, right } = date.getBoundingClientRect();
+      if (left < end + 4) date.remove();
+      else end = right;
+    }
+  };
   // It is as high as its width allows.
   addEventListener("resize", tellHeight);
   addEventListener("message", async ({ source, data }) => {
@@ -15,6 +24,7 @@
       mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: "base", themeVariables: data.colours, gantt: { axisFormat: "%m-%d" }, suppressErrorRendering: true });
       const { svg } = await mermaid.render("drawn", data.code);
       root.innerHTML = svg;
+      for (const axis of root.querySelectorAll(".grid")) thinOut(axis);
       tellHeight();
     } catch {
       tell({ isBroken: true });

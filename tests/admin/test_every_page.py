@@ -15,6 +15,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.api import odd
 
+pytestmark = pytest.mark.slow
+
 # Besides GET and POST, which every page is asked with: one at each page, in turn.
 METHODS = ("head", "put", "patch", "delete", "options")
 # Of Django and of its admin: pages, filters, orders, what a popup or an autocompletion asks.

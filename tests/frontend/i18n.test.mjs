@@ -16,3 +16,13 @@ test("a number takes the form of its plural", () => {
     "1,000 entries of Monday",
   ]);
 });
+
+test("what the server says of a step of a plan is said in the language of the page, with what is in it", async () => {
+  globalThis.document = { documentElement: { lang: "zh-hans" } };
+  const { told } = await import("../../static/app/js/i18n.js?chinese");
+  const spoken = (sentence) => assert.doesNotMatch(told(sentence), /[a-z]{3}/i, told(sentence));
+  spoken("The planner: The model repeated the same tool call; it answers with what it has.");
+  spoken("Step 2: The limit of tool steps was reached; the model answers with what it has.");
+  spoken("No usable plan was made (there are 40 steps; at most 20 are possible); answering without one.");
+  assert.equal(told("Step 2: Something new."), "步骤 2：Something new.");
+});

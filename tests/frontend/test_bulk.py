@@ -49,6 +49,8 @@ def test_selected_chats_are_archived_moved_and_deleted_with_a_way_back(
 
     select_two(page)
     bar.get_by_role("button", name="Move to folder…").click()
+    expect(page.get_by_label("No folder", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="New folder…")).to_be_visible()
     page.get_by_label("Lisbon", exact=True).check()
     page.get_by_role("button", name="Move", exact=True).click()
     expect(page.locator(".folder-items .row")).to_have_count(2)

@@ -9,11 +9,18 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import ask, barriers
+from tests.frontend.chatting import SIZES, ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
-ANSWER = "Here:\n\n```mermaid\ngraph LR\n  Oslo[Oslo harbour] -->|by sea| Bergen\n```\n\n- inside\n\n  ```mermaid\n  this is none\n  ```\n"
+PLAN = "gantt\n  dateFormat YYYY-MM-DD\n  section Sea\n  Sail :2026-11-01, 60d\n  Land :2026-12-20, 30d\n"
+ANSWER = (
+    "Here:\n\n```mermaid\ngraph LR\n  Oslo[Oslo harbour] -->|by sea| Bergen\n```\n\n- inside\n\n"
+    f"  ```mermaid\n  this is none\n  ```\n\n```mermaid\n{PLAN}```\n"
+)
+# The pairs of neighbours whose words stand on each other.
+OVERLAPS = """dates => dates.map((date) => date.getBoundingClientRect())
+  .filter((box, at, all) => at > 0 && box.left < all[at - 1].right).length"""
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +32,24 @@ def model() -> Iterator[ModelServer]:
 def test_a_diagram_is_drawn_apart_and_what_is_none_is_shown_as_code(page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
+    width, height = SIZES["phone"]
+    page.set_viewport_size({"width": width, "height": height})
     page.reload()
     expect(page.locator("#composer")).to_be_visible()
     assert not [url for url in requests if "mermaid" in url], "a page without a diagram needs none of it"
     answer = ask(page, "Draw it")
     drawn = answer.locator("figure.diagram iframe").first.content_frame.locator("svg")
     expect(drawn).to_contain_text("Oslo harbour")
-    expect(answer.locator("figure.diagram")).to_have_count(1)
+    expect(answer.locator("figure.diagram")).to_have_count(2)
     expect(answer.locator(".code")).to_contain_text("this is none")
-    height = answer.locator("figure.diagram iframe").evaluate("frame => frame.offsetHeight")
-    assert 20 < height < 1600
-    answer.get_by_role("button", name="Show the code").click()
+    shown = answer.locator("figure.diagram iframe").first.evaluate("frame => frame.offsetHeight")
+    assert 20 < shown < 1600
+    plan = answer.locator("figure.diagram iframe").last
+    plan.scroll_into_view_if_needed()
+    dates = plan.content_frame.locator(".grid .tick text")
+    expect(dates.first).to_be_visible()
+    assert (dates.count() > 2, dates.evaluate_all(OVERLAPS)) == (True, 0)
+    answer.get_by_role("button", name="Show the code").first.click()
     expect(answer.locator("figure.diagram .code")).to_contain_text("Oslo harbour")
     assert barriers(page) == []
 

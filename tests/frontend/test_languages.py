@@ -27,7 +27,7 @@ from django.utils.translation.template import templatize
 
 from agents.error_mapping import describe_error
 from agents.errors import ModelErrorCategory
-from agents.plan.run import NO_STEPS
+from agents.plan.run import NO_STEPS, SHORTER_HISTORY, UNREAD_ANALYSIS
 from agents.react import (
     NO_FINAL_ANSWER,
     NO_ROOM_TO_ANSWER,
@@ -164,6 +164,22 @@ def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
         assert set(NAMES.findall(translated)) == filled, english
 
 
+@pytest.mark.parametrize(
+    ("folder", "made_by"),
+    [("agents/plan", {"PlanError"}), ("chatapp/features/importing", {"Unreadable", "Entry"})],
+)
+def test_why_a_plan_or_a_part_of_an_import_is_not_taken_has_its_chinese(
+    folder: str, made_by: set[str]
+) -> None:
+    known = catalogue("serverSentences")
+    trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    refused = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in made_by]
+    said = {text for call in refused for given in call.args[-1:] if " " in (text := place_holders(given))}
+    assert said
+    assert sorted(said - set(known)) == []
+
+
 def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() -> None:
     errors = [describe_error(category).message for category in get_args(ModelErrorCategory)]
     ends = [
@@ -177,6 +193,8 @@ def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() ->
     late = f"The time limit of 90 s for one answer was reached; {NOTHING_KEPT}"
     others = [UNASKED_TOOL, NO_FINAL_ANSWER, NO_ROOM_TO_ANSWER, FAILED, OUTAGE, SHUTTING_DOWN, INTERRUPTED]
     notices = [SHORTENED.text, REPEATING.text, OUT_OF_STEPS.text, NO_STEPS.reason]
+    notices += [f"{who}: {REPEATING.text}" for who in ("The planner", "The analyst", "Step s1")]
+    notices += [SHORTER_HISTORY.text, UNREAD_ANALYSIS.text]
     with translation.override("zh-hans"):
         for sentence in filter(None, (*errors, *ends, spent, late, *others, *notices)):
             assert not re.search("[a-z]+ [a-z]+", translate_sentence(sentence)), sentence

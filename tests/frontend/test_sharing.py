@@ -29,6 +29,13 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
         stranger.set_viewport_size({"width": width, "height": height})
         assert not overflows(stranger)
 
+    for end in ("A week", "Unchanged"):
+        page.get_by_label("The link ends after").select_option(end)
+        with page.expect_request("**/share") as asked:
+            page.get_by_role("button", name="Update").click()
+        assert asked.value.post_data_json["expires_at"], "an update keeps the end that the link has"
+        expect(page.get_by_label("The link ends after")).to_have_value("as it is")
+
     page.get_by_role("button", name="Revoke link").click()
     expect(page.get_by_role("dialog")).to_contain_text("can no longer read")
     page.get_by_role("button", name="Revoke link").click()

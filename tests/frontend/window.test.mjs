@@ -36,6 +36,16 @@ test("older pages come before, without doubles", () => {
   assert.equal(thread(state).olderCursor, null);
 });
 
+test("who scrolls far back leaves the newest behind, but not while an answer is on its way", () => {
+  const older = { type: "older/loaded", id: ID, before: "200", page: page(100, 199), leavesNewest: true };
+  const left = thread(reduce(opened(page(200, 500, { newer: null })), older));
+  assert.deepEqual([left.ids[0], left.ids.length, left.newerCursor], ["m100", 280, "379"]);
+  assert.equal(Object.keys(left.messages).length, 280);
+  const run = { run_id: "r1", message_id: "m500", parent: "m499", model: "x", mode: "react" };
+  const answered = thread(reduce(opened(page(200, 500, { newer: null }), { active_run: run }), older));
+  assert.deepEqual([answered.ids.length, answered.newerCursor], [401, null]);
+});
+
 test("newer pages come behind until the newest is there", () => {
   const further = reduce(inWindow(), newer(page(45, 49), "44"));
   assert.deepEqual([thread(further).ids.length, thread(further).newerCursor], [10, "49"]);

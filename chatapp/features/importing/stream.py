@@ -140,9 +140,13 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
                 index += 1
         for _ in events:
             pass  # says whether the end is an end
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else "its end is missing"
-        yield Entry(index, None, f"From here on the file is no JSON: {reason}")
+    except (ijson.JSONError, UnicodeDecodeError):
+        # What the parser says of it is for programmers.
+        yield Entry(
+            index,
+            None,
+            "From here on the file is no JSON: its end is missing, or it is another kind of file.",
+        )
 
 
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")

@@ -30,6 +30,17 @@ from chatapp.operations.doctor import examine
 
 View = Callable[..., HttpResponseBase]
 
+SUBJECTS = (
+    ("models", _("Models and agents"), ("ModelConfig", "Agent", "DeploymentHook", "McpServer", "Prompt")),
+    (
+        "people",
+        _("People"),
+        ("User", "Group", "Invitation", "EmailAddress", "ApiToken", "Budget"),
+    ),
+    ("work", _("What happens"), ()),
+)
+"""What the panel lists, in this order; the last has all that no other one names."""
+
 
 def _filters_list(request: HttpRequest) -> bool:
     """Return whether the address filters a list, perhaps with impossible values such as `created_at__year=-1`."""
@@ -73,6 +84,18 @@ class PalimpsestAdminSite(AdminSite):
         inner = admin_class or ModelAdmin
         audited = type(f"Audited{inner.__name__}", (AuditedAdmin, inner), {"__module__": inner.__module__})
         super().register(model_or_iterable, audited, **options)
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
+        """Return the tables by subject, and not by the package that their code is in."""
+        apps: list[dict[str, Any]] = super().get_app_list(request, app_label)
+        tables = {
+            table["object_name"]: table for app in apps for table in app["models"] if table["admin_url"]
+        }
+        subjects = []
+        for label, name, named in SUBJECTS:
+            found = [tables.pop(one) for one in named or tuple(tables) if one in tables]
+            subjects.append({"app_label": label, "name": name, "models": found})
+        return [subject for subject in subjects if subject["models"]]
 
     def get_urls(self) -> list[Any]:
         own = [

@@ -35,14 +35,14 @@ export async function loadThread(id) {
 }
 
 /** @param {string} id @returns {Promise<boolean>} whether there was more */
-export async function loadOlder(id) {
+export async function loadOlder(id, leavesNewest = false) {
   const thread = state.value.threads[id];
   if (!thread || !thread.olderCursor || thread.isLoadingOlder) return false;
   const before = thread.olderCursor;
   dispatch({ type: "older/loading", id });
   try {
     const page = await get(`/conversations/${id}/messages${query({ before, limit: PAGE })}`);
-    dispatch({ type: "older/loaded", id, before, page });
+    dispatch({ type: "older/loaded", id, before, page, leavesNewest });
     return true;
   } catch (error) {
     dispatch({ type: "older/failed", id });

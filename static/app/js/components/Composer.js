@@ -51,7 +51,7 @@ export function Composer() {
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
       <${Refusals} />
-      <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
+      <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${currentModel.value ? t("Message {name}", { name: currentModel.value.name }) : t("Message")} aria-label=${t("Message")}
         value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches || personal.value.send_key !== "enter" ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />

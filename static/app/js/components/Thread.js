@@ -30,7 +30,7 @@ export function Thread({ thread }) {
     const element = scroller.current;
     if (!element) return;
     noteScroll();
-    if (element.scrollTop < LOAD_AHEAD_PX) loadOlder(thread.id);
+    if (element.scrollTop < LOAD_AHEAD_PX) loadOlder(thread.id, true);
     if (distanceToBottom(element) < LOAD_AHEAD_PX) loadNewer(thread.id);
   };
   return html`<div class="thread-frame">

@@ -96,16 +96,16 @@ function pointOut(messageId) {
 
 /** Older messages arrive above: what the reader looks at stays where it is. */
 function useAnchor(/** @type {{current: HTMLElement|null}} */ scroller, /** @type {Thread} */ thread) {
-  const before = useRef({ first: "", height: 0, top: 0 });
-  const element = scroller.current;
+  const before = useRef({ first: "", top: 0 });
   const first = thread.ids[0] ?? "";
-  if (element && before.current.first !== first)
-    before.current = { ...before.current, height: element.scrollHeight, top: element.scrollTop };
+  // By its place and not by the list's height: the newest ones may go at the same time.
+  const topOf = (/** @type {string} */ id) => document.getElementById(`m-${id}`)?.getBoundingClientRect().top ?? 0;
+  if (before.current.first && before.current.first !== first) before.current = { ...before.current, top: topOf(before.current.first) };
   useLayoutEffect(() => {
-    const { first: firstBefore, height, top } = before.current;
+    const { first: firstBefore, top } = before.current;
     const now = scroller.current;
     const isPrepended = firstBefore && firstBefore !== first && thread.ids.includes(firstBefore);
-    if (now && isPrepended) now.scrollTop = top + (now.scrollHeight - height);
+    if (now && isPrepended) now.scrollTop += topOf(firstBefore) - top;
     before.current = { ...before.current, first };
   }, [first]);
 }

@@ -9,7 +9,7 @@ import { moveConversation, openFolderDialog, saveFolder } from "./commands.js";
 import { FolderFiles } from "./FolderFiles.js";
 import { folders } from "./store.js";
 
-/** @param {{folder: import("./store.js").Folder|null, moves?: string}} props */
+/** @param {{folder: import("./store.js").Folder|null, moves?: (folder: string) => unknown}} props */
 export function FolderDialog({ folder, moves }) {
   const save = async (/** @type {any} */ event) => {
     event.preventDefault();
@@ -18,7 +18,7 @@ export function FolderDialog({ folder, moves }) {
     const saved = await saveFolder(folder, fields);
     if (!saved) return;
     closeDialog();
-    if (moves) await moveConversation(moves, saved.id);
+    await moves?.(saved.id);
   };
   return html`<${Dialog} title=${folder ? t("Edit folder") : t("New folder")} className="is-small">
     <form onSubmit=${save}>
@@ -41,24 +41,25 @@ export function FolderDialog({ folder, moves }) {
 
 /** @param {{conversation: import("../state/types.js").Conversation|null}} props null: all that are selected */
 export function MoveDialog({ conversation }) {
+  const moveTo = (/** @type {string|null} */ folder) => (conversation ? moveConversation(conversation.id, folder) : moveSelected(folder));
+  const current = conversation?.folder ?? "";
   const choices = [{ id: "", name: t("No folder") }, ...folders.value];
   const move = (/** @type {any} */ event) => {
     event.preventDefault();
     const id = String(new FormData(event.target).get("folder") ?? "");
     closeDialog();
-    if (conversation) moveConversation(conversation.id, id || null);
-    else moveSelected(id || null);
+    moveTo(id || null);
   };
   return html`<${Dialog} title=${t("Move to folder")} className="is-small">
     <form onSubmit=${move}>
       <fieldset class="choices"><legend class="visually-hidden">${t("Folder")}</legend>
         ${choices.map(
           ({ id, name }) => html`<label class="choice"><input type="radio" name="folder" value=${id}
-            defaultChecked=${id === (conversation?.folder ?? "")} /><span>${name}</span></label>`,
+            defaultChecked=${id === current} autofocus=${id === current} /><span>${name}</span></label>`,
         )}
       </fieldset>
       <div class="dialog-actions">
-        ${conversation && html`<button type="button" class="button" onClick=${() => openFolderDialog(null, conversation.id)}>${t("New folder…")}</button>`}
+        <button type="button" class="button" onClick=${() => openFolderDialog(null, moveTo)}>${t("New folder…")}</button>
         <button class="button is-primary">${t("Move")}</button>
       </div>
     </form>

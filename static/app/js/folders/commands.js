@@ -87,7 +87,7 @@ export function askToDeleteFolder({ id, name }) {
   changeUi({ dialog: { kind: "confirm", title: t("Delete {name}?", { name }), text, action: t("Delete"), onConfirm } });
 }
 
-/** @param {Folder|null} folder null makes one @param {string} [moves] the conversation that then goes there */
+/** @param {Folder|null} folder null makes one @param {(folder: string) => unknown} [moves] what then goes there */
 export const openFolderDialog = (folder, moves) => changeUi({ dialog: { kind: "folder", folder, moves } });
 
 /** @param {import("../state/types.js").Conversation} conversation */

@@ -559,6 +559,7 @@ export const sentences = {
   "Type / and the name of a prompt in the message box to put its text there.": "在输入框中输入 / 和提示词名称，即可插入其文本。",
   "Unarchive": "取消归档",
   "Undo": "撤销",
+  "Unchanged": "不变",
   "Unpin": "取消置顶",
   "Update": "更新",
   "Uploading {name}": "正在上传 {name}",

@@ -75,7 +75,7 @@ function Row({ one, onChange }) {
 /** @param {{one: Import}} props */
 const Problems = ({ one: { problem_count: count, problems } }) =>
   html`<details><summary>${t("Could not be read: {n}", { n: exact(count) })}</summary>
-    <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason })}</li>`)}</ul></details>`;
+    <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason: told(reason) })}</li>`)}</ul></details>`;
 
 /** What was not spent, and what it would be. */
 function Costs() {

@@ -14,6 +14,7 @@ import { t } from "../i18n.js";
 /** @typedef {{url: string, token: string, created_at: string, expires_at: string|null}} Share */
 
 const DAY_MS = 86_400_000;
+const AS_IT_IS = "as it is";
 const DURATIONS = [
   ["", t("No end")],
   ["1", t("One day")],
@@ -38,8 +39,9 @@ export function ShareDialog({ conversation }) {
   useEffect(() => void attempt(() => get(address).catch(noneIfMissing)), []);
   const make = (/** @type {any} */ event) => {
     event.preventDefault();
-    const days = Number(new FormData(event.target).get("days"));
-    const expiresAt = days ? new Date(Date.now() + days * DAY_MS).toISOString() : null;
+    const chosen = new FormData(event.target).get("days");
+    const days = Number(chosen);
+    const expiresAt = chosen === AS_IT_IS ? share.value?.expires_at : days ? new Date(Date.now() + days * DAY_MS).toISOString() : null;
     attempt(() => post(address, { expires_at: expiresAt }));
   };
   const revoke = () => {
@@ -53,9 +55,9 @@ export function ShareDialog({ conversation }) {
     ${
       share.value !== undefined &&
       (isAsked.value ? html`<${AskFirst} text=${t("Whoever has the link can no longer read the conversation. A new link has another address.")}
-        action=${t("Revoke link")} onConfirm=${revoke} onCancel=${() => (isAsked.value = false)} />` : html`<form onSubmit=${make}>
+        action=${t("Revoke link")} onConfirm=${revoke} onCancel=${() => (isAsked.value = false)} />` : html`<form key=${share.value?.expires_at} onSubmit=${make}>
       <label class="field"><span>${t("The link ends after")}</span>
-        <select name="days">${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>
+        <select name="days">${endsLater(share.value) && html`<option value=${AS_IT_IS}>${t("Unchanged")}</option>`}${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>
       <div class="dialog-actions">
         ${share.value && html`<button type="button" class="button is-danger" onClick=${() => (isAsked.value = true)}>${t("Revoke link")}</button>`}
         <button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button>
@@ -65,6 +67,9 @@ export function ShareDialog({ conversation }) {
     }
   <//>`;
 }
+
+/** It has an end that an update does not take away unasked. @param {Share|null|undefined} share */
+const endsLater = (share) => Boolean(share?.expires_at && new Date(share.expires_at) > new Date());
 
 /** @param {unknown} problem */
 function noneIfMissing(problem) {

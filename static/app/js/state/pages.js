@@ -6,6 +6,9 @@ import { belongsToAnswer } from "./tools.js";
 /** @typedef {import("./types.js").Thread} Thread */
 /** @typedef {{items: any[], next_cursor: string|null, newer_cursor?: string|null}} Page */
 
+/** In the page, once the reader has scrolled far back. */
+const MOST_MESSAGES = 280;
+
 /** Whether the newest message is loaded. Else a window is shown, and what happens at the end is not put into it. */
 export const isAtNewest = (/** @type {Thread} */ thread) => thread.newerCursor === null;
 
@@ -37,19 +40,29 @@ export function loadPage(thread, { conversation, page, compactions }) {
 }
 
 /**
- * A page that was asked for before the view was replaced has no place in it.
- * @param {Thread} thread @param {string} before @param {Page} page @returns {Thread}
+ * A page that was asked for before the view was replaced has no place in it. `leavesNewest`: who scrolls back through
+ * thousands leaves the newest behind, or the page would grow with them.
+ * @param {Thread} thread @param {string} before @param {Page} page @param {boolean} [leavesNewest] @returns {Thread}
  */
-export function prependPage(thread, before, page) {
+export function prependPage(thread, before, page, leavesNewest = false) {
   if (thread.olderCursor !== before) return thread;
   const older = newOnes(thread, page);
+  const left = leavesNewest ? leaveNewest(thread, MOST_MESSAGES - older.length) : thread;
   return {
-    ...thread,
+    ...left,
     isLoadingOlder: false,
     olderCursor: page.next_cursor,
-    ids: [...older.map((message) => message.id), ...thread.ids],
-    messages: { ...byId(older), ...thread.messages },
+    ids: [...older.map((message) => message.id), ...left.ids],
+    messages: { ...byId(older), ...left.messages },
   };
+}
+
+/** The oldest `most` of them, as a window further up; all of them while something is on its way to the end. @param {Thread} thread @param {number} most @returns {Thread} */
+function leaveNewest(thread, most) {
+  if (thread.ids.length <= most || thread.run || thread.pending.length) return thread;
+  const ids = thread.ids.slice(0, most);
+  const messages = Object.fromEntries(ids.map((id) => [id, thread.messages[id]]));
+  return { ...thread, ids, messages, newerCursor: String(thread.messages[ids[most - 1]].position) };
 }
 
 /**

@@ -78,7 +78,7 @@ const OURS = {
     changeThread(state, id, (thread) => ({ ...thread, status: isMissing ? "missing" : "failed", error: message })),
   "thread/reset": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isStale: true })),
   "older/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: true })),
-  "older/loaded": (state, { id, before, page }) => changeThread(state, id, (thread) => prependPage(thread, before, page)),
+  "older/loaded": (state, { id, before, page, leavesNewest }) => changeThread(state, id, (thread) => prependPage(thread, before, page, leavesNewest)),
   "older/failed": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: false })),
   "newer/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingNewer: true })),
   "newer/loaded": (state, { id, after, page, conversation }) =>

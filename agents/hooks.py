@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from agents.plain_types import PlainTypes
 from memory.bounds import (
     MAX_HOOK_CHARS,
     MAX_ID_CHARS,
@@ -35,7 +36,7 @@ MAX_COOLDOWN_S = 1e9
 """Longer than any conversation lasts."""
 
 
-class _Declared(BaseModel):
+class _Declared(PlainTypes):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -102,7 +103,7 @@ class LogMessage(_Declared):
 Action = Annotated[CompactContext | InjectMessage | ModuleAction | LogMessage, Field(discriminator="type")]
 
 
-class Hook(BaseModel):
+class Hook(PlainTypes):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     id: str = Field(min_length=1, max_length=100)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
+from agents.plain_types import PlainTypes
 from agents.plan.choosing import WantedMode
 from agents.yaml_text import PlaceError, YamlError, read_yaml, write_yaml
 from memory.bounds import (
@@ -32,7 +33,7 @@ class PresetError(PlaceError):
     """A preset that cannot be used. `place` is the field."""
 
 
-class Preset(BaseModel):
+class Preset(PlainTypes):
     """One agent. `model` and `mcp_servers` are names; null for `tools` means the deployment's choice."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())

@@ -19,6 +19,7 @@ from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.offline import views as offline_views
 from chatapp.features.openai_api.api import openai_urlpatterns
+from chatapp.features.openai_api.errors import below_v1_as_openai
 from chatapp.features.prompts import api as prompts
 from chatapp.features.sharing import api as sharing
 from chatapp.features.sharing import views as sharing_views
@@ -72,7 +73,7 @@ ROUTERS = (
 
 api = build_api(ROUTERS)
 
-handler500 = "chatapp.operations.views.failed"
+handler400, handler500 = below_v1_as_openai(views.refused), below_v1_as_openai(views.failed)
 
 urlpatterns = [
     *api_urlpatterns(api),

@@ -40,7 +40,9 @@ from chatapp.operations.http.schemas import Page, answers
 
 router = Router(tags=["agents"])
 
-YAML = {"schema": {"type": "string"}}
+YAML: dict[str, Any] = {
+    "schema": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+}
 EXPORTED = {"responses": {200: {"content": {"application/yaml": YAML}}}}
 IMPORTED = {"requestBody": {"content": {"application/yaml": YAML}}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
-from django.http import FileResponse, HttpResponse, HttpResponseNotModified
+from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import File, Query, Router, Status, UploadedFile
 from pydantic import Field
@@ -20,7 +20,6 @@ from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import NotFound
-from chatapp.operations.http.etags import IfNoneMatch
 from chatapp.operations.http.schemas import Moment, Shape, answers
 from chatapp.operations.text import normalize_text
 from memory.bounds import Position
@@ -95,34 +94,16 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
     response=answers(404, ok=None),
     openapi_extra=DOWNLOAD,
 )
-async def download(
-    request: ApiRequest,
-    file_id: str,
-    if_none_match: IfNoneMatch = "",
-) -> Any:
+async def download(request: ApiRequest, file_id: str) -> Any:
     """The file itself; what is no image as a download. A browser may keep it, and asks each time whether it is still
     there and yours: `If-None-Match` with its `ETag` is answered with 304."""
-    return await sync_to_async(_response)(request.auth.user, file_id, if_none_match)
+    return await sync_to_async(_response)(request.auth.user, file_id)
 
 
-def _response(user: User, file_id: str, known: str) -> HttpResponseBase:
+def _response(user: User, file_id: str) -> HttpResponseBase:
     [row] = accessible_attachments(user, [file_id])
-    etag = f'"{row.sha256}"'
-    if etag in known and content_path(row.sha256).exists():
-        return _revalidated(HttpResponseNotModified(), etag)
-    return _revalidated(file_response(row), etag)
-
-
-def _revalidated(response: HttpResponseBase, etag: str) -> HttpResponseBase:
+    response = file_response(row)
     response["Cache-Control"] = "private, no-cache"
-    response["ETag"] = etag
-    # Also with a 304, whose headers replace those of what the browser kept.
-    return _inert(response)
-
-
-def _inert(response: HttpResponseBase) -> HttpResponseBase:
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 
 
@@ -136,7 +117,10 @@ def file_response(row: Attachment) -> HttpResponseBase:
     # An image was encoded by this service. Anything else is a download, because a browser might run it.
     kind = "inline" if row.mime_type in SHOWN else "attachment"
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
-    return _inert(response)
+    response["ETag"] = f'"{row.sha256}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
 
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from chatapp.accounts.models import User
-from chatapp.forgetting.actions.collecting import begin_forgetting, lock_chosen, read_ahead
+from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting, lock_chosen, read_ahead
 from chatapp.forgetting.actions.forget import forget_locked
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.services import finish, forget_chosen
@@ -51,18 +51,18 @@ def rewrite_day(
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
     rows = day_entries(user.pk, day)
-    expected = _missing(rows, sections)
-    ahead = read_ahead(user, [], expected.chosen, expected.lines, now) if expected.chosen else None
+    missing = _missing(rows, sections)
+    ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen else None
     entries.analyse_ahead(rows, sections)
     with transaction.atomic():
         count = begin_forgetting(user.pk)
         if not is_still_version(user.pk, day, day_version(rows)):
             rows = day_entries(user.pk, day)
-        missing = _missing(rows, sections)
-        chosen, lines, work = missing.chosen, missing.lines, None
-        if chosen:
-            ahead = ahead or read_ahead(user, [], chosen, lines, now)
-            work = lock_chosen(user, [], chosen, lines, now, ahead, forgotten_count=count, beside=rows)
+            missing = _missing(rows, sections)
+        work = None
+        if missing.chosen:
+            chosen = missing.chosen_of(user, now)
+            work = lock_chosen(chosen, ahead or read_ahead(chosen), forgotten_count=count, beside=rows)
         read = version or day_version(rows)
         entries.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
@@ -80,6 +80,9 @@ class _Missing:
     chosen: Sequence[UUID]
     lines: Mapping[UUID, Sequence[str]]
     moved: Sequence[MemoryEntry]
+
+    def chosen_of(self, user: User, now: datetime) -> Chosen:
+        return Chosen(user, now, entry_ids=frozenset(self.chosen), lines=self.lines)
 
 
 def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Missing:

@@ -99,7 +99,9 @@ class MemoryStats(Shape):
 class MemoryDayText(Shape):
     day: str
     markdown: str
-    version: str = Field(description="Also the ETag: send it as `If-Match` with the changed Markdown.")
+    version: str = Field(
+        description="The ETag begins with it: send either as `If-Match` with the changed Markdown."
+    )
     entries: list[MemoryEntry]
 
 
@@ -122,7 +124,9 @@ class Consolidation(Shape):
 
 class Profile(Shape):
     markdown: str
-    version: int = Field(description="Also the ETag; 0 while nothing was written yet.")
+    version: int = Field(
+        description="Begins the ETag: send either as `If-Match`; 0 while nothing was written yet."
+    )
     author: Literal["user", "consolidation", "forgetting"] | None
     updated_at: Moment | None
     tokens: int

@@ -11,6 +11,7 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -19,8 +20,8 @@ from django.templatetags.static import static
 from django.utils.translation import get_language
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods
-from django.views.defaults import server_error
+from django.views.decorators.http import require_http_methods, require_safe
+from django.views.defaults import bad_request, server_error
 
 from chatapp.accounts.actions import claim_setup_link
 from chatapp.accounts.models import User
@@ -30,7 +31,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.operations.changeable_settings import change_setting, current, has_mail
 from chatapp.operations.errors import Conflict, Failed, InvalidInput, NotFound, TooLarge
-from chatapp.operations.http.errors import service_error
+from chatapp.operations.http.errors import error_response, service_error
 from chatapp.operations.outages import describe_outage, is_outage
 
 PRODUCT_NAME = "Palimpsest"
@@ -49,7 +50,7 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-@require_GET
+@require_safe
 @login_required
 @never_cache
 def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpResponse:
@@ -67,7 +68,7 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
     return render(request, "chat.html", shown)
 
 
-@require_GET
+@require_safe
 @login_required
 @never_cache
 def memory(request: HttpRequest) -> HttpResponse:
@@ -98,11 +99,25 @@ def failed(request: HttpRequest) -> HttpResponse:
     """Answer a page, or an address of the API, whose error nobody has caught."""
     error = sys.exc_info()[1]
     outage = describe_outage(error) if error is not None and is_outage(error) else None
-    if request.path.startswith(("/api/", "/v1/")):
+    if is_for_programs(request):
         return service_error(request, outage or Failed())
     if outage is None:
         return server_error(request)
     return HttpResponse(loader.render_to_string("503.html", {"sentence": outage.message}), status=503)
+
+
+def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer what Django refuses before any address sees it, such as a host that is none of ours."""
+    if not is_for_programs(request):
+        return bad_request(request, exception)
+    sentence = "This request cannot be answered."
+    if isinstance(exception, DisallowedHost):
+        sentence = "This service does not answer for this host: see PUBLIC_URL and ALLOWED_HOSTS."
+    return error_response(400, "malformed", sentence)
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/v1/"))
 
 
 def password_reset(request: HttpRequest) -> HttpResponseBase:
@@ -113,13 +128,13 @@ def password_reset(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-@require_GET
+@require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
     """Redirect to the icon: browsers ask here on pages that name none, such as the API's description."""
     return redirect(static("app/icon.svg"))
 
 
-@require_GET
+@require_safe
 def manifest(request: HttpRequest) -> HttpResponse:
     """Return the manifest that makes the service installable on phones."""
     content = {

@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        return self.headers["content-type"].startswith("text/event-stream")
+        return self.headers.get("content-type", "").startswith("text/event-stream")
 
     async def parts(self) -> AsyncIterator[bytes]:
         while (part := await asyncio.wait_for(self.chunks.get(), PATIENCE_S)) is not None:

@@ -16,6 +16,8 @@ from tests.api.everything import one_of_everything
 from tests.api.program import Answer, Program
 from tests.api.running import running_service
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 SAMPLES: dict[str, Any] = {
     "content": "Hello",

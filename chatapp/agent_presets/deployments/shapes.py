@@ -12,7 +12,7 @@ from chatapp.agent_presets.deployments.differences import Difference, SectionDif
 from chatapp.operations.http.schemas import Body, Shape
 
 Secret = Annotated[str, Field(min_length=1, max_length=10_000)]
-SecretName = Annotated[str, Field(pattern=r"^\w+$", max_length=100)]
+SecretName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", max_length=100)]
 
 
 class DeploymentIn(Body):
@@ -20,6 +20,7 @@ class DeploymentIn(Body):
     secrets: dict[SecretName, Secret] = Field(
         default={},
         max_length=100,
+        json_schema_extra={"additionalProperties": False},
         description="What `${NAME}` and `api_key_env` stand for. Never told again.",
     )
     dry_run: bool = False

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import cache_control
 from django.views.decorators.clickjacking import xframe_options_sameorigin
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; "
@@ -15,7 +15,7 @@ POLICY = (
 """Mermaid writes its colours into the picture: only here styles may be inline."""
 
 
-@require_GET
+@require_safe
 @cache_control(no_store=True)
 @xframe_options_sameorigin
 def diagram(request: HttpRequest) -> HttpResponse:

@@ -15,7 +15,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import translation
 from django.utils.safestring import mark_safe
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 import chatapp
 from chatapp.operations.frontend import front_end_folder
@@ -29,7 +29,7 @@ STATIC_PARTS = (
 )
 
 
-@require_GET
+@require_safe
 def offline(request: HttpRequest) -> HttpResponse:
     """Show the page in `language`, for the worker asks without cookies."""
     asked = request.GET.get("language")
@@ -38,7 +38,7 @@ def offline(request: HttpRequest) -> HttpResponse:
         return render(request, "offline.html")
 
 
-@require_GET
+@require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
     """Return the worker. Browsers compare it at each visit: another page, or other files of it, is another text."""
     language = translation.get_language() or settings.LANGUAGE_CODE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -112,3 +114,14 @@ def in_openai_shape(response: HttpResponseBase) -> HttpResponseBase:
     body = error_body(response.status_code, error["code"], error["message"], error.get("details"))
     response.content = json.dumps(body, ensure_ascii=False).encode()
     return response
+
+
+def below_v1_as_openai(handler: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
+    """Return Django's handler of a status, with answers to what our own addresses never saw in OpenAI's shape, too."""
+
+    @wraps(handler)
+    def answer(request: HttpRequest, *arguments: Any, **more: Any) -> HttpResponseBase:
+        response = handler(request, *arguments, **more)
+        return in_openai_shape(response) if request.path.startswith("/v1/") else response
+
+    return answer

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from chatapp.features.sharing.selectors import shared_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
 
-@require_GET
+@require_safe
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show the snapshot to whoever has the link; no search engine may keep it."""
     try:

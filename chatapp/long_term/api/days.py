@@ -23,7 +23,7 @@ from chatapp.long_term.selectors.entries import day_entries, day_version, list_d
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput, NotFound
-from chatapp.operations.http.etags import IfMatch, version_of
+from chatapp.operations.http.etags import IfMatch, tag_version, version_of
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from memory.bounds import Cursor, Day, PageSize
@@ -84,9 +84,9 @@ async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any
     shape = await sync_to_async(_day_text)(request.auth.user, day_of_path(day))
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
-        response["ETag"] = _etag(shape)
+        tag_version(response, shape["version"])
         return response
-    response["ETag"] = _etag(shape)
+    tag_version(response, shape["version"])
     return shape
 
 
@@ -129,10 +129,6 @@ def _over(claims: Sequence[Superseded]) -> list[dict[str, Any]]:
     ]
 
 
-def _etag(shape: dict[str, Any]) -> str:
-    return f'"{shape["version"]}"'
-
-
 @memory_router.put(
     "/memory/days/{day}",
     auth=allow("memory"),
@@ -150,7 +146,7 @@ async def write_day(
     shape = await sync_to_async(_write_day)(
         request.auth.user, day_of_path(day), body.markdown, version_of(if_match)
     )
-    response["ETag"] = _etag(shape)
+    tag_version(response, shape["version"])
     return shape
 
 

@@ -26,7 +26,7 @@ from chatapp.long_term.selectors.profile import (
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.http.etags import IfMatch, version_of
+from chatapp.operations.http.etags import IfMatch, tag_version, version_of
 from chatapp.operations.http.schemas import Page, answers
 from memory.bounds import MAX_NUMBER, Cursor, PageSize
 from memory.policy import DEFAULT_POLICY
@@ -51,9 +51,9 @@ async def read(request: ApiRequest, response: HttpResponse) -> Any:
     shape = await sync_to_async(_read)(request.auth.user)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
-        response["ETag"] = f'"{shape["version"]}"'
+        tag_version(response, shape["version"])
         return response
-    response["ETag"] = f'"{shape["version"]}"'
+    tag_version(response, shape["version"])
     return shape
 
 
@@ -99,7 +99,7 @@ async def write(
 ) -> Any:
     """In your own words; what you write or remove stays so. With `If-Match`, 409 when it was changed meanwhile."""
     shape = await sync_to_async(_write)(request.auth.user, body.markdown, _expected(if_match))
-    response["ETag"] = f'"{shape["version"]}"'
+    tag_version(response, shape["version"])
     return shape
 
 

@@ -26,7 +26,7 @@ from chatapp.operations.http.errors import (
     register_errors,
     unknown_parameters,
 )
-from chatapp.operations.http.etags import unless_known, with_etag
+from chatapp.operations.http.etags import with_etag
 
 DESCRIPTION = """\
 Conversations that never end and never forget.
@@ -96,12 +96,12 @@ def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
     return response
 
 
-def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponseBase:
+def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
     found = described(api, prefix)
     response = HttpResponse(found.content, content_type="application/json")
     response["ETag"] = found.etag
     response["Cache-Control"] = "private, no-cache"  # kept, and asked for again with the ETag
-    return unless_known(request, response)
+    return response
 
 
 def _in_json(api: NinjaAPI, prefix: str, pattern: Any, wrap: Wrap) -> URLPattern:

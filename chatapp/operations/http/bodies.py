@@ -74,8 +74,12 @@ def parse_json(raw: bytes) -> Any:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
         _check_depth(value, raw)
         return _normalized(value) if _SUSPICIOUS.search(raw) else value
-    except (ValueError, RecursionError) as error:
-        raise MalformedBody(f"The body is not valid JSON: {error}") from None
+    except RecursionError:
+        raise MalformedBody("The body is not valid JSON: lists and objects are nested too deeply.") from None
+    except ValueError as error:
+        # Python's own advice on long numbers is for its programmers.
+        told = "a number has too many digits" if "set_int_max_str_digits" in str(error) else error
+        raise MalformedBody(f"The body is not valid JSON: {told}") from None
 
 
 def _check_depth(value: Any, raw: bytes) -> None:
@@ -120,6 +124,8 @@ def parse_large_bodies(run: Run) -> Run:
 
     @wraps(run)
     async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        if request.content_type in TEXT_BODIES and request.META.get("CONTENT_LENGTH") == "0":
+            request._body = b"\n"  # an empty text is one; ninja takes it for no body
         if _is_large(request) and ("Authorization" in request.headers or request.COOKIES):
             with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
                 await sync_to_async(_parse, thread_sensitive=False)(request)

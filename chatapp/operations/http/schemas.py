@@ -10,9 +10,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
+from agents.plain_types import PlainTypes
 from chatapp.operations.text import normalize_text
 from memory.bounds import (
     MAX_ID_CHARS,
@@ -71,7 +74,7 @@ Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
 
 
-class Body(BaseModel):
+class Body(PlainTypes):
     """What a request carries. Unknown fields are refused: whoever misspells one hears of it."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
@@ -81,6 +84,16 @@ class Changes(Body):
     """Fields that are sent are changed. Null is refused except for fields in NULLABLE, where it means "none"."""
 
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        for name, field in handler.resolve_ref_schema(schema)["properties"].items():
+            if name not in cls.NULLABLE and "anyOf" in field:
+                field.pop("default", None)
+                kept = [each for each in field.pop("anyOf") if each != {"type": "null"}]
+                field |= kept[0] if len(kept) == 1 else {"anyOf": kept}
+        return schema
 
     @model_validator(mode="after")
     def _refuse_null(self) -> Self:

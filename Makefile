@@ -4,9 +4,11 @@ SHELL := /bin/sh
 PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# A file is one worker's: what its tests share is made once. In the order of tests/conftest.py: the slowest files first.
+FILES := --dist loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses 3 $(FILES)
 # Tests of real processes wait more than they work: for leases, time-outs and starts.
-WAITING := --numprocesses 4 --dist loadfile --no-loadscope-reorder
+WAITING := --numprocesses 6 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
@@ -33,7 +35,6 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
-# A file is one worker's: what its tests share is made once. In the order they are collected: the longest folder first.
 test: setup-dev
 	@$(MAKE) --no-print-directory lint
 	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
@@ -59,10 +60,10 @@ er: setup-dev
 soak: setup-dev
 	@DURATION=$(DURATION) USERS=$(USERS) EVERY=$(EVERY) DATABASE=$(DATABASE) $(PY) -m tests.faults.soak
 
-# What the API describes holds for whatever is sent: FUZZ_EXAMPLES for each operation, on both databases.
+# All checks of schemathesis, FUZZ_EXAMPLES for each operation, on both databases.
 fuzz: setup-dev
-	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_contract.py --timeout 7200
-	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_every_address.py --database postgres --timeout 7200
+	@$(PY) -m tests.api.fuzz --examples $(or $(FUZZ_EXAMPLES),100)
+	@$(PYTEST) tests/api/test_every_address.py --database postgres --timeout 7200
 
 # Each in packages of its own, .versions/. A Python that this machine does not have is told.
 versions: setup-dev

@@ -5,12 +5,14 @@ Coroutine tests run as Django runs its own: on `async_to_sync`, so that their da
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import runpy
 import shutil
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import django
@@ -21,6 +23,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
 
+from tests.collecting import has_nothing_to_run, keep_record
 from tests.databases import is_on_both
 from tests.environment import ROOT, clean_environment
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
@@ -70,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
     django.setup()
-    for name in ("people", "emptying", "pace"):  # they import models
+    for name in ("people", "emptying", "pace", "static_files"):  # they import models
         config.pluginmanager.import_plugin(f"tests.fixtures.{name}")
 
 
@@ -88,14 +91,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files that `-m databases` would leave out whole: to import them takes longer than most tests."""
-    is_left_out = (
-        config.getoption("database") == "postgres"
-        and config.getoption("markexpr") == "databases"
-        and collection_path.name.startswith("test_")
-        and not is_on_both(collection_path)
-        and "mark.postgres" not in collection_path.read_text()
-    )
+    is_left_out = collection_path.name.startswith("test_") and has_nothing_to_run(collection_path, config)
     return is_left_out or None
 
 
@@ -109,11 +105,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("processes")
         if item.get_closest_marker("postgres") or is_on_both(item.path):
             item.add_marker("databases")
+    keep_record(config, items)
     is_postgres = config.getoption("database") == "postgres"
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = sorted(chosen, key=lambda item: item.get_closest_marker("browser") is not None)
+    slow = {item.path for item in chosen if item.get_closest_marker("slow")}
+    items[:] = sorted(chosen, key=lambda item: place_in_order(item, slow))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported never becomes garbage: whoever looks for garbage walks past it from now on."""
+    gc.freeze()
+
+
+def place_in_order(item: pytest.Item, slow: Collection[Path]) -> tuple[bool, bool]:
+    """Browsers last; before them, files with slow tests first, or one worker has them left when the others are done."""
+    return item.get_closest_marker("browser") is not None, item.path not in slow
 
 
 def needs_no_postgres(item: pytest.Item) -> bool:
@@ -146,6 +154,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         copy_migrated_sqlite(Path(database["TEST"]["NAME"]))
+        # As PostgreSQL's `fsync` in the tests: no machine loses its power here, and each commit would wait for the disk.
+        connection.settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
     else:
         connection.settings_dict["TEST"]["TEMPLATE"] = MIGRATED
 

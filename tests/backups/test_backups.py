@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ from tests.servers.service import OwnProcess, Service, run_manage
 from tests.servers.waiting import wait_for
 from tests.upgrade.data_folder import unpack
 from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, fill, found, send
+
+pytestmark = pytest.mark.slow
+
+manage = partial(run_manage, is_forked=True)
 
 
 @dataclass(frozen=True)
@@ -112,10 +117,10 @@ def check_everything(service: Service, made: Made) -> None:
 
 
 def restored_service(made: Made, env: dict[str, str], processes: list[OwnProcess], folder: Path) -> Service:
-    done = run_manage(env, "restore", str(made.file))
+    done = manage(env, "restore", str(made.file))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Restored the backup of" in done.stdout
-    service = Service([], folder / "restored.log", env, tokens=made.service.tokens)
+    service = Service([], folder / "restored.log", env, tokens=made.service.tokens, is_forked=True)
     processes.append(service)
     return service.start()
 
@@ -156,7 +161,7 @@ def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) ->
     assert made.file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in made.file.parent.iterdir()] == [made.file.name]
     before = made.file.read_bytes()
-    again = run_manage(made.service.env, "backup", str(made.file))
+    again = manage(made.service.env, "backup", str(made.file))
     assert again.returncode == 1
     assert "exists already" in again.stderr
     assert made.file.read_bytes() == before
@@ -165,13 +170,13 @@ def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) ->
 def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(
     made: Made, tmp_path: Path
 ) -> None:
-    running = run_manage(made.service.env, "restore", str(made.file))
+    running = manage(made.service.env, "restore", str(made.file))
     assert (running.returncode, "already served by process" in running.stderr) == (1, True)
 
     folder = tmp_path / "data"
     folder.mkdir()
     shutil.copy(made.service.data_dir / SQLITE_NAME, folder)
-    used = run_manage({"DATA_DIR": str(folder)}, "restore", str(made.file))
+    used = manage({"DATA_DIR": str(folder)}, "restore", str(made.file))
     assert used.returncode == 1
     assert "This database has accounts, and a backup is restored into an empty deployment only" in used.stderr
 
@@ -229,7 +234,7 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_changed(made: Mad
     env = {"DATA_DIR": str(tmp_path / "data")}
     for name, (make, problem) in WRONG.items():
         wrong = make(made, tmp_path / f"{name}.tar.gz")
-        refused = run_manage(env, "restore", str(wrong))
+        refused = manage(env, "restore", str(wrong))
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
         assert problem in refused.stderr
     left = {path.name for path in (tmp_path / "data").iterdir()}
@@ -244,23 +249,23 @@ def test_a_secret_key_of_the_environment_is_not_in_the_backup_and_has_to_be_the_
     (tmp_path / "data").mkdir()
     copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
     file = tmp_path / "backup.tar.gz"
-    printed = run_manage(env, "backup", str(file)).stdout
+    printed = manage(env, "backup", str(file)).stdout
     assert "SECRET_KEY comes from the environment and is not in it" in printed
     with tarfile.open(file) as tar:
         assert tar.getnames() == ["manifest.json", f"database/{SQLITE_NAME}"]
     other = {"DATA_DIR": str(tmp_path / "other")}
-    refused = run_manage(other, "restore", str(file))
+    refused = manage(other, "restore", str(file))
     assert "set the same one" in refused.stderr
-    assert run_manage(other | {"SECRET_KEY": env["SECRET_KEY"]}, "restore", str(file)).returncode == 0
+    assert manage(other | {"SECRET_KEY": env["SECRET_KEY"]}, "restore", str(file)).returncode == 0
 
 
 def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
     unpack(DUMP.read_text(), tmp_path / "old")
     file, env = tmp_path / "backup.tar.gz", {"DATA_DIR": str(tmp_path / "new")}
-    assert run_manage({"DATA_DIR": str(tmp_path / "old")}, "backup", str(file)).returncode == 0
-    restored = run_manage(env, "restore", str(file))
+    assert manage({"DATA_DIR": str(tmp_path / "old")}, "backup", str(file)).returncode == 0
+    restored = manage(env, "restore", str(file))
     assert "1 accounts" in restored.stdout, restored.stderr
-    assert run_manage(env, "migrate", "--check").returncode == 0
+    assert manage(env, "migrate", "--check").returncode == 0
     with closing(sqlite3.connect(tmp_path / "new" / SQLITE_NAME)) as database:
         assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)
 
@@ -296,7 +301,7 @@ def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
         s3.put("first", f"offloads/{path}", content)
     s3.put("first", "somebody-elses/file", b"not ours")
     file = tmp_path / "backup.tar.gz"
-    printed = run_manage(env, "backup", str(file)).stdout
+    printed = manage(env, "backup", str(file)).stdout
     assert "the database and 3 files" in printed
     assert "What was offloaded to the bucket first is in it." in printed
 
@@ -307,7 +312,7 @@ def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
         f"{conversation}/context.jsonl": b'{"id": "1"}\n{"id": "2"}\n',
     }
     other = in_bucket(s3, s3.new_bucket("second"), tmp_path / "other")
-    done = run_manage(other, "restore", str(file))
+    done = manage(other, "restore", str(file))
     assert done.returncode == 0, done.stderr
     kept = {key.removeprefix("offloads/"): s3.get("second", key) for key in s3.keys("second")}
     [parts] = [key for key in kept if "context.jsonl" in key]
@@ -316,10 +321,10 @@ def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
     assert kept == whole
     assert not list((tmp_path / "other" / "offloads").rglob("*.txt"))
 
-    again = run_manage({**other, "DATA_DIR": str(tmp_path / "third")}, "restore", str(file))
+    again = manage({**other, "DATA_DIR": str(tmp_path / "third")}, "restore", str(file))
     assert (again.returncode, "The bucket has files below offloads" in again.stderr) == (1, True)
 
-    done = run_manage({"DATA_DIR": str(tmp_path / "disk")}, "restore", str(file))
+    done = manage({"DATA_DIR": str(tmp_path / "disk")}, "restore", str(file))
     assert done.returncode == 0, done.stderr
     offloads = tmp_path / "disk" / "offloads"
     on_disk = {
@@ -334,7 +339,7 @@ def test_a_bucket_that_does_not_answer_makes_no_backup(s3: S3Server, tmp_path: P
     (tmp_path / "data").mkdir()
     copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
     env = in_bucket(s3, "never-made", tmp_path / "data")
-    refused = run_manage(env, "backup", str(tmp_path / "backup.tar.gz"))
+    refused = manage(env, "backup", str(tmp_path / "backup.tar.gz"))
     assert refused.returncode == 1
     assert "The bucket never-made does not answer" in refused.stderr
     assert refused.stderr.count("\n") == 1

@@ -50,10 +50,11 @@ class Outages:
         }
         if not self.installation.is_production:
             return {**everywhere, "database locked": self.lock_database}
+        del everywhere["SIGTERM to a web process"]
         return {
             **everywhere,
+            "a rolling restart": self.restart_in_turn,
             "kill -9 of the worker": self.kill_worker,
-            "SIGTERM to the worker": self.drain_worker,
             "the worker frozen": self.freeze_worker,
             "Redis killed and back": self.kill_redis,
             "Redis frozen": self.freeze_redis,
@@ -86,9 +87,20 @@ class Outages:
         kill_group(self._worker())
         self.installation.start()
 
-    def drain_worker(self) -> None:
-        self._worker().stop()
-        self.installation.start()
+    def restart_in_turn(self) -> None:
+        """Both web processes and two workers end politely and come back, each while the others go on."""
+        worker, web = self._worker(), self.installation.first
+        second = web.companion("second-worker", *worker.arguments, "--hostname=second@%h")
+        second.launch()
+        try:
+            second.wait_for_output(r"ready\.")
+            for process in (*self.installation.webs, worker):
+                code = process.stop()
+                assert code == 0, f"{process.arguments} ended with {code}"
+                self.installation.start()
+            assert second.stop() == 0
+        finally:
+            kill_group(second)
 
     def freeze_worker(self) -> None:
         self._freeze(self._worker(), self.pause_s)

@@ -10,6 +10,7 @@ from tests.faults.going_through import USERS, go_through
 from tests.faults.installations import embedded, faulty_model
 
 
+@pytest.mark.slow
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.errors"
 )

@@ -12,6 +12,7 @@ from tests.faults.outages import Outages
 from tests.servers.postgres import Postgres
 
 
+@pytest.mark.slow
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.lease"
 )

@@ -69,7 +69,8 @@ class Installation:
 
     def _lay_out(self) -> None:
         for number in range(2 if self.is_production else 1):
-            self.webs.append(Service([], self.folder / f"{self.name}-web-{number}.log", self.env))
+            log = self.folder / f"{self.name}-web-{number}.log"
+            self.webs.append(Service([], log, self.env, is_forked=True))
         if self.is_production:
             celery = ("-m", "celery", "-A", "chatapp")
             self.worker = self.first.companion(

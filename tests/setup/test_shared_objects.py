@@ -6,6 +6,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+import pytest
+
 from chatapp.recall.analysis import pack_terms, questions, vocabulary
 from memory.languages import LATIN, stem_word
 from memory.terms import Analyzer
@@ -76,6 +78,7 @@ OURS = {
 SAFE_CLASSES = ("chatapp.operations.last_used.LastUsed", "chatapp.recall.index_cache.IndexCache")
 """Have locks."""
 CACHED = {
+    "agents.plain_types.plain_fields": "never changed",
     "memory.languages._latin_stop_words": "never changed",
     "memory.claim_structure.without_now": "tuples of a text and a truth value",
     "memory.memory_requests._kind_of": "a word or None",
@@ -100,6 +103,7 @@ PLAIN = {f"cached: {name}" for name in ("str", "int", "bool", "frozenset[str]", 
 THREADS = 8
 
 
+@pytest.mark.slow
 def test_all_that_threads_share_is_known() -> None:
     unknown = {
         name: what

@@ -239,13 +239,12 @@ def day_markdown(user: Any, day: Any) -> Any:
 
 
 def edit_day(user: Any, day: Any) -> None:
-    from chatapp.long_term.actions.entries import DaySection, rewrite_day
-    from chatapp.long_term.selectors.entries import day_version
+    from chatapp.long_term.actions.entries import DaySection
+    from chatapp.long_term.changes import rewrite_day
     from chatapp.operations import clock
 
-    rows = day_markdown(user, day)
-    sections = [DaySection(str(one.pk), f"{one.text} Changed.") for one in rows]
-    rewrite_day(user=user, day=day, sections=sections, now=clock.now(), version=day_version(rows))
+    sections = [DaySection(str(one.pk), f"{one.text} Changed.") for one in day_markdown(user, day)]
+    rewrite_day(user=user, day=day, sections=sections, now=clock.now(), version=None)
 
 
 def empty_day(user: Any, day: Any) -> None:

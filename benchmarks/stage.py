@@ -229,10 +229,10 @@ def watch() -> Iterator[Watched]:
     watched, change = Watched(), connection.set_autocommit
 
     def set_autocommit(autocommit: bool, *arguments: Any, **options: Any) -> None:
-        change(autocommit, *arguments, **options)
-        if autocommit:
+        if autocommit:  # it is committed, and what follows a commit holds no lock
             watched.held.append((*since(watched.began), caller()))
-        else:
+        change(autocommit, *arguments, **options)
+        if not autocommit:
             watched.began = moment()
 
     setattr(connection, "set_autocommit", set_autocommit)  # noqa: B010

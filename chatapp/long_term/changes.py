@@ -13,16 +13,18 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting, lock_chosen, read_ahead
-from chatapp.forgetting.actions.forget import forget_locked
+from chatapp.forgetting.actions.forget import ENTRIES, forget_locked
+from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt
-from chatapp.forgetting.services import finish, forget_chosen
+from chatapp.forgetting.removing import Removing
+from chatapp.forgetting.services import finish, finish_many, forget_chosen
 from chatapp.long_term import files
 from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.actions import entries
 from chatapp.long_term.actions import profile as profile_actions
 from chatapp.long_term.actions.entries import DaySection
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.long_term.selectors.entries import day_entries, day_version, is_still_version
+from chatapp.long_term.selectors.entries import day_entries
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
@@ -49,26 +51,39 @@ def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
 ) -> list[MemoryEntry]:
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
-    or nothing."""
+    or nothing. Where much is, that is noted with the changes, and done in pieces behind them."""
     rows = day_entries(user.pk, day)
     missing = _missing(rows, sections)
-    ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen else None
-    entries.analyse_ahead(rows, sections)
+    ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen and not missing.are_many else None
+    make_changes = partial(
+        entries.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
+    )
+    changes = make_changes(rows=rows)
+    work = removal = done = None
     with transaction.atomic():
         count = begin_forgetting(user.pk)
-        if not is_still_version(user.pk, day, day_version(rows)):
+        if not changes.are_current():
             rows = day_entries(user.pk, day)
-            missing = _missing(rows, sections)
-        work = None
-        if missing.chosen:
-            chosen = missing.chosen_of(user, now)
+            missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
+        chosen = missing.chosen_of(user, now)
+        if missing.are_many:
+            removal = begin_forgetting_many(
+                user=user,
+                message_ids=[],
+                entry_ids=chosen.entry_ids,
+                what=ForgetReceipt.What.ENTRY,
+                for_good=False,
+                now=now,
+            )
+        elif missing.chosen:
             work = lock_chosen(chosen, ahead or read_ahead(chosen), forgotten_count=count, beside=rows)
-        read = version or day_version(rows)
-        entries.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
+        entries.store_day_changes(changes)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
         entries.drop_entries(missing.moved)
     if done is not None:
         finish(done)
+    if removal is not None:
+        finish_many(Removing(removal, now))
     return files.write_and_read(user.pk, day)
 
 
@@ -80,6 +95,11 @@ class _Missing:
     chosen: Sequence[UUID]
     lines: Mapping[UUID, Sequence[str]]
     moved: Sequence[MemoryEntry]
+
+    @property
+    def are_many(self) -> bool:
+        """Return whether they are forgotten in pieces, which have no lines."""
+        return len(self.chosen) > ENTRIES and not self.lines
 
     def chosen_of(self, user: User, now: datetime) -> Chosen:
         return Chosen(user, now, entry_ids=frozenset(self.chosen), lines=self.lines)

@@ -11,6 +11,7 @@ from pydantic import (
 
 from chatapp.conversations.schemas.messages import MessageText, normalize_message_text
 from chatapp.long_term import models
+from chatapp.long_term.selectors.entries import sources_of
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Moment, Shape
 from chatapp.operations.ids import id_or_none
@@ -165,7 +166,7 @@ def entry_shape(row: models.MemoryEntry) -> dict[str, Any]:
         "conversation_id": id_or_none(row.conversation_id),
         "first_message_id": id_or_none(row.first_message_id),
         "last_message_id": id_or_none(row.last_message_id),
-        "sources": [_source_shape(source) for source in row.sources.all()],
+        "sources": [_source_shape(source) for source in sources_of(row)],
         "created_at": iso_time(row.created_at),
         "updated_at": iso_time(row.updated_at),
     }

@@ -1,8 +1,10 @@
-"""Days of many entries: written, read, edited and emptied in as many statements as days of a few."""
+"""Days of many entries: written, read, edited and emptied in as many statements as days of a few, and what goes of
+them in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
+from chatapp.forgetting.actions.forget import ENTRIES
+from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
+from chatapp.forgetting.services import remove_rest
+from chatapp.long_term import changes
 from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from chatapp.recall.models import SearchDocument, StoredClaim
 
 Clients = Callable[[User], Client]
 DAYS = "/api/v1/memory/days"
@@ -27,7 +35,10 @@ def client(alice: User, api_client: Clients) -> Client:
 
 
 def say(count: int, word: str) -> str:
-    return "\n\n".join(f"## 09:{at:02d}\n\nPebble {word}-{at} lies in drawer {at}." for at in range(count))
+    return "\n\n".join(
+        f"## {9 + at // 60:02d}:{at % 60:02d}\n\nPebble {word}-{at} lies in drawer {at}."
+        for at in range(count)
+    )
 
 
 def put(client: Client, day: str, markdown: str) -> dict[str, Any]:
@@ -67,3 +78,81 @@ def test_the_statements_of_a_day_do_not_grow_with_its_entries(client: Client) ->
     statements_of_a_life(client, "2026-11-19", FEW)  # what a process learns once
     few = statements_of_a_life(client, "2026-11-20", FEW)
     assert statements_of_a_life(client, "2026-11-21", MANY) == few
+
+
+def only_first(markdown: str) -> str:
+    """Return the text of a day without all sections but the first."""
+    head, first, *_ = markdown.split("\n## ")
+    return f"{head}\n## {first}"
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_day_that_loses_many_entries_keeps_what_it_says_and_forgets_the_others(client: Client) -> None:
+    day = "2026-11-20"
+    written = put(client, day, say(ENTRIES + 2, "Red"))
+    left = put(client, day, only_first(written["markdown"]).replace("Red", "Blue"))
+    assert texts(left) == ["Pebble Blue-0 lies in drawer 0."]
+    assert client.get(f"{DAYS}/{day}").json() == left
+    receipt = ForgetReceipt.objects.get()
+    assert (receipt.what, receipt.removed["entries"]) == ("entry", ENTRIES + 1)
+    assert Tombstone.objects.filter(receipt=receipt).count() == ENTRIES + 1
+    assert SearchDocument.objects.count() == MemoryEntry.objects.count() == 1
+    put(client, day, "")
+    assert client.get(f"{DAYS}/{day}").status_code == 404
+
+
+@pytest.mark.usefixtures("no_files")
+def test_what_a_killed_process_left_of_a_day_is_forgotten_by_the_sweep(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = "2026-11-20"
+    written = put(client, day, say(ENTRIES + 2, "Red"))
+    with monkeypatch.context() as patch:
+        patch.setattr(changes, "finish_many", lambda _: None)
+        put(client, day, only_first(written["markdown"]).replace("Red", "Blue"))
+    late = clock.now() + timedelta(hours=1)
+    remove_rest(Removal.objects.get().pk, now=late)
+    assert texts(client.get(f"{DAYS}/{day}").json()) == ["Pebble Blue-0 lies in drawer 0."]
+
+
+@pytest.mark.usefixtures("no_files")
+def test_an_edited_day_claims_what_it_would_claim_had_it_been_written_so(
+    client: Client, bob: User, api_client: Clients
+) -> None:
+    """Claims that are said still stay, and others are written over: neither leaves a trace of what was said before."""
+    day = "2026-11-20"
+    said = [
+        ("I live in Rome. My cat is called Tom.", "My cat is called Tom. I moved to Oslo."),
+        ("I moved to Paris. I work at Acme.", "I moved to Paris."),
+        ("My cat is called Kit.", "My cat is called Kit. I work at Acme."),
+        ("It rains.", "I work at Initech. I moved to Bonn."),
+    ]
+    before, after = (
+        "\n\n".join(f"## 09:{at:02d}\n\n{pair[which]}" for at, pair in enumerate(said)) for which in (0, 1)
+    )
+    markdown = put(client, day, before)["markdown"]
+    for old, new in said:
+        markdown = markdown.replace(old, new, 1)
+    edited, written = put(client, day, markdown), put(api_client(bob), day, after)
+    assert texts(edited) == texts(written) == [new for _, new in said]
+    assert [one["superseded"] for one in edited["entries"]] == [
+        one["superseded"] for one in written["entries"]
+    ]
+    mine, others = (
+        set(StoredClaim.objects.filter(user__email=email).values_list(*CLAIMED))
+        for email in ("alice@example.com", "bob@example.com")
+    )
+    assert len(mine) > len(said)
+    assert mine == others
+
+
+CLAIMED = (
+    "start",
+    "end",
+    "key",
+    "value",
+    "replaces",
+    "said_at",
+    "superseded_by__value",
+    "superseded_by__start",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from uuid import UUID
 
 from django.db import transaction
@@ -18,10 +18,12 @@ from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, EntryRevision, EntrySource, MemoryEntry, StaleDay
 from chatapp.long_term.selectors.entries import (
+    day_entries,
     day_version,
     entries_of_the_same,
     kept_entries,
     lock_day,
+    revisions_of_day,
     user_zone,
 )
 from chatapp.long_term.selectors.pauses import is_paused
@@ -30,11 +32,8 @@ from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.statements import insert_rows, update_rows
 from chatapp.realtime import event_log
-from chatapp.recall.actions.indexing import index_entries, index_entry
+from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
 from chatapp.recall.actions.removal import remove_entries
-from chatapp.recall.analysis import pack_terms
-from chatapp.recall.selectors.claims import hashed_claims
-from memory.passages import split_passages
 
 MARKED_AT_ONCE = 500
 
@@ -104,30 +103,52 @@ def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> 
     rewrite_entries({entry: text}, author)
 
 
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Entries that say something else now, what they said before, and what those that are kept say, as it is indexed:
+    not stored yet."""
+
+    entries: Sequence[MemoryEntry]
+    history: Sequence[EntryRevision]
+    read: ReadEntries
+
+    @property
+    def kept(self) -> list[MemoryEntry]:
+        return [entry for entry in self.entries if entry.state == MemoryEntry.State.KEPT]
+
+
 def rewrite_entries(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> None:
     """Called in a transaction that holds the rows, all of one user; what they said becomes their history."""
+    _store_edits(_make_edits(texts, author))
+
+
+def _make_edits(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> Edits:
+    """Let these entries of one user say these texts."""
     changed = {entry: text for entry, text in texts.items() if text != entry.text}
-    insert_rows(
-        [
-            EntryRevision(
-                entry=entry,
-                number=entry.revision,
-                text=entry.text,
-                author=entry.author,
-                written_at=entry.updated_at,
-            )
-            for entry in changed
-        ]
-    )
+    history = [
+        EntryRevision(
+            entry_id=entry.pk,
+            number=entry.revision,
+            text=entry.text,
+            author=entry.author,
+            written_at=entry.updated_at,
+        )
+        for entry in changed
+    ]
     now = clock.now()
     for entry, text in changed.items():
-        entry.text, entry.author = text, author
+        entry.text, entry.author = text, author.value
         entry.revision += 1
         entry.consolidated_at, entry.updated_at = None, now
-    update_rows([*changed], "text", "author", "revision", "consolidated_at", "updated_at")
     kept = [entry for entry in changed if entry.state == MemoryEntry.State.KEPT]
-    if kept:
-        index_entries(kept[0].user_id, kept)
+    return Edits([*changed], history, read_entries(kept[0].user_id, kept) if kept else ReadEntries({}, []))
+
+
+def _store_edits(edits: Edits) -> None:
+    insert_rows(edits.history)
+    update_rows(edits.entries, "text", "author", "revision", "consolidated_at", "updated_at")
+    if kept := edits.kept:
+        index_entries(kept[0].user_id, kept, edits.read)
         mark_days_stale(kept[0].user_id, {entry.day for entry in kept})
 
 
@@ -239,43 +260,36 @@ def add_entry(
     *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
 ) -> MemoryEntry:
     """In the user's own words, on that day of theirs; today by default."""
-    [entry] = _add_entries(user, [DaySection(None, text, clock)], day, now)
+    [entry] = entries = _make_entries(user, [DaySection(None, text, clock)], day, now)
+    _store_entries(user, entries, read_entries(user.pk, entries))
     record_made(entry.pk)
     return entry
 
 
-def _add_entries(
+def _make_entries(
     user: User, sections: Sequence[DaySection], day: date | None, now: datetime
 ) -> list[MemoryEntry]:
     zone = user_zone(user.time_zone)
     here = now.astimezone(zone)
     day = day or here.date()
-    entries = [
+    return [
         MemoryEntry(
             user=user,
             day=day,
             text=section.text,
-            author=MemoryEntry.Author.USER,
+            author=MemoryEntry.Author.USER.value,
             created_at=now
             if section.clock is None and day == here.date()
-            else datetime.combine(day, section.clock or here.time(), zone),
+            else datetime.combine(day, section.clock or here.time(), zone).astimezone(UTC),
         )
         for section in sections
     ]
+
+
+def _store_entries(user: User, entries: Sequence[MemoryEntry], read: ReadEntries) -> None:
     insert_rows(entries)
     if entries:
-        index_entries(user.pk, entries)
-    return entries
-
-
-def analyse_ahead(rows: Iterable[MemoryEntry], sections: Iterable[DaySection]) -> None:
-    """Find the words and claims of what is new on a day before `rewrite_day` holds a lock, which finds them known."""
-    said = {row.text for row in rows}
-    for section in sections:
-        if section.text not in said:
-            hashed_claims(section.text)
-            for start, end in split_passages(section.text):
-                pack_terms(section.text[start:end])
+        index_entries(user.pk, entries, read)
 
 
 @transaction.atomic
@@ -327,26 +341,58 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
     return entry
 
 
-@transaction.atomic
-def rewrite_day(
-    *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str
-) -> None:
-    """Afterwards the day says what `sections` say: other words are edits, what has no id is new. What is missing stays:
-    whoever calls this forgets it.
+@dataclass(frozen=True, slots=True)
+class DayChanges:
+    """What changes where a day shall say something else, made before anything is locked: of entries with these
+    `revisions`."""
+
+    user: User
+    day: date
+    revisions: Mapping[UUID, int]
+    edits: Edits
+    added: Sequence[MemoryEntry]
+    read: ReadEntries
+    """What those that are `added` say."""
+
+    def are_current(self) -> bool:
+        return revisions_of_day(self.user.pk, self.day) == self.revisions
+
+
+def make_day_changes(
+    *,
+    user: User,
+    day: date,
+    rows: Sequence[MemoryEntry],
+    sections: Sequence[DaySection],
+    now: datetime,
+    version: str | None,
+) -> DayChanges:
+    """Return what lets the day, whose entries are `rows`, say what `sections` say: other words are edits, what has no
+    id is new. What is missing stays: whoever calls this forgets it.
 
     Raises Conflict where `version` is not that of the day, or a section names what is not there.
     """
-    rows = lock_day(user, day)
-    if version != day_version(rows):
-        raise Conflict(CHANGED, details={"version": day_version(rows)})
+    revisions = {row.pk: row.revision for row in rows}
+    if version and version != (present := day_version(rows)):
+        raise Conflict(CHANGED, details={"version": present})
     known = {str(row.pk): row for row in rows}
     _check_ids(sections, known)
-    changed = {known[one.entry_id]: one.text for one in sections if one.entry_id is not None}
-    rewrite_entries(
-        {entry: text for entry, text in changed.items() if text != entry.text.strip()},
-        MemoryEntry.Author.USER,
-    )
-    _add_entries(user, [section for section in sections if section.entry_id is None], day, now)
+    texts = {known[one.entry_id]: one.text for one in sections if one.entry_id is not None}
+    changed = {entry: text for entry, text in texts.items() if text != entry.text.strip()}
+    edits = _make_edits(changed, MemoryEntry.Author.USER)
+    added = _make_entries(user, [section for section in sections if section.entry_id is None], day, now)
+    return DayChanges(user, day, revisions, edits, added, read_entries(user.pk, added))
+
+
+@transaction.atomic
+def store_day_changes(changes: DayChanges) -> None:
+    """Raises Conflict where the day was changed since it was read."""
+    lock_day(changes.user, changes.day)
+    if not changes.are_current():
+        present = day_version(day_entries(changes.user.pk, changes.day))
+        raise Conflict(CHANGED, details={"version": present})
+    _store_edits(changes.edits)
+    _store_entries(changes.user, changes.added, changes.read)
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:

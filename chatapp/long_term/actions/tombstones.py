@@ -15,10 +15,10 @@ from chatapp.conversations import message_values
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.selectors.pauses import sent_messages
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, liftable_tombstones, tombstones_of
+from chatapp.operations.statements import insert_rows
 from memory.memory_requests import read_remember_requests
 
 MAX_SENTENCES = 20_000
-BATCH = 500
 
 
 def raise_tombstones(
@@ -52,13 +52,9 @@ def store_tombstones(
     """Called in the transaction that forgets what they bar. Return how many they are."""
     for row in rows:
         row.for_good, row.receipt = for_good, receipt
-    Tombstone.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["user", "whole"],
-        update_fields=["created_at", "receipt", *(["for_good"] if for_good else [])],
-        batch_size=BATCH,
-    )
+    changed = ("created_at", "receipt_id", *(("for_good",) if for_good else ()))
+    new = ", ".join(f"{column} = excluded.{column}" for column in changed)
+    insert_rows(rows, on_conflict=f"(user_id, whole) DO UPDATE SET {new}")
     return len(rows)
 
 

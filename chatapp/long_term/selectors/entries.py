@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db import connection
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.long_term.models import EntryRevision, MemoryEntry, StaleDay
+from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
+from chatapp.operations.statements import as_key, execute
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from memory.tokens import estimate_text
@@ -64,10 +66,24 @@ def list_days(user: User, *, before: date | None = None, limit: int = 50) -> lis
     return [DayCount(row["day"], row["entry_count"]) for row in counted[:limit]]
 
 
+READ_SOURCES = "read_sources"
+
+
+def _with_sources(rows: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
+    """As lists: a queryset for each entry would take longer than all else."""
+    return rows.prefetch_related(Prefetch("sources", to_attr=READ_SOURCES))
+
+
+def sources_of(entry: MemoryEntry) -> Sequence[EntrySource]:
+    """Return the other spans that say it, which were read with it, or are read now."""
+    known: Sequence[EntrySource] | None = getattr(entry, READ_SOURCES, None)
+    return list(entry.sources.all()) if known is None else known
+
+
 def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     """Oldest first, with their conversations and their user, who is read once."""
     rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "scope")
-    found = list(rows.prefetch_related("sources").order_by("created_at", "id"))
+    found = list(_with_sources(rows).order_by("created_at", "id"))
     if found:
         user = User.objects.get(pk=user_id)
         for row in found:
@@ -75,19 +91,24 @@ def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     return found
 
 
-def is_still_version(user_id: UUID, day: date, version: str) -> bool:
-    """Return whether the day is of this version, without its texts."""
-    rows = kept_entries().filter(user_id=user_id, day=day).order_by("created_at", "id")
-    return day_version(rows.only("revision")) == version
+def revisions_of_day(user_id: UUID, day: date) -> dict[UUID, int]:
+    """Return which entries the day has, and the revision of each: the same as before, and none of them has changed."""
+    stored = execute(_REVISIONS, user_id, day.isoformat(), MemoryEntry.State.KEPT.value)
+    return {as_key(pk): revision for pk, revision in stored.fetchall()}
 
 
-def lock_day(user: User, day: date) -> list[MemoryEntry]:
-    """Oldest first, held until the transaction ends; their conversations before them, as everywhere."""
+_REVISIONS = "SELECT id, revision FROM chatapp_memoryentry WHERE user_id = %s AND day = %s AND state = %s"
+
+
+def lock_day(user: User, day: date) -> None:
+    """Hold its entries until the transaction ends; their conversations before them, as everywhere. On SQLite whoever
+    writes holds everything."""
+    if not connection.features.has_select_for_update:
+        return
     rows = kept_entries().filter(user=user, day=day)
     conversations = Conversation.objects.filter(pk__in=rows.values("conversation"))
     list(conversations.select_for_update().order_by("pk").values_list("pk"))
-    held = rows.select_for_update().order_by("pk")
-    return sorted(held, key=lambda row: (row.created_at, row.pk))
+    list(rows.select_for_update().order_by("pk").values_list("pk"))
 
 
 def day_version(rows: Iterable[MemoryEntry]) -> str:
@@ -99,7 +120,7 @@ def day_version(rows: Iterable[MemoryEntry]) -> str:
 def proposed_entries(user: User) -> QuerySet[MemoryEntry]:
     """Return what waits for approval."""
     rows = MemoryEntry.objects.filter(user=user, state=MemoryEntry.State.PROPOSED)
-    return rows.select_related("scope").prefetch_related("sources")
+    return _with_sources(rows.select_related("scope"))
 
 
 def stale_mark_ids(user_id: UUID, day: date) -> list[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -12,7 +14,7 @@ from django.db.models import QuerySet
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.statements import update_rows
+from chatapp.operations.statements import delete_rows, insert_rows, update_rows
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts, hashed_claims
 
@@ -37,21 +39,27 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredCl
 
 def store_message_claims(user_id: UUID, said: Iterable[Message], claims: list[StoredClaim]) -> None:
     """Store claims in the transaction that indexes their messages, in place of their earlier ones."""
-    _store(user_id, claims, _remove(StoredClaim.objects.filter(message__in=list(said))))
+    _replace(user_id, "message_id", [row.pk for row in said], claims)
 
 
 def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
-    """Store the claims of entries in the transaction that writes them. An extracted one repeats those of a message."""
-    keys = _remove(StoredClaim.objects.filter(entry__in=[entry.pk for entry in entries]))
-    is_own = [
-        entry for entry in entries if entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
-    ]
-    claims = [
+    """Store the claims of entries in the transaction that writes them, in place of their earlier ones."""
+    store_entry_claims(user_id, [entry.pk for entry in entries], find_entry_claims(user_id, entries))
+
+
+def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[StoredClaim]:
+    """Return what entries of the user claim, unsaved. An extracted one repeats the claims of a message."""
+    return [
         claim
-        for entry in is_own
+        for entry in entries
+        if entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
         for claim in _claims(user_id, entry.text, entry.created_at, entry_id=entry.pk)
     ]
-    _store(user_id, claims, keys)
+
+
+def store_entry_claims(user_id: UUID, entry_ids: Sequence[UUID], claims: list[StoredClaim]) -> None:
+    """Store claims in the transaction that writes their entries, in place of their earlier ones."""
+    _replace(user_id, "entry_id", entry_ids, claims)
 
 
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
@@ -81,7 +89,8 @@ def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
             for said in (older, newer)
             if not known.filter(message=said.message_id, entry=said.entry_id, start=said.start).exists()
         ]
-        _store(user_id, claims, set())
+        insert_rows(claims)
+        _order(user_id, {key})
 
 
 def _is_there(said: SaidAt) -> bool:
@@ -91,12 +100,51 @@ def _is_there(said: SaidAt) -> bool:
     return fold_sentence(text[said.start : said.end]) == said.words
 
 
-def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
-    """Delete claims, but not what a model named and is still said there, if at another place. Return the keys of those
-    deleted."""
+_WHAT = ("start", "end", "key", "value", "replaces", "said_at")
+
+
+def _replace(user_id: UUID, kind: str, source_ids: Sequence[UUID], claims: list[StoredClaim]) -> None:
+    """Store what messages or entries claim in place of what they claimed before. What they claim still stays as it is,
+    and so does what a model named and is still said there, if at another place."""
+    if not source_ids:
+        return
+    what_of = attrgetter(kind, *_WHAT)
+    new = {what_of(claim): claim for claim in claims}
+    before = StoredClaim.objects.filter(**{f"{kind}__in": source_ids})
+    gone: dict[UUID, list[UUID]] = defaultdict(list)
+    named: list[UUID] = []
+    keys: set[int] = set()
+    for pk, is_named, *what in before.values_list("pk", "is_named", kind, *_WHAT):
+        if is_named:
+            named.append(pk)
+        elif new.pop(tuple(what), None) is None:
+            gone[what[0]].append(pk)
+            keys.add(what[3])
+    if named:
+        for row in _find_again(StoredClaim.objects.filter(pk__in=named)):
+            gone[getattr(row, kind)].append(row.pk)
+            keys.add(row.key)
+    over: list[StoredClaim] = []
+    added: list[StoredClaim] = []
+    for claim in new.values():
+        if former := gone[
+            getattr(claim, kind)
+        ]:  # a row that goes and one that comes write each index of the table
+            claim.pk = former.pop()
+            over.append(claim)
+        else:
+            added.append(claim)
+    update_rows(over, "is_named", *_WHAT)
+    delete_rows(StoredClaim, [pk for some in gone.values() for pk in some])
+    insert_rows(added)
+    _order(user_id, keys | {claim.key for claim in new.values()})
+
+
+def _find_again(named: QuerySet[StoredClaim]) -> list[StoredClaim]:
+    """Note at which place the source of each says it now, and return those that are said no more."""
     gone: list[StoredClaim] = []
     moved: list[StoredClaim] = []
-    for row in claims.select_related("message", "entry"):
+    for row in named.select_related("message", "entry"):
         place = find_named(row)
         if place is None:
             gone.append(row)
@@ -104,9 +152,7 @@ def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
             row.start, row.end = place
             moved.append(row)
     update_rows(moved, "start", "end")
-    if gone:
-        StoredClaim.objects.filter(pk__in=[row.pk for row in gone]).delete()
-    return {row.key for row in gone}
+    return gone
 
 
 def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iterator[StoredClaim]:
@@ -123,11 +169,6 @@ def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iter
         )
 
 
-def _store(user_id: UUID, claims: list[StoredClaim], keys: set[int]) -> None:
-    StoredClaim.objects.bulk_create(claims)
-    _order(user_id, keys | {claim.key for claim in claims})
-
-
 def _order(user_id: UUID, keys: Collection[int]) -> None:
     """Set for each claim of these keys the next one that replaces it and says something else."""
     if not keys:
@@ -135,19 +176,19 @@ def _order(user_id: UUID, keys: Collection[int]) -> None:
     rows = StoredClaim.objects.filter(user_id=user_id, key__in=keys).order_by(
         "key", "-said_at", "-start", "-pk"
     )
-    changed = [row for _, of_key in groupby(rows, lambda row: row.key) for row in _superseded_anew(of_key)]
+    ordered = rows.values_list("pk", "key", "value", "replaces", "superseded_by")
+    changed = [row for _, of_key in groupby(ordered, lambda row: row[1]) for row in _superseded_anew(of_key)]
     update_rows(changed, "superseded_by")
 
 
-def _superseded_anew(rows: Iterable[StoredClaim]) -> Iterator[StoredClaim]:
+def _superseded_anew(rows: Iterable[tuple[UUID, int, int, bool, UUID | None]]) -> Iterator[StoredClaim]:
     """Yield those of one key, newest first, that another one supersedes now."""
-    next_one: StoredClaim | None = None
-    next_other: StoredClaim | None = None
-    for row in rows:
-        newer = next_one if next_one is None or next_one.value != row.value else next_other
-        if row.superseded_by_id != (newer.pk if newer else None):
-            row.superseded_by = newer
-            yield row
-        if row.replaces:
-            is_other = next_one is None or next_one.value != row.value
-            next_one, next_other = row, next_one if is_other else next_other
+    next_one: tuple[UUID, int] | None = None
+    next_other: tuple[UUID, int] | None = None
+    for pk, _, value, replaces, superseded_by in rows:
+        newer = next_one if next_one is None or next_one[1] != value else next_other
+        if superseded_by != (newer[0] if newer else None):
+            yield StoredClaim(pk=pk, superseded_by_id=newer[0] if newer else None)
+        if replaces:
+            is_other = next_one is None or next_one[1] != value
+            next_one, next_other = (pk, value), next_one if is_other else next_other

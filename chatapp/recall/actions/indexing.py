@@ -7,7 +7,7 @@ row, which is taken after those of conversations and entries; the user's before 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -24,9 +24,10 @@ from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
+    find_entry_claims,
     find_message_claims,
-    note_entries,
     note_messages,
+    store_entry_claims,
     store_message_claims,
 )
 from chatapp.recall.actions.removal import (
@@ -45,7 +46,7 @@ from chatapp.recall.index_format import (
     minute_of,
 )
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, StoredClaim
-from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
+from chatapp.recall.selectors.unindexed import Batch, documents_of, message_documents, next_batch
 from memory.memory_requests import read_remember_requests
 
 SEAL_FROM = 256
@@ -115,6 +116,7 @@ class _Said:
     """The messages of a batch, with what its users claim and ask for: reading that takes too long for a transaction."""
 
     messages: QuerySet[Message]
+    documents: list[SearchDocument]
     claiming: list[Message]
     claims: list[StoredClaim]
     asking: set[UUID]
@@ -128,7 +130,9 @@ def _read_said(conversation: Conversation, batch: Batch) -> _Said:
         messages.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
     )
     claims = find_message_claims(conversation.owner_id, claiming)
-    return _Said(messages, claiming, claims, {row.pk for row in claiming if _asks_to_remember(row)})
+    documents = [document.row() for document in batch.documents]
+    asking = {row.pk for row in claiming if _asks_to_remember(row)}
+    return _Said(messages, documents, claiming, claims, asking)
 
 
 def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int | None:
@@ -143,11 +147,11 @@ def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int |
         owner = _lock_owner(user_id=conversation.user_id)
         forgotten_at = dict(said.messages.values_list("pk", "forgotten_at"))
         present = {key for key, at in forgotten_at.items() if at is None}
-        documents = [document for document in batch.documents if document.source_id in present]
+        documents = [document for document in said.documents if document.source_id in present]
         emptied = list(said.messages.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
-            documents += message_documents(row)
+            documents += [document.row() for document in message_documents(row)]
         last_ordinal = _append(owner, [documents], last_ordinal)
         Conversation.objects.filter(pk=conversation.pk).update(
             indexed_below=batch.position + 1, last_ordinal=last_ordinal
@@ -185,17 +189,17 @@ def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
     list(owners.order_by("pk").values_list("pk"))
 
 
-def _append(owner: SearchOwner, texts: Iterable[Sequence[NewDocument]], previous: int = NO_ORDINAL) -> int:
+def _append(owner: SearchOwner, texts: Iterable[Sequence[SearchDocument]], previous: int = NO_ORDINAL) -> int:
     """Store the documents of texts. Those of one text follow each other, the first of them `previous`. Return the
     ordinal of the last."""
     rows: list[SearchDocument] = []
     first, last = owner.next_ordinal, previous
     for documents in texts:
         last = previous
-        for document in documents:
-            rows.append(document.row(first + len(rows), last))
-            rows[-1].owner = owner
-            last = rows[-1].ordinal
+        for row in documents:
+            row.owner_id, row.ordinal, row.previous = owner.pk, first + len(rows), last
+            rows.append(row)
+            last = row.ordinal
     insert_documents(rows)
     if owner.analysed_ordinal == owner.next_ordinal:
         owner.analysed_ordinal += len(rows)
@@ -206,25 +210,40 @@ def _append(owner: SearchOwner, texts: Iterable[Sequence[NewDocument]], previous
     return last
 
 
+@dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """What entries say, by their keys, and what they claim: reading that takes too long for a transaction."""
+
+    documents: Mapping[UUID, Sequence[SearchDocument]]
+    claims: list[StoredClaim]
+
+
+def read_entries(user_id: UUID, entries: Iterable[MemoryEntry]) -> ReadEntries:
+    """Return what entries of the user say now, for `index_entries`."""
+    entries = list(entries)
+    documents = {entry.pk: _documents(entry, entry.conversation_id) for entry in entries}
+    return ReadEntries(documents, find_entry_claims(user_id, entries))
+
+
 def index_entry(entry: MemoryEntry) -> None:
     index_entries(entry.user_id, [entry])
 
 
 @transaction.atomic
-def index_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
+def index_entries(user_id: UUID, entries: Sequence[MemoryEntry], read: ReadEntries | None = None) -> None:
     """Index entries of the user in the transaction that writes them, in place of their earlier texts. Withdrawn ones
-    are removed."""
+    are removed. What they say was `read` before the transaction, or is read now."""
+    read = read or read_entries(user_id, entries)
     ids = [entry.pk for entry in entries]
     remove_entries(user_id, ids)
-    withdrawn = set(withdrawn_entries().filter(pk__in=ids).values_list("pk", flat=True))
+    extracted = [entry.pk for entry in entries if entry.compaction_id]
+    withdrawn = set(withdrawn_entries().filter(pk__in=extracted).values_list("pk", flat=True))
     standing = [entry for entry in entries if entry.pk not in withdrawn]
     if standing:
-        _append(
-            _lock_owner(user_id=user_id), [_documents(entry, entry.conversation_id) for entry in standing]
-        )
+        _append(_lock_owner(user_id=user_id), [read.documents[entry.pk] for entry in standing])
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
-    note_entries(user_id, entries)
+    store_entry_claims(user_id, ids, read.claims)
 
 
 def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
@@ -233,9 +252,9 @@ def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
     seal_documents(scope_id=scope_id)
 
 
-def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[NewDocument]:
-    kind = SearchDocument.Kind.ENTRY
-    return list(documents_of(kind, entry.pk, entry.text, entry.created_at, conversation_id))
+def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[SearchDocument]:
+    found = documents_of(SearchDocument.Kind.ENTRY, entry.pk, entry.text, entry.created_at, conversation_id)
+    return [document.row() for document in found]
 
 
 @transaction.atomic
@@ -246,7 +265,9 @@ def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
     remove_messages(user_id, [row.pk for row in rows])
     note_messages(user_id, rows)
     texts = [
-        list(message_documents(row)) for row in rows if row.position < indexed.get(row.conversation_id, 0)
+        [document.row() for document in message_documents(row)]
+        for row in rows
+        if row.position < indexed.get(row.conversation_id, 0)
     ]
     if any(texts):
         _append(_lock_owner(user_id=user_id), texts)

@@ -98,6 +98,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
 
 def remove_vectors(owner: SearchOwner, ordinals: Sequence[int]) -> None:
     """Delete vectors and codes in the transaction that removes the documents."""
+    ordinals = [ordinal for ordinal in ordinals if ordinal < owner.embedded_ordinal]
     if not ordinals:
         return
     SearchVectors.objects.filter(owner=owner, ordinal__in=ordinals).delete()

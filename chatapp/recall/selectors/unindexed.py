@@ -42,11 +42,9 @@ class NewDocument:
     packed: PackedTerms
     conversation_id: UUID | None
 
-    def row(self, ordinal: int, previous: int) -> SearchDocument:
-        """Return the row, unsaved and without its owner."""
+    def row(self) -> SearchDocument:
+        """Return the row, unsaved and without its place in an index."""
         return SearchDocument(
-            ordinal=ordinal,
-            previous=previous,
             kind=self.kind,
             source_id=self.source_id,
             conversation_id=self.conversation_id,

@@ -8,13 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.branches import cleared_upto, covered_count, usable_checkpoint, visible_messages
-from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
+from chatapp.conversations.branches import (
+    cleared_upto,
+    covered_count,
+    usable_checkpoint,
+    visible_messages,
+    visible_sql,
+)
+from chatapp.conversations.message_values import MESSAGE_COLUMNS, MESSAGE_SQL, messages_from_columns
 from chatapp.conversations.models import Branch, Message
+from chatapp.operations.statements import execute
 from memory import types
 from memory.loading import NOTHING_LEFT_OUT, LeftOut, LoadLimits, StoredSize, choose_start, sample_positions
 from memory.tokens import total_tokens
@@ -106,8 +112,8 @@ def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: 
 
 def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
     """Return the sizes of the messages before `end`, newest first."""
-    rows = _visible(branch, after, end).values_list("position", "token_estimate", "role", "kind")
-    return list(map(StoredSize._make, _fetch(rows[:most])))
+    columns = "position, token_estimate, role, kind"
+    return list(map(StoredSize._make, _read_stored(columns, branch, after, end, most)))
 
 
 def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -> LeftOut:
@@ -116,7 +122,10 @@ def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -
     # By place alone: with a range beside it, SQLite reads the whole range.
     sampled = visible_messages(branch).filter(position__in=sample_positions(after + 1, start - 1))
     rows = sampled.order_by("-position")
-    return LeftOut(count, start - 1, max(0, tokens), tuple(reversed(_read(rows))))
+    found = messages_from_columns(list(rows.values_list(*MESSAGE_COLUMNS)))
+    return LeftOut(
+        count, start - 1, max(0, tokens), tuple(message for message in reversed(found) if message.parts)
+    )
 
 
 def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
@@ -142,23 +151,18 @@ def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageVa
 
 def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
     """Return the messages from `start` on, newest first."""
-    return _read(_visible(branch, start - 1, end))
-
-
-def _visible(branch: Branch, after: int, end: int) -> QuerySet[Message]:
-    """Return the rows newest first, without a reply that is still being written."""
-    rows = visible_messages(branch, after).filter(position__lt=end)
-    return rows.exclude(status=Message.Status.STREAMING).order_by("-position")
-
-
-def _read(rows: QuerySet[Message]) -> list[MessageValue]:
-    messages = messages_from_columns(_fetch(rows.values_list(*MESSAGE_COLUMNS)))
+    messages = messages_from_columns(_read_stored(MESSAGE_SQL, branch, start - 1, end, max(0, end - start)))
     return [message for message in messages if message.parts]
 
 
-def _fetch(rows: QuerySet[Message, Any]) -> list[tuple[Any, ...]]:
-    """Return rows as the database gives them: the ORM would convert each value once more."""
-    sql, params = rows.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        return list(cursor.fetchall())
+def _read_stored(columns: str, branch: Branch, after: int, end: int, most: int) -> list[tuple[Any, ...]]:
+    """Return rows newest first, without a reply that is still being written."""
+    visible, values = visible_sql(branch, after, "position")
+    sql = f"SELECT {columns} FROM chatapp_message WHERE {visible} {_COMPLETE_BETWEEN}"
+    rows: list[tuple[Any, ...]] = execute(sql, *values, after, end, most).fetchall()
+    return rows
+
+
+_COMPLETE_BETWEEN = """
+AND position > %s AND position < %s AND status <> 'streaming' ORDER BY position DESC LIMIT %s
+"""

@@ -10,6 +10,7 @@ from django.db.models import Max, Q, QuerySet, Sum
 
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Message
+from chatapp.operations.statements import columns_of, read_models
 
 
 def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
@@ -30,6 +31,16 @@ def _visible(branch: Branch, after_position: int, field: str) -> Q:
         if upto is not None and upto > after_position:
             visible |= Q(branch_id=branch_id, **{f"{field}__lte": upto})
     return visible
+
+
+def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, list[UUID | int]]:
+    """Return the same for a statement of fixed SQL, with its values."""
+    condition, values = "branch_id = %s", list[UUID | int]([branch.pk])
+    for branch_id, upto in visible_spans(branch)[1:]:
+        if upto is not None and upto > after_position:
+            condition += f" OR branch_id = %s AND {column} <= %s"
+            values += [branch_id, upto]
+    return f"({condition})", values
 
 
 def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Message]:
@@ -79,10 +90,15 @@ def _tokens_after(branch: Branch, position: int) -> int:
 
 def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:
     """Return the finished compaction with the last span that ends before `before_position`."""
-    done = visible_compactions(branch).filter(
-        status=Compaction.Status.DONE, last_position__lt=before_position
-    )
-    return done.order_by("-last_position", "-created_at", "-pk").first()
+    visible, values = visible_sql(branch, -1, "last_position")
+    columns = columns_of(Compaction, "chatapp_compaction")
+    sql = f"SELECT {columns} FROM chatapp_compaction WHERE {visible} {_LATEST_DONE}"
+    return next((row for (row,) in read_models([Compaction], sql, *values, before_position)), None)
+
+
+_LATEST_DONE = """
+AND status = 'done' AND last_position < %s ORDER BY last_position DESC, created_at DESC, id DESC LIMIT 1
+"""
 
 
 def covered_count(branch: Branch, row: Compaction) -> int:

@@ -55,6 +55,11 @@ MESSAGE_COLUMNS = (
     "kind",
 )
 """Read as plain text: of the two thousand rows of a context, converting each column would cost more than the rest."""
+MESSAGE_SQL = """
+CAST(id AS text), role, CAST(parts AS text), token_estimate, position, CAST(pinned AS integer),
+CAST(created_at AS text), kind
+"""
+"""The same for statements of fixed SQL."""
 
 
 def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message]:

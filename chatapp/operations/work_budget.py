@@ -65,14 +65,21 @@ WRITING_FOR_S = 1.0
 
 YIELD_AT_MOST_S = 1.0
 YIELD_STEP_S = 0.02
+BUSY_SHARE = 0.9
+"""Threads of Python share one core: a process that uses this much of it has none to spare."""
 
 
 def yield_to_answers(seconds: float) -> None:
-    """Rest, and on while answers of this process wait for the database; not for ever, so that the work goes on."""
+    """Rest, and on while answers of this process wait for the database or take all of its core; not for ever, so that
+    the work goes on."""
     time.sleep(seconds)
     deadline = time.monotonic() + YIELD_AT_MOST_S
-    while calls_waiting() and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        began, used = time.monotonic(), time.process_time()
         time.sleep(YIELD_STEP_S)
+        is_busy = time.process_time() - used > BUSY_SHARE * (time.monotonic() - began)
+        if not is_busy and not calls_waiting():
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from django.conf import settings
 from prometheus_client import Counter, Histogram
 
 from chatapp.operations import telemetry
+from chatapp.operations.collector import exempt_loaded_code
 from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
 
 log = logging.getLogger(__name__)
@@ -54,12 +55,15 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 @signals.worker_ready.connect
 def report_worker(**_: Any) -> None:
     """Report the process that gives tasks to others, or runs them in its threads."""
+    if not settings.EMBEDDED:
+        exempt_loaded_code()
     _report_forever(partial(tell_life, "worker"), tell_counts)
 
 
 @signals.worker_process_init.connect
 def report_pool_process(**_: Any) -> None:
     """Report a process that runs tasks for its worker, which tells that it lives itself."""
+    exempt_loaded_code()
     _report_forever(tell_counts)
 
 

@@ -73,9 +73,9 @@ def default_model(user_id: UUID | None = None) -> ModelConfig:
     Raises NotFound.
     """
     if user_id and allowed_to(user_id).models is not None:
-        model = keep_for(user_id, "default model", usable_models(user_id).first)
+        model = keep_for(user_id, "default model", lambda: usable_models(user_id).first())
     else:
-        model = keep("default model", usable_models(None).first)
+        model = keep("default model", lambda: usable_models(None).first())
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
     return copy(model)

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, accessible_message
 from chatapp.conversations.branches import siblings_of, visible_messages
-from chatapp.conversations.message_values import messages_from_columns, parts_to_json, text_of
+from chatapp.conversations.message_values import MESSAGE_SQL, messages_from_columns, parts_to_json, text_of
 from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import PageAsked, message_shape, tool_call_shape
 from chatapp.forgetting.models import ForgetProposal
@@ -288,13 +288,8 @@ def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterato
     return columns.order_by("-position")[:limit].iterator(chunk_size=500)
 
 
-_BY_ID = """
-SELECT CAST(id AS text), role, CAST(parts AS text), token_estimate, position, CAST(pinned AS integer),
-    CAST(created_at AS text), kind
-FROM chatapp_message WHERE id IN ({ids})
-"""
-
-
 def messages_by_id(ids: Collection[UUID]) -> list[MessageValue]:
     """Return the messages as values, without those that are gone: whose they are the caller knows."""
-    return messages_from_columns(execute(_BY_ID.format(ids=", ".join(["%s"] * len(ids))), *ids).fetchall())
+    places = ", ".join(["%s"] * len(ids))
+    sql = f"SELECT {MESSAGE_SQL} FROM chatapp_message WHERE id IN ({places})"
+    return messages_from_columns(execute(sql, *ids).fetchall())

@@ -35,7 +35,8 @@ class Untitled:
 
 
 def has_fast_models() -> bool:
-    return keep("fast models", ModelConfig.objects.filter(enabled=True, fast_model__enabled=True).exists)
+    having = ModelConfig.objects.filter
+    return keep("fast models", lambda: having(enabled=True, fast_model__enabled=True).exists())
 
 
 def waiting_titles(now: datetime) -> Sequence[UUID]:

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 
 from chatapp.accounts.actions import ensure_setup_link
 from chatapp.operations import lifecycle
+from chatapp.operations.collector import exempt_loaded_code
 from chatapp.operations.database import in_database
 from chatapp.operations.private_files import close_exposed, stored_paths
 from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
@@ -74,6 +75,7 @@ class WebProcess:
             if self.worker:
                 self.worker.start()
             link = await in_database(ensure_setup_link)()
+            exempt_loaded_code()
         except Exception:
             log.exception("The service could not start.")
             leave(1)

@@ -1,0 +1,42 @@
+"""Large work rests while answers take all of the process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from chatapp.operations import work_budget
+from chatapp.operations.work_budget import YIELD_AT_MOST_S, YIELD_STEP_S, yield_to_answers
+
+
+@dataclass
+class FakeTime:
+    """A process whose other threads use its core for the first `busy_s` seconds."""
+
+    busy_s: float
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return min(self.now, self.busy_s)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "rested_s"),
+    [(0.0, YIELD_STEP_S), (0.5, 0.5 + YIELD_STEP_S), (60.0, YIELD_AT_MOST_S)],
+    ids=["idle", "busy for a while", "busy for ever"],
+)
+def test_it_rests_while_the_process_is_busy(
+    busy_s: float, rested_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeTime(busy_s)
+    monkeypatch.setattr(work_budget, "time", fake)
+    monkeypatch.setattr(work_budget, "calls_waiting", lambda: 0)
+    yield_to_answers(0.0)
+    assert fake.now == pytest.approx(rested_s, abs=1.5 * YIELD_STEP_S)

@@ -58,7 +58,7 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     expect(command(page, "/help")).to_contain_text("/memory QUERY")
     expect(command(page, "/context")).to_contain_text("user 21")
     expect(command(page, "/config keep_recent 4")).to_contain_text("keep_recent")
-    expect(command(page, "/config keep_recent minus")).to_contain_text("keep_recent")
+    expect(command(page, "/config keep_recent minus").locator("header")).to_have_text("/config")
     expect(command(page, "/config no_such_thing 4")).to_contain_text("no_such_thing")
     expect(command(page, "/memory QX-00012")).to_contain_text("code QX-00012")
     expect(command(page, "/context")).to_contain_text("4 (conversation)")
@@ -93,7 +93,7 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
 
     page.reload()
     model.script(Behaviour(fault="html"), kind="summary")
-    command(page, "/config keep_recent 2")
+    expect(command(page, "/config keep_recent 2")).to_contain_text("keep_recent")
     command(page, "/compact")
     expect(divider).to_have_count(2)
     divider.last.click()

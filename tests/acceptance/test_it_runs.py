@@ -15,7 +15,6 @@ from typing import Any
 import httpx2
 import pytest
 from playwright.sync_api import Page, expect
-from websockets.sync.client import connect
 
 from memory.tokens import estimate_text
 from tests.acceptance.conversations import long_history
@@ -25,6 +24,7 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.people import CHARLIE
 from tests.servers.service import Service
 from tests.servers.waiting import PATIENCE_S, wait_for
+from tests.servers.websocket import connect
 
 WINDOW, OUTPUT = 16_000, 2_000
 BUDGET = WINDOW - OUTPUT - 4_000
@@ -51,7 +51,7 @@ def service_env() -> dict[str, str]:
 
 def import_notes(alice: httpx2.Client) -> str:
     body = {"title": "Notes of a year", "messages": long_history(2_000)}
-    imported = alice.post("/api/v1/conversations/import", json=body, timeout=60)
+    imported = alice.post("/api/v1/conversations/import", json=body, timeout=PATIENCE_S)
     assert imported.status_code == 201, imported.text
     assert imported.json()["message_count"] == 2_000
     return str(imported.json()["id"])
@@ -88,10 +88,12 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     divider = page.locator(".divider-sentence")
     expect(divider.first).to_have_text(DIVIDER)
     model.clear()
+    model.script(says(ANSWER, hold_after=12))
     say(page, "What is the code of note 17?")
     expect(last_answer(page)).to_have_attribute("data-status", "streaming")
     expect(last_answer(page)).to_contain_text("Note 17 is about")
     expect(last_answer(page)).not_to_contain_text("recalled for this answer")  # it streams
+    model.release()
     expect(last_answer(page)).to_contain_text("recalled for this answer")
     expect(last_answer(page)).to_have_attribute("data-status", "complete")
     expect(last_answer(page).locator(".done-card")).to_have_text(re.compile(r"^[\d.]+k? in / [\d.]+k? out$"))
@@ -160,8 +162,10 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
 def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_tab(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
-    words = " ".join(f"word{number}" for number in range(400))
-    model.script(says(words, rate=40.0))
+    words = " ".join(f"word{number}" for number in range(1_500))
+    model.script(
+        says(words, rate=20.0)
+    )  # for as long as two tabs take on a busy machine, until it is stopped
     say(page, "Talk for a while")
     expect(last_answer(page)).to_contain_text("word5")
     page.wait_for_url("**/c/*")

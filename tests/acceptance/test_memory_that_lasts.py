@@ -113,9 +113,9 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     text.fill(text.input_value() + f"\n\nDr {NAME} is closed on Mondays.")
     page.get_by_role("button", name="Save").click()
     expect(entry).to_contain_text("closed on Mondays")
-    files = (service.data_dir / "memory").rglob("*.md")
+    folder = service.data_dir / "memory"
     wait_for(
-        lambda: any("closed on Mondays" in file.read_text() for file in files),
+        lambda: any("closed on Mondays" in file.read_text() for file in folder.rglob("*.md")),
         what="the file says it, too",
     )
     told = traces(service, alice, NAME)

@@ -97,6 +97,12 @@ def sign_out(page: Page) -> None:
     expect(page).to_have_url(re.compile("/accounts/login/$"))
 
 
+def confirm_who_it_is(page: Page) -> None:
+    expect(page).to_have_url(re.compile("/accounts/reauthenticate/"))
+    page.get_by_label("Password").fill(THEIR_PASSWORD)
+    page.get_by_role("button", name="Confirm").click()
+
+
 def code_of(secret: str, steps_from_now: int = 0) -> str:
     """Return what an authenticator app shows (RFC 6238)."""
     step = struct.pack(">Q", int(time.time()) // 30 + steps_from_now)
@@ -114,9 +120,7 @@ def test_an_authenticator_app_is_set_up_and_asked_for_and_a_recovery_code_works_
     page.goto("/accounts/2fa/")
     assert barriers(page) == []
     page.locator("a[href='/accounts/2fa/totp/activate/']").click()
-    if "reauthenticate" in page.url:
-        page.get_by_label("Password").fill(THEIR_PASSWORD)
-        page.get_by_role("button", name="Confirm").click()
+    confirm_who_it_is(page)
     expect(page.locator("img[src^='data:image/svg']")).to_be_visible()
     secret = page.locator("input[disabled]").input_value()
     page.get_by_label("Authenticator code").fill(code_of(secret))
@@ -158,9 +162,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(browser: Browser, se
         sign_in(page, email)
         expect(page.locator("#composer")).to_be_visible()
         page.goto("/accounts/2fa/webauthn/add/")
-        if "reauthenticate" in page.url:
-            page.get_by_label("Password").fill(THEIR_PASSWORD)
-            page.get_by_role("button", name="Confirm").click()
+        confirm_who_it_is(page)
         page.get_by_label("Name").fill("My laptop")
         page.get_by_label("Passwordless").check()
         assert barriers(page) == []

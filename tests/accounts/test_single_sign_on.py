@@ -20,6 +20,7 @@ from chatapp.accounts.models import User
 from chatapp.operations.models import AuditEvent
 from tests.accounts.conftest import RunningIssuer
 from tests.servers.oidc_issuer import CLIENT_ID, CLIENT_SECRET
+from tests.servers.waiting import PATIENCE_S
 
 PASSWORD = "a long enough passphrase"
 BEGIN = "/accounts/oidc/sso/login/"
@@ -44,7 +45,7 @@ def sign_in(person: str, client: Client | None = None, begin: str = BEGIN) -> tu
     client = client or Client()
     asked = client.get(begin)
     assert asked.status_code == 302, asked.content
-    back = httpx2.post(asked["Location"], data={"person": person})
+    back = httpx2.post(asked["Location"], data={"person": person}, timeout=PATIENCE_S)
     return client, client.get(urlsplit(back.headers["Location"])._replace(scheme="", netloc="").geturl())
 
 
@@ -167,7 +168,9 @@ def test_a_deactivated_account_stays_out(db: None, issuer: RunningIssuer) -> Non
 
 def test_an_answer_of_another_browser_signs_nobody_in(db: None, issuer: RunningIssuer) -> None:
     issuer.say("kim", email="kim@example.com", email_verified=True)
-    back = httpx2.post(Client().get(BEGIN)["Location"], data={"person": "kim"}).headers["Location"]
+    back = httpx2.post(Client().get(BEGIN)["Location"], data={"person": "kim"}, timeout=PATIENCE_S).headers[
+        "Location"
+    ]
     victim = Client()
     victim.get(urlsplit(back)._replace(scheme="", netloc="").geturl())
     assert not is_signed_in(victim)
@@ -303,7 +306,9 @@ def test_a_token_of_somebody_elses_sign_in_is_not_taken_for_a_known_user(
     issuer.say("olga", email="olga@example.com", email_verified=True)
     assert is_signed_in(sign_in("olga")[0])
     victim, attacker = Client(), Client()
-    stolen = httpx2.post(victim.get(BEGIN)["Location"], data={"person": "olga"}).headers["Location"]
+    stolen = httpx2.post(victim.get(BEGIN)["Location"], data={"person": "olga"}, timeout=PATIENCE_S).headers[
+        "Location"
+    ]
     code = parse_qs(urlsplit(stolen).query)["code"][0]
     own = asked_for(client=attacker)["state"]
     attacker.get(f"{BEGIN}callback/?{urlencode({'code': code, 'state': own})}")
@@ -313,7 +318,9 @@ def test_a_token_of_somebody_elses_sign_in_is_not_taken_for_a_known_user(
 def test_an_answer_is_taken_once(db: None, issuer: RunningIssuer) -> None:
     issuer.say("pia", email="pia@example.com", email_verified=True)
     client = Client()
-    back = httpx2.post(client.get(BEGIN)["Location"], data={"person": "pia"}).headers["Location"]
+    back = httpx2.post(client.get(BEGIN)["Location"], data={"person": "pia"}, timeout=PATIENCE_S).headers[
+        "Location"
+    ]
     path = urlsplit(back)._replace(scheme="", netloc="").geturl()
     client.get(path)
     assert is_signed_in(client)

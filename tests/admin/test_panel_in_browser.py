@@ -101,7 +101,9 @@ def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel
     panel.goto("/admin/chatapp/agent/add/")
     panel.locator("#id_name").fill("Reviewer")
     policy, hooks = panel.locator("#id_context_policy"), panel.locator("#id_hooks")
-    for summary in panel.get_by_text("Form and examples").all():
+    summaries = panel.get_by_text("Form and examples")
+    expect(summaries).to_have_count(2)
+    for summary in summaries.all():
         summary.click()
     panel.get_by_role("button", name="Keep more of the chat").click()
     expect(panel.get_by_label("keep_recent", exact=True)).to_have_value("30")

@@ -6,15 +6,15 @@ import json
 import socket
 from typing import Any
 
-import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from tests.api import odd
 from tests.servers.people import ALICE
 from tests.servers.service import Service
 from tests.servers.waiting import PATIENCE_S
+from tests.servers.websocket import connect
 
 OUTSIDE = ("../../../secret_key", "..%2f..%2f..%2fsecret_key", "%2e%2e/%2e%2e/secret_key", "....//secret_key")
 FRAMES: dict[str, dict[str, Any]] = {
@@ -161,8 +161,8 @@ def test_cookies_in_several_lines_are_read_as_one(service: Service) -> None:
     ["Daphne-Root-Path", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-URL", "X-HTTP-Method-Override"],
 )
 def test_headers_of_a_proxy_that_is_not_trusted_change_nothing(service: Service, header: str) -> None:
-    plain = httpx2.get(f"{service.url}/accounts/login/")
-    claimed = httpx2.get(f"{service.url}/accounts/login/", headers={header: "/admin/"})
+    plain = service.client().get("/accounts/login/")
+    claimed = service.client().get("/accounts/login/", headers={header: "/admin/"})
     assert claimed.status_code == plain.status_code == 200
     assert "/admin/" not in claimed.text
 

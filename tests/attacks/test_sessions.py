@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from tests.reliability.browsers import BrowserSession
 from tests.servers.people import BOB, GUESTS, PASSWORD
 from tests.servers.service import Service
 from tests.servers.waiting import PATIENCE_S
+from tests.servers.websocket import connect
 
 ME = "/api/v1/me"
 SIGNED_OUT = 4401
@@ -130,7 +130,7 @@ def test_signing_in_leads_to_no_other_site(service: Service, place: str) -> None
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80"])
 def test_another_host_is_not_answered(service: Service, host: str) -> None:
-    answer = httpx2.get(f"{service.url}/accounts/login/", headers={"Host": host})
+    answer = service.client().get("/accounts/login/", headers={"Host": host})
     assert answer.status_code == 400
     assert "evil" not in answer.text
 

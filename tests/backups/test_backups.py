@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,13 @@ from tests.servers.people import ALICE, BOB, make_people
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 from tests.servers.s3 import S3Server
-from tests.servers.service import OwnProcess, Service, run_manage
+from tests.servers.service import OwnProcess, Service
+from tests.servers.service import run_manage as manage
 from tests.servers.waiting import wait_for
 from tests.upgrade.data_folder import unpack
 from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, fill, found, send
 
 pytestmark = pytest.mark.slow
-
-manage = partial(run_manage, is_forked=True)
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from tests.faults.users import User
 from tests.reliability.installation import Installation
 from tests.reliability.people import ENDED
 from tests.reliability.readers import Story
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
 
 BEHIND_CHARS = 1_200
 """What was shown may be stored a second or a kilobyte behind when its process dies."""
 BROKEN_BY_US = ("interrupted", "stopped")
-ALL_READ_S = 60.0
+ALL_READ_S = PATIENCE_S
 
 
 def check(installation: Installation, users: list[User], journal: Journal) -> list[str]:

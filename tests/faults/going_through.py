@@ -13,6 +13,8 @@ from tests.faults.users import User
 from tests.servers.waiting import wait_for
 
 USERS = 4
+WORDS = 80
+"""Two seconds of an answer, in which something breaks: more of them in the same time prove no more."""
 
 
 def go_through(ground: Ground, outages: Sequence[str]) -> None:
@@ -29,9 +31,8 @@ def go_through(ground: Ground, outages: Sequence[str]) -> None:
             wait_for(lambda: event.is_set() or not user.is_alive(), what="every model fault")  # noqa: B023
         wait_for_a_question(journal)
 
-    problems = run_through(
-        ground, journal, lambda user: dealt(names[user :: len(ground.people)], have_dealt[user]), break_things
-    )
+    faults = lambda user: dealt(names[user :: len(ground.people)], have_dealt[user])  # noqa: E731
+    problems = run_through(ground, journal, faults, break_things, WORDS)
     assert not problems, "\n".join([ground.installation.output(), str(journal.counts), *problems])
     assert len(journal.sent) >= len(names)
 

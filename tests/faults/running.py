@@ -18,10 +18,13 @@ def run_through(
     journal: Journal,
     faults_of: Callable[[int], Iterable[str]],
     break_things: Callable[[Sequence[User]], None],
+    words: int = 40,
 ) -> list[str]:
-    """Return what did not hold. `faults_of` gives the model faults that a user's questions ask for."""
+    """Return what did not hold. `faults_of` gives the model faults that a user's questions ask for,
+    `words` is the length of each answer.
+    """
     users = [
-        User(ground.installation, person, journal, faults_of(number), seed=number)
+        User(ground.installation, person, journal, faults_of(number), words, seed=number)
         for number, person in enumerate(ground.people)
     ]
     for user in users:

@@ -38,7 +38,7 @@ class User(threading.Thread):
         person: str,
         journal: Journal,
         faults: Iterable[str],
-        words: int = 40,
+        words: int,
         seed: int = 0,
     ) -> None:
         super().__init__(name=person, daemon=True)

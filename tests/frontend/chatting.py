@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -10,6 +12,9 @@ from tests.environment import ROOT
 from tests.servers.people import PASSWORD
 
 AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
+SETTLES_WITHIN_S = 10
+"""What fades, slides or follows the size of the window comes to rest by then, on a busy machine, too."""
+DRAWN = "new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 1000); })"
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 
 
@@ -21,6 +26,12 @@ def sign_in(page: Page, email: str, address: str = "/") -> None:
     page.locator("[name=password]").press("Enter")
     expect(page.locator("#composer")).to_be_visible()
     expect(page).to_have_url(address)
+
+
+def reload(page: Page) -> None:
+    """Load the page anew, until its message box has taken the focus: it would take it away from what comes next."""
+    page.reload()
+    expect(page.locator("#composer")).to_be_focused()
 
 
 def say(page: Page, text: str) -> None:
@@ -40,22 +51,35 @@ def ask(page: Page, question: str) -> Locator:
 
 
 def barriers(page: Page, *rules: str) -> list[Any]:
-    """Return what axe-core finds wrong with the page as it is now, as [rule, places]: with rules, by these alone."""
+    """Return what axe-core finds wrong with the page and stays wrong, as [rule, places]: with rules, by these alone."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text() + ";0")
+    began = time.monotonic()
+    while (found := barriers_now(page, rules)) and time.monotonic() - began < SETTLES_WITHIN_S:
+        pass
+    return found
+
+
+def barriers_now(page: Page, rules: Sequence[str]) -> list[Any]:
     found: list[Any] = page.evaluate(
         # Colours that are still fading to those of another theme belong to neither. Without `preload`, for which axe
         # would add style elements against the policy.
-        """async rules => {
+        f"""async rules => {{
+            await {DRAWN};
             for (const animation of document.getAnimations())
                 if (Number.isFinite(animation.effect.getComputedTiming().endTime)) animation.finish();
-            const found = await axe.run(document, {preload: false, ...(rules.length ? {runOnly: rules} : {})});
+            const found = await axe.run(document, {{preload: false, resultTypes: ['violations'], selectors: false, ...(rules.length ? {{runOnly: rules}} : {{}})}});
             return found.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 150))]);
-        }""",
+        }}""",
         list(rules),
     )
     return found
 
 
 def overflows(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+    """Return whether the page is wider than its window, and stays so."""
+    began = time.monotonic()
+    wide = f"async () => {{ await {DRAWN}; return document.documentElement.scrollWidth > innerWidth; }}"
+    while (is_wide := bool(page.evaluate(wide))) and time.monotonic() - began < SETTLES_WITHIN_S:
+        pass
+    return is_wide

@@ -96,6 +96,7 @@ def test_notifications_are_offered_where_one_would_have_helped(page: Page, model
     offer.get_by_role("button", name="Notify me").click()
     expect(offer).to_have_count(0)
     hide(page, True)
+    model.wait_until(lambda server: bool(server.requests_of("chat")))
     model.release()
     wait_for(lambda: page.evaluate("told.length"), what="a notification")
     assert page.evaluate("told") == [["Take your time", "The answer is ready."]]

@@ -7,7 +7,7 @@ import re
 import httpx2
 from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import barriers
+from tests.frontend.chatting import barriers, reload
 
 TITLES = ("Ferry", "Tram", "Train")
 
@@ -17,7 +17,7 @@ def begin(page: Page, alice: httpx2.Client) -> Locator:
     for title in TITLES:
         alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
     alice.post("/api/v1/folders", json={"name": "Lisbon"}).raise_for_status()
-    page.reload()
+    reload(page)
     rows = page.locator(".group:not(:has(.folder)) .row")
     expect(rows).to_have_count(3)
     select_two(page)
@@ -27,6 +27,7 @@ def begin(page: Page, alice: httpx2.Client) -> Locator:
 def select_two(page: Page) -> None:
     page.get_by_role("button", name="Options for Ferry").focus()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem").first).to_be_focused()
     page.get_by_role("menuitem", name="Select").focus()
     page.keyboard.press("Enter")
     page.get_by_role("checkbox", name="Tram").focus()

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.frontend.chatting import SIZES, ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import wait_for
 
 PLAN = "gantt\n  dateFormat YYYY-MM-DD\n  section Sea\n  Sail :2026-11-01, 60d\n  Land :2026-12-20, 30d\n"
 ANSWER = (
@@ -68,5 +69,6 @@ def test_what_a_diagram_says_is_read_in_both_themes(page: Page, theme: Literal["
     answer = ask(page, "Draw it")
     drawn = answer.locator("figure.diagram iframe").first.content_frame
     for label in (".nodeLabel", ".edgeLabel .edgeLabel, .edgeLabel p"):
-        text = drawn.locator(label).first.evaluate("text => getComputedStyle(text).color")
-        assert text == page.locator(".prose").last.evaluate("prose => getComputedStyle(prose).color"), label
+        text, prose = drawn.locator(label).first, page.locator(".prose").last
+        colour = "element => getComputedStyle(element).color"
+        wait_for(lambda: text.evaluate(colour) == prose.evaluate(colour), what=f"{label} in the theme")  # noqa: B023

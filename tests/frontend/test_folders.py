@@ -7,13 +7,14 @@ import re
 import httpx2
 from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import ask, barriers
+from tests.frontend.chatting import ask, barriers, reload
 
 
 def choose(page: Page, row: Locator, action: str) -> None:
     """By keyboard alone."""
     row.get_by_role("button", name=re.compile("^Options")).focus()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem").first).to_be_focused()
     page.get_by_role("menuitem", name=action).focus()
     page.keyboard.press("Enter")
 
@@ -22,7 +23,7 @@ def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2
     for title in ("Ferry", "Tram"):
         alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
     alice.post("/api/v1/folders", json={"name": "Lisbon"}).raise_for_status()
-    page.reload()
+    reload(page)
     inside = page.locator(".folder-items .row")
     page.get_by_role("link", name="Ferry").drag_to(page.get_by_role("button", name="Lisbon", exact=True))
     expect(inside.locator(".row-title")).to_have_text("Ferry")
@@ -57,7 +58,7 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     expect(page.get_by_text("This chat begins in Lisbon.")).to_be_visible()
     ask(page, "And back?")
     expect(inside).to_have_count(2)
-    page.reload()
+    reload(page)
     expect(inside).to_have_count(2)
 
     choose(page, folder, "Edit folder…")

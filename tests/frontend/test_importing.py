@@ -65,21 +65,30 @@ def look_at_all_sizes(page: Page) -> None:
 
 
 class Parts:
-    """The parts that the page sends, by where they begin; the one of number `breaks_at` does not arrive."""
+    """The parts that the page sends, by where they begin; the one of number `breaks_at` does not arrive.
 
-    def __init__(self, page: Page) -> None:
+    With `stays_broken` no other one does after it, until `mend`: the page goes on by itself after two seconds.
+    """
+
+    def __init__(self, page: Page, stays_broken: bool = False) -> None:
         self.offsets: list[int] = []
+        self.stays_broken = stays_broken
         self.breaks_at = -1
         self.breaks: Callable[[], None] = lambda: None
         page.route("**/api/v1/imports/*/parts?*", self._pass)
 
     def _pass(self, route: Route) -> None:
         self.offsets.append(int(parse_qs(urlsplit(route.request.url).query)["offset"][0]))
-        if len(self.offsets) == self.breaks_at:
+        count = len(self.offsets)
+        if count == self.breaks_at or (self.stays_broken and 0 < self.breaks_at < count):
             self.breaks()
             route.abort("connectionreset")
         else:
             route.continue_()
+
+    def mend(self) -> None:
+        self.offsets.clear()
+        self.breaks_at = -1
 
 
 def test_an_export_is_sent_and_its_report_is_shown(page: Page) -> None:
@@ -110,7 +119,7 @@ def test_an_upload_goes_on_by_itself_when_the_server_died_in_the_middle(
 
 
 def test_a_reloaded_page_goes_on_with_the_same_file(page: Page, export: Path) -> None:
-    dialog, parts = open_dialog(page), Parts(page)
+    dialog, parts = open_dialog(page), Parts(page, stays_broken=True)
     parts.breaks_at = 4
     choose(dialog, export)
     expect(dialog.get_by_text("The connection is lost.")).to_be_visible()
@@ -119,8 +128,7 @@ def test_a_reloaded_page_goes_on_with_the_same_file(page: Page, export: Path) ->
     held = dialog.locator(".import", has_text="conversations.json")
     expect(held).to_contain_text("Choose the same file to go on.")
     look_at_all_sizes(page)
-    parts.offsets.clear()
-    parts.breaks_at = -1
+    parts.mend()
     choose(dialog, export)
     expect(dialog.get_by_text("1 chat with")).to_be_visible()
     assert parts.offsets[0] == 3 * PART_BYTES, "what the server has is not sent again"
@@ -128,7 +136,7 @@ def test_a_reloaded_page_goes_on_with_the_same_file(page: Page, export: Path) ->
 
 
 def test_an_upload_that_was_stopped_can_be_discarded(page: Page, export: Path) -> None:
-    dialog, parts = open_dialog(page), Parts(page)
+    dialog, parts = open_dialog(page), Parts(page, stays_broken=True)
     parts.breaks_at = 2
     choose(dialog, export)
     expect(dialog.get_by_text("The connection is lost.")).to_be_visible()

@@ -89,7 +89,7 @@ def test_a_link_opens_at_a_message_far_up_and_the_reader_goes_on_from_there(
     expect(page.locator("article").last).to_be_in_viewport()
     said = ["From elsewhere", "Said to a program.", "From here", "Said on the page."]
     expect(page.locator("article :is(.bubble, .prose)").filter(has_not_text="number")).to_have_text(said)
-    assert page.url.endswith(f"/c/{chat}")
+    expect(page).to_have_url(f"/c/{chat}")
 
 
 def look_at_it_everywhere(page: Page, found: Locator, back: Locator) -> None:
@@ -122,7 +122,7 @@ def test_who_scrolls_down_comes_to_the_newest_and_sees_what_happens_there(
     back.click()
     expect(page.locator("article").last).to_be_in_viewport()
     expect(back).to_have_count(0)
-    assert page.url.endswith(f"/c/{chat}")
+    expect(page).to_have_url(f"/c/{chat}")
 
 
 def test_a_message_of_another_branch_is_turned_to_unless_an_answer_is_being_written(
@@ -150,6 +150,7 @@ def test_a_message_of_another_branch_is_turned_to_unless_an_answer_is_being_writ
     page.evaluate("id => { location.hash = `m-${id}` }", second["id"])
     expect(page.get_by_text("An answer is still being written here.")).to_be_visible()
     expect(articles.first).to_have_text("Capital of France?")
+    model.wait_until(lambda server: len(server.requests_of("chat")) == 3)
     model.release()
     expect(page.locator("article.is-assistant").last).to_have_attribute("data-status", "complete")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx2
 from playwright.sync_api import Page, expect
 
@@ -43,7 +45,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.locator("article.is-user")).to_contain_text("Halcyon")
-    assert page.url.startswith(f"{place}#m-")
+    expect(page).to_have_url(re.compile(f"^{re.escape(place)}#m-"))
     expect(page.locator("article.is-found")).to_contain_text("Halcyon")
 
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.frontend.chatting import SIZES, ask, barriers, overflows, say
+from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
@@ -43,9 +43,9 @@ def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None
     skip = page.get_by_role("link", name="Skip to the message box")
     ask(page, "Where is the ferry?\nAnd when?")
     ask(page, "Thanks")
-    names = page.get_by_role("log").get_by_role("heading", level=2).all_inner_texts()
-    assert names == ["You: Where is the ferry?", "You: Thanks"]
-    page.reload()
+    names = page.get_by_role("log").get_by_role("heading", level=2)
+    expect(names).to_have_text(["You: Where is the ferry?", "You: Thanks"])
+    reload(page)
     expect(page.locator("article.is-user")).to_have_count(2)
     page.evaluate("document.body.tabIndex = -1, document.body.focus()")  # as after loading without a focus
     page.keyboard.press("Tab")
@@ -66,7 +66,7 @@ def test_what_an_answer_took_stands_in_one_line_on_a_phone(page: Page) -> None:
 def test_the_list_is_one_tab_stop_with_arrow_keys(page: Page, alice: httpx2.Client) -> None:
     for title in ("First", "Second", "Third"):
         assert alice.post("/api/v1/conversations", json={"title": title}).status_code == 201
-    page.reload()
+    reload(page)
     rows = page.locator(".row-link")
     expect(rows).to_have_count(3)
     page.locator("#search").focus()

@@ -160,6 +160,7 @@ def test_a_conversation_can_be_renamed_pinned_and_deleted(page: Page) -> None:
         page.get_by_role("menuitem", name=action, exact=True).click()
 
     choose("Rename")
+    expect(page.get_by_label("Title")).to_be_focused()
     page.keyboard.type("Renamed")
     page.keyboard.press("Enter")
     expect(row).to_contain_text("Renamed")
@@ -175,20 +176,18 @@ def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
 ) -> None:
     ask(page, "Something to look at")
     conversation, cookies = page.url, page.context.cookies()
-    for scheme in ("light", "dark"):
-        for name, (width, height) in SIZES.items():
-            context = browser.new_context(
-                base_url=service.url,
-                viewport={"width": width, "height": height},
-                color_scheme=scheme,
-                has_touch=name != "desktop",
-            )
-            context.add_cookies(cookies)  # type: ignore[arg-type]  # what it gave is what it takes
-            tab = context.new_page()
-            for address in ("/", conversation, "/memory"):
-                tab.goto(address)
-                expect(tab.locator(".composer, .day-title").first).to_be_visible()
-                tab.wait_for_load_state("networkidle")
+    for name, (width, height) in SIZES.items():
+        context = browser.new_context(
+            base_url=service.url, viewport={"width": width, "height": height}, has_touch=name != "desktop"
+        )
+        context.add_cookies(cookies)  # type: ignore[arg-type]  # what it gave is what it takes
+        tab = context.new_page()
+        for address in ("/", conversation, "/memory"):
+            tab.goto(address)
+            expect(tab.locator(".composer, .day-title").first).to_be_visible()
+            tab.wait_for_load_state("networkidle")
+            for scheme in ("light", "dark"):
+                tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
                 assert barriers(tab) == [], f"{address} {name} {scheme}"
                 assert not overflows(tab), f"{address} {name}"
-            context.close()
+        context.close()

@@ -8,9 +8,10 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import ask, barriers, overflows
+from tests.frontend.chatting import ask, barriers, overflows, reload
 from tests.servers.behaviour import ERRORS
 from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import wait_for
 
 LATIN_WORDS = re.compile(r"[A-Za-z]{3,}(?: [a-z]{2,})+")
 
@@ -43,7 +44,7 @@ def test_settings_hold_on_every_device(page: Page, alice: httpx2.Client) -> None
         expect(root).to_have_attribute("data-theme", theme.lower())
         assert barriers(page) == []
     page.evaluate("localStorage.clear()")
-    page.reload()
+    reload(page)
     expect(root).to_have_attribute("data-theme", "dark")
     expect(root).to_have_attribute("data-text-size", "large")
     expect(open_settings(page).get_by_label("Custom instructions")).to_have_value("Answer in rhymes.")
@@ -67,7 +68,7 @@ def test_ctrl_and_enter_sends_where_it_was_chosen(page: Page, alice: httpx2.Clie
 def test_the_page_is_in_chinese_where_that_is_chosen(page: Page) -> None:
     ask(page, "A chat to come back to")
     page.evaluate("history.pushState({}, '', '/')")
-    page.reload()
+    reload(page)
     open_settings(page).get_by_label("Language").select_option("zh-hans")
     expect(page.locator("html")).to_have_attribute("lang", "zh-hans")
     expect(page.get_by_role("link", name="新对话")).to_be_visible()
@@ -93,9 +94,8 @@ def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
     page.evaluate("document.documentElement.dir = 'rtl'")
     if width < 860:
         page.get_by_role("button", name="Open sidebar").click()
-    sidebar = page.locator(".sidebar").bounding_box()
-    assert sidebar
-    assert abs(sidebar["x"] + sidebar["width"] - width) < 1
+    bar, right = page.locator(".sidebar"), "bar => bar.getBoundingClientRect().right"
+    wait_for(lambda: abs(bar.evaluate(right) - width) < 1, what="the list is at the right")
     assert not overflows(page)
 
 

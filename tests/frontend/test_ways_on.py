@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import SIZES, ask, barriers, overflows, say
+from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
@@ -21,8 +21,7 @@ both_sizes = pytest.mark.parametrize("size", ["desktop", "phone"])
 def resize(page: Page, size: str) -> None:
     width, height = SIZES[size]
     page.set_viewport_size({"width": width, "height": height})
-    page.reload()
-    expect(page.locator("#composer")).to_be_visible()
+    reload(page)
 
 
 def choose(page: Page, message: Locator, action: str) -> None:

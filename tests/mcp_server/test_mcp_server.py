@@ -127,7 +127,7 @@ def test_wrong_arguments_are_told_to_the_model(service: Service) -> None:
 
 def test_without_a_token_nothing_is_answered(service: Service) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "sessionid=1"}):
-        answer = httpx2.post(f"{service.url}/mcp", headers=headers, json={})
+        answer = service.client().post("/mcp", headers=headers, json={})
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert service.client_of(ALICE).get("/mcp").status_code == 405

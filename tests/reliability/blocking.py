@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from tests.reliability.installation import Installation
+from tests.servers.waiting import PATIENCE_S
 
 
 @dataclass
@@ -30,7 +31,9 @@ class WriteLock:
             return
         path = Path(self.installation.env["DATA_DIR"]) / "palimpsest.sqlite3"
         # Taken by the model server's thread, let go of by the test's.
-        self._holder = sqlite3.connect(path, timeout=20, isolation_level=None, check_same_thread=False)
+        self._holder = sqlite3.connect(
+            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
         self._holder.execute("BEGIN IMMEDIATE")
 
     def release(self) -> None:

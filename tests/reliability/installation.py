@@ -14,14 +14,16 @@ from tests.reliability.scripting import OUTPUT, WINDOW
 from tests.servers.people import ALICE, CHARLIE, LEAVERS
 from tests.servers.redis import Redis
 from tests.servers.service import OwnProcess, Service
+from tests.servers.waiting import PATIENCE_S
 
 PEOPLE = (ALICE, CHARLIE, *LEAVERS)
-MODEL_TIMEOUT_S = 3
+MODEL_TIMEOUT_S = 5
+"""A busy machine holds the model and the service up for seconds: a request that is made again is one too many."""
 LEASE_S = 8
 """A busy machine may hold a process up for seconds; whoever is alive keeps its runs."""
 SWEEP_S = LEASE_S / 3
 CHECK_S = 3
-DRAIN_S = 2
+DRAIN_S = 4
 
 
 @dataclass
@@ -97,7 +99,7 @@ def kill_group(process: OwnProcess) -> None:
     """kill -9 to the process and its children, such as a worker's: no handler of any runs."""
     if process.process is not None and process.is_running:
         os.killpg(process.process.pid, signal.SIGKILL)
-        process.process.wait(30)
+        process.process.wait(PATIENCE_S)
 
 
 def common_env(base_url: str) -> dict[str, str]:

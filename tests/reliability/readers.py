@@ -11,10 +11,11 @@ from typing import Any
 
 import httpx2
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
+from tests.servers.websocket import connect
 
 ASK_AGAIN_S = 0.3
 

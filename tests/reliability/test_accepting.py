@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
-from websockets.sync.client import connect
 
 from tests.reliability.installation import PEOPLE, Installation, kill_group
 from tests.reliability.people import ASYNC, ENDED, Person
 from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key
+from tests.servers.websocket import connect
 
 
 @pytest.mark.mechanism("contract.accepted")

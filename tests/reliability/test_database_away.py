@@ -8,18 +8,20 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import psycopg
 import pytest
-from websockets.sync.client import connect
 
 from tests.reliability.installation import LEASE_S, PEOPLE, Installation
 from tests.reliability.people import ASYNC, Person
 from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.postgres import Postgres
+from tests.servers.waiting import PATIENCE_S
+from tests.servers.websocket import connect
 
 CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -58,13 +60,13 @@ def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, 
     """Somebody copies the file: reads go on, writes wait, nothing is refused or lost."""
     key = new_key("locked")
     text = words(60)
-    script.answer(key, slowly(text, rate=20))
+    script.answer(key, replace(slowly(text, rate=20), hold_after=5))
     conversation, other = alice.new_conversation(), alice.new_conversation()
     reader = SocketReader(embedded.first, embedded.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)
     reader.wait_for(lambda story: story.texts, "the first words")
-    lock = sqlite3.connect(Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3", isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
+    lock = lock_database(embedded)
+    script.server.release()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(alice.post, other, f"Wait {key}", ASYNC)
         have = len(reader.story.texts[sent["answer_id"]])
@@ -83,19 +85,17 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
 ) -> None:
     """Nothing can be written for longer than a lease, while the model goes on: what is shown is stored afterwards."""
     key = new_key("lease")
-    text = words(30 * LEASE_S)
-    script.answer(key, slowly(text, rate=15))
+    outage = words(round(15 * LEASE_S * 1.4))
+    text = f"{words(5)} {outage} and the end."
+    script.answer(key, replace(slowly(text, rate=15), hold_after=5))
     conversation = alice.new_conversation()
     reader = SocketReader(embedded.first, embedded.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)
     reader.wait_for(lambda story: story.texts, "the first words")
-    path = Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3"
-    lock = sqlite3.connect(path, isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    shown = len(reader.story.texts[sent["answer_id"]])
-    outage = len(words(round(15 * LEASE_S * 1.4)))
+    lock = lock_database(embedded)
+    script.server.release()
     reader.wait_for(
-        lambda story: len(story.texts[sent["answer_id"]]) > shown + outage, "more than a lease of words"
+        lambda story: len(story.texts[sent["answer_id"]]) > len(outage), "more than a lease of words"
     )
     lock.execute("COMMIT")
     lock.close()
@@ -104,6 +104,14 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
     assert reader.story.texts[sent["answer_id"]] == text
     assert alice.text(conversation, sent["answer_id"]) == text
     reader.close()
+
+
+def lock_database(embedded: Installation) -> sqlite3.Connection:
+    """Return a connection that holds the only writer's lock."""
+    path = Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3"
+    lock = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    return lock
 
 
 @pytest.mark.mechanism("contract.errors")
@@ -133,10 +141,10 @@ def test_without_postgresql_everybody_is_told_and_nothing_is_lost(
             socket.send(json.dumps(frame))
             refusing = threads.submit(alice.post, other, f"Not now {key}", ASYNC, client_id=f"{key}-other")
             pages = [
-                threads.submit(httpx2.get, f"{production.first.url}{path}", timeout=60)
+                threads.submit(httpx2.get, f"{production.first.url}{path}", timeout=PATIENCE_S)
                 for path in ("/accounts/login/", "/readyz")
             ]
-            told = json.loads(socket.recv(timeout=60))
+            told = json.loads(socket.recv(timeout=PATIENCE_S))
             refused = refusing.result()
             page, ready = (each.result() for each in pages)
     error = refused.json()["error"]

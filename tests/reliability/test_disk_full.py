@@ -9,6 +9,7 @@ from tests.faults.outages import no_room
 from tests.reliability.installation import Installation
 from tests.reliability.people import ASYNC, Person
 from tests.reliability.scripting import Script, new_key
+from tests.servers.waiting import PATIENCE_S
 
 
 def upload(person: Person, content: bytes) -> httpx2.Response:
@@ -30,7 +31,7 @@ def test_a_full_disk_is_told_and_leaves_no_trace(
             upload(alice, text),
             alice.post(conversation, key, ASYNC, client_id=key),
         ]
-        page = httpx2.get(f"{embedded.first.url}/readyz", timeout=60)
+        page = httpx2.get(f"{embedded.first.url}/readyz", timeout=PATIENCE_S)
         shown = alice.messages(conversation)
     for answer in refused:
         assert (answer.status_code, answer.json()["error"]["code"]) == (507, "storage_full"), answer.text
@@ -43,4 +44,4 @@ def test_a_full_disk_is_told_and_leaves_no_trace(
     sent = alice.send(conversation, key, client_id=key)
     assert alice.wait_for_end(sent["run_id"])["status"] == "complete"
     assert [message["content"] for message in alice.messages(conversation)] == [key, "There was room."]
-    assert httpx2.get(f"{embedded.first.url}/readyz", timeout=60).status_code == 200
+    assert httpx2.get(f"{embedded.first.url}/readyz", timeout=PATIENCE_S).status_code == 200

@@ -6,14 +6,14 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from websockets.sync.client import connect
-
 from tests.reliability.compacting import compact, long_conversation
 from tests.reliability.installation import PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.behaviour import says
 from tests.servers.waiting import accepts_connections, wait_for
+from tests.servers.websocket import connect
 
 RESTARTING = 1012
 
@@ -22,20 +22,25 @@ def test_a_polite_end_loses_no_word_and_tells_everybody(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     short, long = new_key("short"), new_key("long")
-    script.answer(short, slowly(words(25), rate=25))
-    script.answer(long, slowly(words(400), rate=25))
+    script.answer(short, says(words(25), hold_after=5))
+    script.answer(long, slowly(words(2_000), rate=25))
     token = installation.tokens[PEOPLE[0]]
     first, second, third = (alice.new_conversation() for _ in range(3))
     readers = [kind(installation.first, token, second) for kind in (SocketReader, SseReader)]
-    finishing, interrupted = alice.send(first, short), alice.send(second, long)
-    with ThreadPoolExecutor(1) as threads:
+    interrupted = alice.send(second, long)
+    with ThreadPoolExecutor(2) as threads:
         waiting = threads.submit(Person(installation.client()).ask, third, long)
         for reader in readers:
             reader.wait_for(lambda story: "word5 " in str(story.texts), "some words")
         wait_for(
             lambda: "word0 " in str(alice.messages(third)), what="the answer that is waited for has begun"
         )
-        assert installation.first.stop() == 0
+        finishing = alice.send(first, short)
+        script.wait_for_request(short, event="first_token")
+        ending = threads.submit(installation.first.stop)
+        wait_for(lambda: not accepts_connections(installation.first.port), what="it drains")
+        script.server.release()
+        assert ending.result() == 0
         told = waiting.result()
 
     assert (told.status_code, told.json()["error"]["code"]) == (503, "interrupted")
@@ -64,7 +69,7 @@ def test_what_is_sent_while_it_drains_is_stored_and_answered_later(
 ) -> None:
     """Over a socket that is still open: no new connection is taken."""
     key, late = new_key("busy"), new_key("late")
-    script.answer(key, slowly(words(400), rate=25))
+    script.answer(key, slowly(words(2_000), rate=25))
     script.answer(late, "Answered later.")
     conversation, other = alice.new_conversation(), alice.new_conversation()
     sent = alice.send(conversation, key)

@@ -97,7 +97,7 @@ def test_without_redis_everything_goes_on_and_everybody_catches_up_after_it(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script, away
 ) -> None:
     key = new_key("without")
-    text = words(120)
+    text = words(200)
     script.answer(key, slowly(text, rate=30))
     conversation, other = alice.new_conversation(), alice.new_conversation()
     unsummarised = long_conversation(alice, key)
@@ -109,11 +109,11 @@ def test_without_redis_everything_goes_on_and_everybody_catches_up_after_it(
         reader.wait_for(lambda story: story.texts, "the first words")
 
     with away(production):
+        have = len(near.story.texts[sent["answer_id"]])
         more = alice.send(other, f"Accepted without {key}")
         third = alice_elsewhere.send(alice_elsewhere.new_conversation(), f"Accepted elsewhere without {key}")
         last = alice.send(alice.new_conversation(), f"And again without {key}")
 
-        have = len(near.story.texts[sent["answer_id"]])
         near.wait_for(lambda story: len(story.texts[sent["answer_id"]]) > have + 20, "words without Redis")
         late = SocketReader(production.first, token, conversation)
         late.wait_for(lambda story: story.texts, "a new reader in the writer's process")
@@ -164,7 +164,7 @@ def test_a_reader_that_came_while_redis_was_away_hears_the_other_process_after_i
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("came")
-    script.answer(key, slowly(words(300), rate=25))
+    script.answer(key, slowly(words(2_000), rate=25))
     conversation = alice.new_conversation()
     with stopped(production):
         sent = alice.send(conversation, key)
@@ -181,7 +181,7 @@ def test_stop_reaches_the_writing_process_without_redis(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("stopped")
-    script.answer(key, slowly(words(300), rate=20))
+    script.answer(key, slowly(words(2_000), rate=20))
     conversation = alice.new_conversation()
     sent = alice.send(conversation, key)
     alice.wait_for_text(conversation, sent["answer_id"], "word3")

@@ -6,7 +6,6 @@ import json
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from tests.reliability.browsers import BrowserSession
 from tests.reliability.installation import PEOPLE, Installation
@@ -15,6 +14,7 @@ from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.people import LEAVERS
 from tests.servers.waiting import PATIENCE_S, wait_for
+from tests.servers.websocket import connect
 
 SIGNED_OUT = 4401
 

@@ -7,7 +7,6 @@ import threading
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from tests.reliability.installation import PEOPLE, Installation, kill_group
 from tests.reliability.people import Person
@@ -15,9 +14,10 @@ from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.behaviour import fails, says
 from tests.servers.service import Service
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
+from tests.servers.websocket import connect
 
-RUNS_AT_ONCE = 30
+RUNS_AT_ONCE = 15
 ANSWER = words(1_500, "漢字🙂")
 """Written for a minute: what is stored before its end was not stored at its end."""
 
@@ -31,7 +31,7 @@ class Watcher:
         arguments = (service.ws_url, {"Authorization": f"Bearer {token}"}, conversations)
         self._thread = threading.Thread(target=self._read, args=arguments, daemon=True)
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(PATIENCE_S)
 
     def _read(self, url: str, headers: dict[str, str], conversations: list[str]) -> None:
         with connect(url, additional_headers=headers, max_size=None) as socket:
@@ -78,7 +78,7 @@ def test_an_interrupted_answer_can_be_continued_and_retried(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("go-on")
-    script.answer(key, slowly(words(300), rate=20), "and so it ended.", "A better one.")
+    script.answer(key, slowly(words(2_000), rate=20), "and so it ended.", "A better one.")
     conversation = alice.new_conversation()
     sent = alice.send(conversation, key)
     alice.wait_for_text(conversation, sent["answer_id"], "word5")
@@ -109,7 +109,7 @@ def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
 ) -> None:
     """Nobody restarts the dead process, and there is no beat."""
     key = new_key("reaped")
-    script.answer(key, slowly(words(300), rate=20))
+    script.answer(key, slowly(words(2_000), rate=20))
     conversation = alice.new_conversation()
     reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)

@@ -125,7 +125,7 @@ class ModelServer:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(started)), daemon=True)
         self._thread.start()
-        if not started.wait(10):
+        if not started.wait(PATIENCE_S):
             raise RuntimeError("the model server did not start")
         return self
 
@@ -134,7 +134,7 @@ class ModelServer:
     ) -> None:
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(10)
+            self._thread.join(PATIENCE_S)
 
     async def _run(self, started: threading.Event) -> None:
         self._stopping = asyncio.Event()

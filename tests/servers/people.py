@@ -46,7 +46,7 @@ class Credentials:
 def make_people(env: dict[str, str], emails: Collection[str]) -> Credentials:
     """By email address."""
     script = _SCRIPT.format(emails=tuple(emails), password=PASSWORD, admins=(ADMIN, *OPERATORS))
-    done = run_manage(env, "shell", "-v", "0", "-c", script, is_forked=True)
+    done = run_manage(env, "shell", "-v", "0", "-c", script)
     assert done.returncode == 0, done.stdout + done.stderr
     people = [
         json.loads(line.removeprefix("person ")) for line in done.stdout.splitlines() if line[:7] == "person "

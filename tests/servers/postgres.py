@@ -23,7 +23,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from tests.servers.waiting import package_folder, wait_for
+from tests.servers.waiting import PATIENCE_S, package_folder, wait_for
 
 ACCOUNTS = ("postgres", "nobody")
 FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "listen_addresses": ""}
@@ -97,7 +97,7 @@ class Postgres:
         """A fast shutdown: connections are ended. The data stays, for `start_again`."""
         if self.process:
             self.process.send_signal(signal.SIGINT)
-            self.process.wait(30)
+            self.process.wait(PATIENCE_S)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -12,10 +12,9 @@ from pathlib import Path
 from redis import Redis as Client
 from redis.exceptions import RedisError
 
-from tests.servers.waiting import free_port, package_folder, wait_for
+from tests.servers.waiting import PATIENCE_S, package_folder, reserve_port, wait_for
 
 DATABASES = 4096
-ATTEMPTS = 5
 
 
 def find_program() -> str:
@@ -31,35 +30,26 @@ class Redis:
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def start(self) -> Redis:
-        """A port found free may be gone a moment later: then the next one."""
-        for _ in range(ATTEMPTS):
-            self.port = free_port()
-            self._launch()
-            wait_for(
-                lambda: self._is_ready() or self._has_ended(),
-                what="Redis",
-                explain=self.read_log,
-            )
-            if not self._has_ended():
-                return self
-        raise AssertionError(f"Redis did not start:\n{self.read_log()}")
+        self.port = reserve_port()
+        self.start_again()
+        return self
 
     def stop(self) -> None:
         if self.process:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait(PATIENCE_S)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
         """Without a farewell; what it held is gone."""
         if self.process:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(PATIENCE_S)
 
     def start_again(self) -> None:
         """At the same address, empty."""
         self._launch()
-        wait_for(self._is_ready, what="Redis is back", explain=self.read_log)
+        wait_for(self._is_ready, what="Redis", explain=self.read_log)
 
     def url(self, number: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{number}"
@@ -87,9 +77,6 @@ class Redis:
         ]
         with (self.folder / "redis.log").open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def _has_ended(self) -> bool:
-        return self.process is not None and self.process.poll() is not None
 
     def _is_ready(self) -> bool:
         try:

@@ -18,7 +18,7 @@ import httpx2
 
 from tests.environment import ROOT
 from tests.servers.fork_server import Forked, can_be_forked, fork
-from tests.servers.waiting import PATIENCE_S, wait_for
+from tests.servers.waiting import PATIENCE_S, reserve_port, wait_for
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)[/\s]")
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -121,6 +121,7 @@ class Service(OwnProcess):
 
     def start(self) -> Service:
         printed = len(self.output())
+        self.port = self.port or reserve_port()
         self.arguments = ["manage.py", "serve", "--port", str(self.port)]
         self.launch()
         self.port = int(self.wait_for_output(ADDRESS, since=printed).group(1))
@@ -177,7 +178,7 @@ class Service(OwnProcess):
 
 
 def run_manage(
-    env: dict[str, str], *arguments: str, stdin: str = "", is_forked: bool = False
+    env: dict[str, str], *arguments: str, stdin: str = "", is_forked: bool = True
 ) -> subprocess.CompletedProcess[str]:
     if is_forked and can_be_forked(env):
         return fork_manage(env, *arguments, stdin=stdin)

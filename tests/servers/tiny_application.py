@@ -18,6 +18,8 @@ from chatapp.operations.serving.server import Server
 from chatapp.operations.serving.server_limits import Limits
 
 CHUNK = b"x" * 65_536
+STUCK_S = 3
+"""A reader that takes nothing for so long takes nothing more: longer than a busy machine holds one up."""
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -53,7 +55,7 @@ async def stream(receive: Any, send: Any) -> None:
     sent = 0
     try:
         while True:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(STUCK_S):
                 await send({"type": "http.response.body", "body": CHUNK, "more_body": True})
             sent += 1
     except TimeoutError:
@@ -77,7 +79,7 @@ async def echo(receive: Any, send: Any) -> None:
 async def flood(count: int, send: Any) -> None:
     try:
         for number in range(count):
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(STUCK_S):
                 await send({"type": "websocket.send", "text": f"{number} ".ljust(10_000, "x")})
     except TimeoutError:
         print(f"the reader took {number} frames", flush=True)

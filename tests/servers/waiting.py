@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import random
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 T = TypeVar("T")
 PATIENCE_S = 120.0
 """How long tests wait for what must come: of a machine that is busy with other work. What is there is seen at once."""
+PORTS = (20_000, 32_000)
+RESERVED_PORTS = Path(tempfile.gettempdir()) / "palimpsest-ports"
+HELD: list[TextIO] = []
+"""The locks of the ports that this process has reserved."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25
 
 
@@ -35,10 +42,23 @@ def wait_for(
     return answer
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def reserve_port() -> int:
+    """Return a port that nobody listens on, and no other run of the tests takes while this process lives.
+
+    A server that is ended and begins again has to find its port free. None of those that the system gives to others.
+    """
+    RESERVED_PORTS.mkdir(exist_ok=True)
+    while True:
+        port = random.randrange(*PORTS)
+        lock = (RESERVED_PORTS / str(port)).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        HELD.append(lock)
+        if not accepts_connections(port):
+            return port
 
 
 def accepts_connections(port: int) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx2
-
 from tests.servers.service import Service
 
 PROXIED = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
@@ -15,7 +13,7 @@ def test_an_https_address_is_enough_for_its_host_its_cookies_and_hsts(
     start_service: Callable[..., Service],
 ) -> None:
     service = start_service(PUBLIC_URL="https://chat.example.com", TRUSTED_PROXIES="127.0.0.1")
-    page = httpx2.get(f"{service.url}/accounts/login/", headers=PROXIED)
+    page = service.client().get("/accounts/login/", headers=PROXIED)
     assert page.status_code == 200
     cookies = page.headers.get_list("set-cookie")
     assert cookies
@@ -25,4 +23,4 @@ def test_an_https_address_is_enough_for_its_host_its_cookies_and_hsts(
         assert "; Path=/" in cookie
         assert "domain=" not in cookie.lower()
     assert page.headers["strict-transport-security"] == "max-age=31536000"
-    assert httpx2.get(f"{service.url}/accounts/login/", headers={"Host": "other.example"}).status_code == 400
+    assert service.client().get("/accounts/login/", headers={"Host": "other.example"}).status_code == 400

@@ -10,6 +10,13 @@ import sys
 import pytest
 
 from chatapp.operations.logs import build_formatter
+from tests.fixtures.processes import ServiceStarter
+from tests.servers.service import Service
+
+
+@pytest.fixture(scope="module")
+def service(start_shared: ServiceStarter) -> Service:
+    return start_shared(is_new=True)
 
 
 def test_each_request_is_logged_as_json_under_an_id_of_its_own(start_service):

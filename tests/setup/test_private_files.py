@@ -13,6 +13,7 @@ import pytest
 
 from chatapp.operations.private_files import close_exposed
 from tests.environment import ROOT
+from tests.servers.made_once import copy_migrated_sqlite
 from tests.servers.people import ALICE
 from tests.servers.service import Service, run_manage
 
@@ -56,7 +57,7 @@ def test_all_that_a_service_stores_is_open_to_its_account_alone(
 
 def test_a_new_data_folder_is_private_from_its_first_command_on(open_umask: None, tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    done = run_manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity=0")
+    done = run_manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity=0", is_forked=False)
     assert done.returncode == 0, done.stderr
     assert (folder / "palimpsest.sqlite3").exists()
     assert open_paths(folder) == []
@@ -106,8 +107,7 @@ def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
 def test_a_database_elsewhere_is_closed_too(start_service: Callable[..., Service], tmp_path: Path) -> None:
     database = tmp_path / "elsewhere.sqlite3"
     url = f"sqlite:///{database}"
-    done = run_manage({"DATA_DIR": str(tmp_path / "data"), "DATABASE_URL": url}, "migrate", "--verbosity=0")
-    assert done.returncode == 0, done.stderr
+    copy_migrated_sqlite(database)
     database.chmod(0o644)
     service = start_service(is_new=True, DATABASE_URL=url)
     assert database.stat().st_mode & 0o777 == 0o600
@@ -130,7 +130,7 @@ def test_collected_static_files_stay_readable(tmp_path: Path) -> None:
     """They are public, and another account may serve them."""
     static = tmp_path / "static"
     env = {"DATA_DIR": str(tmp_path / "data"), "STATIC_ROOT": str(static)}
-    done = run_manage(env, "collectstatic", "--noinput", "--verbosity=0")
+    done = run_manage(env, "collectstatic", "--noinput", "--verbosity=0", is_forked=False)
     assert done.returncode == 0, done.stderr
     folders = [path for path in (static, *static.rglob("*")) if path.is_dir()]
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from tests.servers.service import OwnProcess
 from tests.servers.tiny_process import start_tiny
+from tests.servers.waiting import PATIENCE_S
+from tests.servers.websocket import connect
 
 MEGABYTE = 1_000_000
 ALICE = {"Authorization": "Bearer alice"}
@@ -37,7 +39,10 @@ def open_socket(tiny: tuple[OwnProcess, int]) -> Iterator[ClientConnection]:
 
 
 def test_a_body_up_to_the_limit_arrives_whole(url):
-    assert httpx2.post(f"{url}/facts", content=b"x" * MEGABYTE, headers=ALICE).json()["size"] == MEGABYTE
+    assert (
+        httpx2.post(f"{url}/facts", content=b"x" * MEGABYTE, headers=ALICE, timeout=PATIENCE_S).json()["size"]
+        == MEGABYTE
+    )
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(tiny):
@@ -50,13 +55,15 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(tiny):
 
 
 def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(url):
-    answer = httpx2.post(f"{url}/facts", content=(b"x" * 100_000 for _ in range(30)), headers=ALICE)
+    answer = httpx2.post(
+        f"{url}/facts", content=(b"x" * 100_000 for _ in range(30)), headers=ALICE, timeout=PATIENCE_S
+    )
     assert answer.status_code == 413
     assert "1,000,000 bytes" in answer.json()["error"]["message"]
 
 
 def test_an_error_of_the_application_is_told_as_json(url):
-    answer = httpx2.get(f"{url}/crash")
+    answer = httpx2.get(f"{url}/crash", timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_server_error")
 
 
@@ -67,7 +74,7 @@ def test_nobody_may_claim_another_address_or_path(url):
         "Daphne-Root-Path": "/admin",
         "Forwarded": "for=8.8.8.8",
     }
-    facts = httpx2.get(f"{url}/facts", headers=claims).json()
+    facts = httpx2.get(f"{url}/facts", headers=claims, timeout=PATIENCE_S).json()
     assert (facts["client"], facts["scheme"], facts["root_path"]) == ("127.0.0.1", "http", "")
     assert not {name.lower() for name in claims} & set(facts["headers"])
 
@@ -76,7 +83,7 @@ def test_a_trusted_proxy_is_believed_up_to_itself(tmp_path):
     process, port = start_tiny(tmp_path / "log", "127.0.0.0/8", "10.0.0.0/8")
     try:
         claims = {"X-Forwarded-For": "6.6.6.6, 8.8.8.8, 10.1.2.3", "X-Forwarded-Proto": "https"}
-        facts = httpx2.get(f"http://127.0.0.1:{port}/facts", headers=claims).json()
+        facts = httpx2.get(f"http://127.0.0.1:{port}/facts", headers=claims, timeout=PATIENCE_S).json()
     finally:
         process.kill()
     assert (facts["client"], facts["scheme"]) == ("8.8.8.8", "https")

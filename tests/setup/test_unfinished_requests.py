@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from websockets.sync.client import connect
 
 from chatapp.operations.serving.server_limits import network_of
 from tests.reliability.browsers import BrowserSession
 from tests.servers.people import ALICE
 from tests.servers.tiny_process import start_tiny
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
+from tests.servers.websocket import connect
 
 BOUND = 1_000
 BODIES = 3
@@ -44,9 +44,9 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     process, port = start_tiny(
         tmp_path_factory.mktemp("hasty") / "log",
-        idle_s=0.2,
-        headers_s=0.2,
-        body_s=0.2,
+        idle_s=0.4,
+        headers_s=0.4,
+        body_s=0.4,
         body_bytes_per_s=10_000,
     )
     yield port
@@ -288,9 +288,13 @@ def test_a_body_of_nobody_and_no_length_is_refused_once_it_is_large(patient, soc
 
 def test_a_user_sends_large_bodies_of_known_and_unknown_length(patient):
     user = {"Authorization": "Bearer alice"}
-    known = httpx2.post(f"http://127.0.0.1:{patient}/facts", content=b"x" * 900_000, headers=user)
+    known = httpx2.post(
+        f"http://127.0.0.1:{patient}/facts", content=b"x" * 900_000, headers=user, timeout=PATIENCE_S
+    )
     pieces = (b"x" * 100_000 for _ in range(9))
-    unknown = httpx2.post(f"http://127.0.0.1:{patient}/facts", content=pieces, headers=user)
+    unknown = httpx2.post(
+        f"http://127.0.0.1:{patient}/facts", content=pieces, headers=user, timeout=PATIENCE_S
+    )
     assert known.json()["size"] == unknown.json()["size"] == 900_000
 
 
@@ -363,7 +367,7 @@ def test_connections_are_bounded_per_address_until_their_user_is_known(patient, 
     for client in (*held, *silent):
         client.close()
     url = f"http://127.0.0.1:{patient}/facts"
-    wait_for(lambda: httpx2.get(url).status_code == 200, what="a free connection")
+    wait_for(lambda: httpx2.get(url, timeout=PATIENCE_S).status_code == 200, what="a free connection")
 
 
 def test_behind_a_trusted_proxy_each_client_has_its_own_budget(tmp_path, sockets):
@@ -446,3 +450,5 @@ def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writ
             stranger.sendall(b"x" * 499_999)
     answer = service.client_of(ALICE).post("/api/v1/conversations", json={"title": "x" * 100})
     assert answer.status_code == 201, answer.text
+    refused = service.client().post("/api/v1/conversations", content=b"x" * 500_001)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")

@@ -20,7 +20,7 @@ def upgraded(tmp_path: Path, processes: list[OwnProcess]) -> tuple[httpx2.Client
     facts = unpack(DUMP.read_text(), tmp_path / "data")
     migrated = run_manage(env, "migrate", "--verbosity=0")
     assert migrated.returncode == 0, migrated.stderr
-    service = Service([], tmp_path / "service.log", env, tokens={ALICE: facts["token"]})
+    service = Service([], tmp_path / "service.log", env, tokens={ALICE: facts["token"]}, is_forked=True)
     processes.append(service)
     return service.start().client_of(ALICE), facts
 

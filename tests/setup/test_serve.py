@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
 
 from tests.environment import ROOT
 from tests.fixtures.processes import ServiceStarter
@@ -78,6 +79,11 @@ def test_a_data_folder_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
     assert len(refused.stderr.splitlines()) == 1
 
 
+def read_to_the_end(socket: ClientConnection) -> None:
+    while True:
+        socket.recv(timeout=PATIENCE_S)
+
+
 @pytest.mark.parametrize(("drain_s", "status"), [("20", "complete"), ("0", "interrupted")])
 def test_sigterm_lets_answers_finish_or_keeps_what_they_have_and_tells_open_sockets(
     start_service, drain_s, status
@@ -93,8 +99,7 @@ def test_sigterm_lets_answers_finish_or_keeps_what_they_have_and_tells_open_sock
             next(line for line in answer.iter_lines() if line == "event: text.delta")
             assert service.stop() == 0
         with pytest.raises(ConnectionClosed) as closed:
-            while True:
-                socket.recv(timeout=PATIENCE_S)
+            read_to_the_end(socket)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1012
     assert "Traceback" not in service.output()

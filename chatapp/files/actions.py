@@ -81,6 +81,8 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
     """Delete attachments that only these messages show, in the caller's transaction. Return their hashes."""
     links = Attachment.messages.through.objects
     here = links.filter(message__in=list(message_ids))
+    if not here.exists():
+        return ()
     elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
     own = Attachment.objects.filter(pk__in=here.values("attachment"), folders=None).exclude(pk__in=elsewhere)
     hashes = tuple(own.values_list("sha256", flat=True))
@@ -139,7 +141,8 @@ def delete_offloads_of_tools(
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
     rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
-    rows.delete()
+    if files:
+        rows.delete()
     return files
 
 
@@ -155,7 +158,8 @@ def delete_stored_results(
     chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
     rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
-    rows.delete()
+    if files:
+        rows.delete()
     return files
 
 

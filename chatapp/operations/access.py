@@ -1,11 +1,11 @@
-"""Reads one row by its id. What belongs to somebody else is not found."""
+"""Reads one row by its id, what belongs to somebody else being not found; and holds rows."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import QuerySet
 
 from chatapp.operations.errors import NotFound
@@ -27,3 +27,9 @@ def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
     if row is None:
         raise NotFound()
     return row
+
+
+def lock_rows(rows: QuerySet[Any]) -> None:
+    """Hold rows in the order of their keys until the transaction ends. On SQLite whoever writes holds everything."""
+    if connection.features.has_select_for_update:
+        list(rows.select_for_update().order_by("pk").values_list("pk"))

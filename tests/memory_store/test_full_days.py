@@ -156,3 +156,18 @@ CLAIMED = (
     "superseded_by__value",
     "superseded_by__start",
 )
+
+
+@pytest.mark.usefixtures("no_files")
+def test_what_a_deleted_entry_superseded_is_superseded_by_the_next_one(client: Client) -> None:
+    day = "2026-11-20"
+    homes = ("I live in Rome.", "I moved to Oslo.", "I moved to Bonn.")
+    written = put(client, day, "\n\n".join(f"## 09:{at:02d}\n\n{said}" for at, said in enumerate(homes)))
+    ends = [[over["superseded_by"] for over in entry["superseded"]] for entry in written["entries"]]
+    assert ends == [["I moved to Oslo."], ["I moved to Bonn."], []]
+    assert client.delete(f"/api/v1/memory/entries/{written['entries'][1]['id']}").status_code == 204
+    left = client.get(f"{DAYS}/{day}").json()
+    assert [[over["superseded_by"] for over in entry["superseded"]] for entry in left["entries"]] == [
+        ["I moved to Bonn."],
+        [],
+    ]

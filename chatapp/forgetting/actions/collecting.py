@@ -40,6 +40,7 @@ from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import jobs
+from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import raise_fences, read_fences
 from chatapp.recall.actions.blanking import Left, blank_messages
@@ -161,21 +162,28 @@ class Work:
 
     def follow(self) -> None:
         """Add whatever names what is here as its source, until nothing more does."""
-        size, gone = -1, self.gone
-        while size != (size := len(self.derived)):  # only an entry is a source of more
-            read = runs_that_read(self.source_ids)
+        gone, followed, known = self.gone, set[UUID](), set[UUID]()
+        self._add_derived(entries_covering([*self.messages.values(), *self.cut.values()]))
+        while sources := self.source_ids - followed:  # only an entry is a source of more
+            followed |= sources
+            read = runs_that_read(sources)
             self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
-            for pk, row in self._calls().items():
-                if pk not in gone and without_copies(row.parts, self.repeats.are_near) != row.parts:
-                    self.copied[pk] = row
-            said = entries_covering([*self.messages.values(), *self.cut.values()])
-            copied = entries_covering(self.copied.values())
-            said |= {pk: entry for pk, entry in copied.items() if self.repeats.are_near(entry.text)}
-            self.derived |= {pk: entry for pk, entry in said.items() if pk not in gone}
+            runs = {pk: run for pk, run in self.runs.items() if pk not in known}
+            known |= runs.keys()
+            copied = {
+                pk: row
+                for pk, row in _answers_and_calls(runs.values()).items()
+                if pk not in gone and without_copies(row.parts, self.repeats.are_near) != row.parts
+            }
+            self.copied |= copied
+            covering = entries_covering(copied.values())
+            self._add_derived(
+                {pk: entry for pk, entry in covering.items() if self.repeats.are_near(entry.text)}
+            )
 
-    def _calls(self) -> dict[UUID, Message]:
-        answers = {run.answer_id: run.answer for run in self.runs.values()}
-        return {**answers, **calls_of(answers).in_bulk()} if answers else {}
+    def _add_derived(self, entries: Mapping[UUID, MemoryEntry]) -> None:
+        gone = self.gone
+        self.derived |= {pk: entry for pk, entry in entries.items() if pk not in gone}
 
     def summaries(self) -> list[Compaction]:
         """Return those that cover it, and those that cover a copy and tell of it."""
@@ -187,6 +195,11 @@ class Work:
     def said_by(self, entry: MemoryEntry) -> Sequence[str]:
         """Return what is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
         return _said_by(entry, self.chosen.lines)
+
+
+def _answers_and_calls(runs: Iterable[Run]) -> dict[UUID, Message]:
+    answers = {run.answer_id: run.answer for run in runs}
+    return {**answers, **calls_of(answers).in_bulk()} if answers else {}
 
 
 def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
@@ -359,7 +372,7 @@ def lock_reached(
         status=Consolidation.Status.PENDING, fence=F("fence") + 1, lease_expires_at=now
     )
     locked = list(rows.select_for_update().order_by("pk"))
-    list(entries.order_by("pk").select_for_update().values_list("pk"))
+    lock_rows(entries)
     lock_indexes_of(users)
     return locked
 
@@ -384,8 +397,10 @@ def _stop_work(work: Work) -> None:
             work.ended_runs.append(run.pk)
             rows[run.conversation_id].refresh_from_db()
     active = Compaction.objects.filter(conversation__in=rows, status__in=Compaction.ACTIVE)
-    for home in list(active.values_list("conversation", flat=True)):
+    homes = list(active.values_list("conversation", flat=True))
+    for home in homes:
         jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(home))
-    active.update(
-        status=Compaction.Status.FAILED, error=BEGUN_AGAIN, finished_at=work.now, lease_expires_at=None
-    )
+    if homes:
+        active.update(
+            status=Compaction.Status.FAILED, error=BEGUN_AGAIN, finished_at=work.now, lease_expires_at=None
+        )

@@ -69,7 +69,7 @@ def detach_conversation(
     memory_actions.mark_days_stale(user_id, days)
     if forgets_memory:
         remove_entries(user_id, [pk for pk, _, _ in held])
-        MemoryEntry.objects.filter(pk__in=[pk for pk, _, _ in held]).delete()
+        memory_actions.delete_entries(user_id, [pk for pk, _, _ in held])
     ended = _end_work(conversation, now)
     if not keeps_rows:
         EntrySource.objects.filter(conversation=conversation).delete()

@@ -300,7 +300,8 @@ def _forget_in_runs(work: Work) -> None:
     work.removed["offloaded"] += len(work.files)
     if work.removal is None:
         work.removed["requests"] += request_texts(homes).delete()[0]
-    work.removed["requests"] += texts_of_runs(elsewhere).delete()[0]
+    if elsewhere:
+        work.removed["requests"] += texts_of_runs(elsewhere).delete()[0]
 
 
 # --- What the user is asked ------------------------------------------------------------------------------------

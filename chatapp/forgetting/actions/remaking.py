@@ -16,6 +16,7 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns, text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.selectors.derived import Span, spans_of
+from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.profile import forget_lines
 from chatapp.long_term.models import Consolidation, EntryRevision, MemoryEntry
 from chatapp.operations import clock, jobs
@@ -154,10 +155,10 @@ def change_entries(
     calls this removes those that go from the index later, until then nothing finds them."""
     emptied = [entry for entry in entries if not texts[entry.pk].strip()]
     changed = [entry for entry in entries if texts[entry.pk].strip()]
-    gone = [entry.pk for entry in emptied]
     if emptied:
-        (hide_sources if hides else remove_sources)(gone)
-        MemoryEntry.objects.filter(pk__in=gone).delete()
+        (hide_sources if hides else remove_sources)([entry.pk for entry in emptied])
+        for user_id, own in _by_user(emptied).items():
+            delete_entries(user_id, [entry.pk for entry in own])
     if not changed:
         return
     EntryRevision.objects.filter(entry__in=changed).delete()

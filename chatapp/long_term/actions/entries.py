@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from uuid import UUID
@@ -30,8 +30,9 @@ from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.statements import insert_rows, update_rows
+from chatapp.operations.statements import delete_rows, insert_rows, update_rows
 from chatapp.realtime import event_log
+from chatapp.recall.actions.claims import drop_entry_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
 from chatapp.recall.actions.removal import remove_entries
 
@@ -425,4 +426,13 @@ def drop_entries(entries: Iterable[MemoryEntry]) -> None:
         own = [entry for entry in rows if entry.user_id == user_id]
         remove_entries(user_id, [entry.pk for entry in own])
         mark_days_stale(user_id, {entry.day for entry in own})
-    MemoryEntry.objects.filter(pk__in=[entry.pk for entry in rows]).delete()
+        delete_entries(user_id, [entry.pk for entry in own])
+
+
+def delete_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
+    """Called in a transaction that holds them: entries of the user go with their history, their sources and their
+    claims, in as many statements however many they are. Their place in the index is the caller's."""
+    drop_entry_claims(user_id, entry_ids)
+    EntryRevision.objects.filter(entry__in=entry_ids).delete()
+    EntrySource.objects.filter(entry__in=entry_ids).delete()
+    delete_rows(MemoryEntry, entry_ids)

@@ -10,7 +10,6 @@ from datetime import date, datetime, time, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
@@ -19,7 +18,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
-from chatapp.operations.access import parse_id
+from chatapp.operations.access import lock_rows, parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.operations.statements import as_key, execute
 from chatapp.providers.models import Usage
@@ -101,14 +100,10 @@ _REVISIONS = "SELECT id, revision FROM chatapp_memoryentry WHERE user_id = %s AN
 
 
 def lock_day(user: User, day: date) -> None:
-    """Hold its entries until the transaction ends; their conversations before them, as everywhere. On SQLite whoever
-    writes holds everything."""
-    if not connection.features.has_select_for_update:
-        return
+    """Hold its entries until the transaction ends; their conversations before them, as everywhere."""
     rows = kept_entries().filter(user=user, day=day)
-    conversations = Conversation.objects.filter(pk__in=rows.values("conversation"))
-    list(conversations.select_for_update().order_by("pk").values_list("pk"))
-    list(rows.select_for_update().order_by("pk").values_list("pk"))
+    lock_rows(Conversation.objects.filter(pk__in=rows.values("conversation")))
+    lock_rows(rows)
 
 
 def day_version(rows: Iterable[MemoryEntry]) -> str:

@@ -62,6 +62,14 @@ def store_entry_claims(user_id: UUID, entry_ids: Sequence[UUID], claims: list[St
     _replace(user_id, "entry_id", entry_ids, claims)
 
 
+def drop_entry_claims(user_id: UUID, entry_ids: Collection[UUID]) -> None:
+    """Delete what entries claim in the transaction that deletes them: what they superseded is superseded by the next
+    one, if any."""
+    rows = dict(StoredClaim.objects.filter(entry__in=entry_ids).values_list("pk", "key"))
+    delete_rows(StoredClaim, rows)
+    _order(user_id, set(rows.values()))
+
+
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
     """Store pairs of an older and a newer statement that a model named, in the transaction that writes its summary or
     the profile.

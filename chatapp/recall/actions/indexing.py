@@ -20,6 +20,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
+from chatapp.operations.access import lock_rows
 from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
@@ -185,8 +186,7 @@ def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) ->
 
 def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
     """Lock the indexes of several users before any scope's, after all conversations are locked."""
-    owners = SearchOwner.objects.select_for_update().filter(user__in=set(user_ids))
-    list(owners.order_by("pk").values_list("pk"))
+    lock_rows(SearchOwner.objects.filter(user__in=set(user_ids)))
 
 
 def _append(owner: SearchOwner, texts: Iterable[Sequence[SearchDocument]], previous: int = NO_ORDINAL) -> int:

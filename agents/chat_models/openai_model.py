@@ -21,6 +21,7 @@ from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import read_error_text, redact_words
 from agents.errors import ModelError
 from agents.overflow import find_overflow
+from agents.ticks import ticks
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
 from agents.usage import OutputBounds, OutputText, estimate_usage
 
@@ -32,6 +33,8 @@ LEAST_ROOM_TOKENS = 1_024
 TRAILER_S = 5.0
 """How long to wait for the usage chunk and [DONE] after the answer's end."""
 DRAIN_S = 0.1
+SMALL_READ_BYTES = 4_096
+"""A server that writes token by token is read at ticks: tokens that are read together cost little more than one."""
 
 
 class OpenAIModel:
@@ -70,6 +73,8 @@ class OpenAIModel:
                 if parser.error is not None:
                     raise parser.error
                 self._move_deadline(deadline, parser, has_progress=bool(items))
+                if parser.has_output and parser.finish_reason is None and len(data) < SMALL_READ_BYTES:
+                    await ticks().wait()
             for item in parser.close():
                 output.add(item)
                 yield item

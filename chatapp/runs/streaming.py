@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agents.text import storable_text
+from agents.ticks import ticks
 from chatapp.operations.text import split_half
 from chatapp.realtime.hub import Frame, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 
-IDLE_INTERVAL_S = 0.04
-MAX_INTERVAL_S = 0.4
 CHECKPOINT_S = 0.5
 SNAPSHOT_INTERVAL_S = 0.2
 
@@ -127,45 +125,30 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class DeltaPump:
-    """Gathers what runs write into deltas: a first word at once, then one delta every 40 ms,
-    less often when the process is busy. One timer for all runs."""
+    """Gathers what runs write into deltas: a first word at once, then what there is at each tick."""
 
     def __init__(self) -> None:
-        self.interval_s = IDLE_INTERVAL_S
         self._waiting: dict[LiveAnswer, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._due_at = 0.0
 
     def wrote(self, live: LiveAnswer) -> None:
-        now = time.monotonic()
-        if now - live.last_told_at > self.interval_s and live not in self._waiting:
+        now, together = time.monotonic(), ticks()
+        # Half: what is read at one tick after another is told at once.
+        if now - live.last_told_at > together.interval_s / 2 and live not in self._waiting:
             live.last_told_at = now
             live.tell()
             return
+        if not self._waiting:
+            together.call_at_next(self._tell_waiting)
         self._waiting[live] = None
-        if self._timer is None:
-            self._schedule(now)
 
     def forget(self, live: LiveAnswer) -> None:
         """Tells what is left."""
         self._waiting.pop(live, None)
         live.tell()
 
-    def _schedule(self, now: float) -> None:
-        self._due_at = now + self.interval_s
-        self._timer = asyncio.get_running_loop().call_later(self.interval_s, self._tick)
-
-    def _tick(self) -> None:
-        started = time.monotonic()
-        self._timer = None
+    def _tell_waiting(self) -> None:
+        now = time.monotonic()
         waiting, self._waiting = self._waiting, {}
         for live in waiting:
-            live.last_told_at = started
+            live.last_told_at = now
             live.tell()
-        self._adapt(lag_s=started - self._due_at, cost_s=time.monotonic() - started)
-
-    def _adapt(self, lag_s: float, cost_s: float) -> None:
-        """Late ticks mean that the loop is busy: fewer, larger deltas make it less so."""
-        wanted = IDLE_INTERVAL_S + 4 * max(lag_s, 0.0) + 6 * cost_s
-        smoothed = self.interval_s + 0.3 * (wanted - self.interval_s)
-        self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)

@@ -83,6 +83,8 @@ class View:
     """What this question may recall, as the model counts."""
     recall_room: int
     """What this and earlier questions may have recalled together."""
+    recalling_questions: int
+    """How many questions shall find room for what they recall."""
     recalled_from: int
     """The position from which on what questions recalled stands: the last cut took away what was before."""
     tools_tokens: int
@@ -209,6 +211,7 @@ def fit_view(inputs: ViewInputs) -> View:
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
     free = max(0, room.body - used)
     recall = room.recall_once if missing or checkpoint else room.recall_uncut
+    recalling = 1 if is_one_off else RECALLING_QUESTIONS
     return View(
         system=system,
         profile=profile,
@@ -220,8 +223,9 @@ def fit_view(inputs: ViewInputs) -> View:
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
         original_count=_count_original(messages, checkpoint) + left_out.count,
         budget_tokens=budget.input_tokens,
-        recall_tokens=calibration.apply(min(recall, free if is_one_off else free // RECALLING_QUESTIONS)),
+        recall_tokens=calibration.apply(min(recall, free // recalling)),
         recall_room=calibration.apply(free),
+        recalling_questions=recalling,
         recalled_from=cut.asked_position(prepared),
         tools_tokens=inputs.tools_tokens,
         calibration=calibration,

@@ -7,7 +7,7 @@ one before, which providers cache. Where it leaves too little room for what a qu
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -37,7 +37,7 @@ CHARS_PER_TOKEN = 4
 """What other counters assume: by this measure, too, the whole request stays within its budget."""
 LEAST_TOKENS = 60
 LEAST_SHARE = 0.8
-"""Where what was recalled before leaves a question less than this share, it is no longer sent."""
+"""Where what was recalled before leaves a question less than this share of what it needs, it is no longer sent."""
 DAY_CHARS = 11
 RECALL_FAILED = "recall_failed"
 FAILED_SENTENCE = "Earlier messages could not be searched for this question; the answer does without them."
@@ -100,22 +100,17 @@ def _recall(loaded: LoadedContext, context: AssembledContext, now: datetime) -> 
         return NOTHING
     known, tombstones = _known(loaded, context), tombstones_of(loaded.user_id)
     before = _stood_before(loaded, context, known, tombstones)
-    room, whole = _room(loaded, context, before), _room(loaded, context, NOTHING)
-    starts_anew = bool(before.earlier) and room.tokens < LEAST_SHARE * whole.tokens
-    if starts_anew:
-        room = whole
-    else:
-        known = replace(known, pieces=frozenset(turn.key for turn in before.earlier_turns))
-    turns = _turns_for(loaded, context, now, room, known, tombstones) if _holds_any(room) else []
-    if not starts_anew:
+    whole = _room(loaded, context, NOTHING)
+    if before.earlier and _holds(context, before):
+        seen = replace(known, pieces=frozenset(turn.key for turn in before.earlier_turns))
         shown = {turn.text for turn in before.earlier_turns}
-        turns = [turn for turn in turns if turn.text not in shown]
-    if not turns:
-        return before if _holds(context, before) else NOTHING
-    recalled = Recalled(_message(turns), tuple(turns), starts_anew=starts_anew)
-    if starts_anew:
-        return recalled
-    return replace(recalled, earlier=before.earlier, earlier_turns=before.earlier_turns)
+        wanted = _turns_for(loaded, context, now, whole, seen, tombstones)
+        wanted = [turn for turn in wanted if turn.text not in shown]
+        turns = _best_that_fit(wanted, _room(loaded, context, before))
+        if sum(turn.tokens for turn in turns) >= LEAST_SHARE * sum(turn.tokens for turn in wanted):
+            return replace(before, message=_message(turns), turns=tuple(turns)) if turns else before
+    turns = _turns_for(loaded, context, now, whole, known, tombstones)
+    return Recalled(_message(turns), tuple(turns), starts_anew=bool(before.earlier)) if turns else NOTHING
 
 
 def _known(loaded: LoadedContext, context: AssembledContext) -> InContext:
@@ -152,21 +147,44 @@ def _turns_for(
     known: InContext,
     tombstones: Tombstones,
 ) -> list[RecalledTurn]:
+    if not _holds_any(room):
+        return []
     question = context.view.question.text
     turns = recall_for(user_id=loaded.user_id, question=question, now=now, room=room, context=known)
     return mark_superseded(loaded.user_id, without_forgotten(turns, tombstones), room, known)
 
 
 def _room(loaded: LoadedContext, context: AssembledContext, before: Recalled) -> RecallSize:
-    """Return what this question may recall beside what stood before."""
+    """Return what this question may recall beside what stood before. Other questions find room for as much as it."""
     view, calibration = context.view, loaded.rules.calibration
     frame = _message(())
-    free = calibration.invert(view.recall_room) - total_tokens([*before.earlier.values()])
-    used = sum(len(message.text) for message in view.messages(earlier=before.earlier))
+    whole, free = _free_chars(context, NOTHING), _free_chars(context, before)
     return RecallSize(
-        tokens=min(calibration.invert(view.recall_tokens), free) - frame.tokens,
-        chars=CHARS_PER_TOKEN * view.budget_tokens - used - len(frame.text),
+        tokens=min(calibration.invert(view.recall_tokens), _free_tokens(context, before)) - frame.tokens,
+        chars=min(whole // view.recalling_questions, free) - len(frame.text),
     )
+
+
+def _free_tokens(context: AssembledContext, before: Recalled) -> int:
+    calibration = context.inputs.calibration
+    return calibration.invert(context.view.recall_room) - total_tokens([*before.earlier.values()])
+
+
+def _free_chars(context: AssembledContext, before: Recalled) -> int:
+    """Return the characters that are free beside what stood before. What its reserve holds of system prompt, profile
+    and tools is not taken from a budget, unless the budget is for one request alone."""
+    view = context.view
+    sent = view.messages(earlier=before.earlier)
+    if context.inputs.is_one_off:
+        return CHARS_PER_TOKEN * view.budget_tokens - _count_chars(sent)
+    parts = view.parts()
+    budget_tokens = context.inputs.budget.input_after(parts.system + parts.profile + parts.tools)
+    fixed = (view.system, *((view.profile,) if view.profile else ()))
+    return CHARS_PER_TOKEN * budget_tokens - _count_chars(sent) + _count_chars(fixed)
+
+
+def _count_chars(messages: Iterable[Message]) -> int:
+    return sum(len(message.text) for message in messages)
 
 
 def _holds_any(room: RecallSize) -> bool:
@@ -204,10 +222,15 @@ def mark_superseded(
     for turn in turns:
         over = [*claims.get(turn.source_id, ()), *repeated.get(turn.text, ())]
         marked.append(_marked(turn, [claim for claim in over if not context.keeps_out_newer(claim)]))
-    left = sorted(marked, key=lambda turn: -turn.score)
+    return _best_that_fit(marked, room)
+
+
+def _best_that_fit(turns: Sequence[RecalledTurn], room: RecallSize) -> list[RecalledTurn]:
+    """Return the turns in their order, without the least fitting ones where not all fit."""
+    left = sorted(turns, key=lambda turn: -turn.score)
     while left and not _fits(left, room):
         left.pop()
-    return [turn for turn in marked if turn in left]
+    return [turn for turn in turns if turn in left]
 
 
 def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:

@@ -89,10 +89,15 @@ def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
 
 
 def _evidence(
-    index: Index, question: Question, weights: Mapping[str, float], *, is_alone: bool = False
+    index: Index,
+    question: Question,
+    weights: Mapping[str, float],
+    findable: Mask,
+    *,
+    is_alone: bool = False,
 ) -> float:
-    """Return how much of what the question is about one document and those beside it have, by how telling its words
-    are. `is_alone`: that one document has it.
+    """Return how much of what the question is about one findable document and those beside it have, by how telling its
+    words are. `is_alone`: that one document has it.
 
     A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
     unseen all the time. Of a long history common words alone are no evidence, however many of them fit. A name that
@@ -101,7 +106,7 @@ def _evidence(
     worth = {word: weights[word] * index.idf_of(word) for word in question.telling or question.words}
     heaviest = max((weights[word] for word in worth), default=1.0)
     most = heaviest * idf(index.document_count, 1)
-    said = [word for word in worth if word in index.hits and len(index.hits[word].ordinals)]
+    said = [word for word in worth if word in index.hits and findable[index.hits[word].ordinals].any()]
     if not is_alone and any(worth[word] >= NAME_RARITY * most for word in said if word in question.proper):
         return 1.0
     found = np.zeros(len(index.columns))
@@ -109,7 +114,7 @@ def _evidence(
         ordinals = index.hits[word].ordinals
         found[ordinals if is_alone else _with_beside(index, ordinals)] += worth[word]
     total = sum(min(each, most) for each in worth.values())
-    best = float(found.max(initial=0.0))
+    best = float(found[findable].max(initial=0.0))
     return (best / total) * min(1.0, best / most) if total else 0.0
 
 
@@ -245,9 +250,9 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     speakers = speakers_asked_about(index, question)
     weights = question.weights(speakers)
     bonuses = _bonuses(index, question, speakers.values())
-    evidence = _evidence(index, question, weights)
-    is_found = question.session and _evidence(index, question, weights, is_alone=True) >= CLEAR_EVIDENCE
-    spans = _spans(index.columns, question, findable, is_found=bool(is_found))
+    evidence = _evidence(index, question, weights, findable)
+    alone = _evidence(index, question, weights, findable, is_alone=True) if question.session else 0.0
+    spans = _spans(index.columns, question, findable, is_found=alone >= CLEAR_EVIDENCE)
     dated = _date_scores(index.columns, spans)
     then = dated > 0 if spans else None
     bonuses += DATE_BONUS * dated
@@ -291,7 +296,7 @@ def rank(
     relevant = (text if only_matches else near) > 0
     if asked.then is not None:
         relevant |= asked.then
-    best = float(near.max(initial=0.0)) or 1.0
+    best = float(near[asked.findable].max(initial=0.0)) or 1.0
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
     return _best(scores, asked.index.columns.minute, limit, asked.evidence)
 

@@ -15,7 +15,8 @@ from chatapp.long_term.selectors.scopes import FULL_ACCESS, MemoryAccess
 from chatapp.recall.analysis import questions
 from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded
-from chatapp.recall.selectors.found_texts import Found, source_of
+from chatapp.recall.selectors.found_texts import Found, said_now, source_of
+from chatapp.recall.selectors.known_documents import ordinals_kept_out, ordinals_of_messages
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, open_index
 from memory.ranking import (
     LITTLE,
@@ -154,6 +155,7 @@ def recall_for(
         return []
     sources: dict[str, Found] = {}
     index = open_index(user_id, context.access.scope_id)
+    index = index.hiding(_known_ordinals(index, context))
     near = find_near_documents(index, question, context.only)
     ranking = index.rank(asked, MAX_CANDIDATES, only=context.only)
     if not (ranking.is_clear or near.stands_out):
@@ -163,6 +165,18 @@ def recall_for(
     scored = add_nearness(dict(zip(*ranking.worth_recalling(), strict=True)), near.nearness)
     chosen = select_recall(_candidates(index, scored, room, context, sources), room)
     return [describe_found(sources[candidate.key]) for candidate in chosen]
+
+
+def _known_ordinals(index: UserIndex, context: InContext) -> set[int]:
+    """Return the documents whose texts the context has, or may not have. The question is one of them: nothing fits it
+    better, so that beside it all the rest would look like weak evidence."""
+    spans = context.spans()
+    known = {row.ordinal for row in index.unstored if _is_in_context(said_now(row, 0.0), context, spans)}
+    if index.owner_id is not None and context.message_ids:
+        known |= ordinals_of_messages(index.owner_id, context.message_ids)
+    if index.owner_id is not None and context.conversation_id is not None:
+        known |= ordinals_kept_out(index.owner_id, context.conversation_id, spans)
+    return known
 
 
 def _candidates(

@@ -15,6 +15,7 @@ from chatapp.operations import clock
 from chatapp.recall.actions.indexing import index_entry
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.runs.actions.answering_again import regenerate_message
+from memory.ranking import LITTLE
 from tests.context_engine.turns_by_hand import Turn, ask, compact_by_hand, import_notes
 
 pytestmark = pytest.mark.django_db
@@ -169,12 +170,27 @@ def test_where_too_little_room_is_left_a_question_starts_anew(alice: User) -> No
     turns = [ask(alice, conversation, "Which crates hold heliotrope paint?")]
     while not turns[-1].recalled.starts_anew:
         subject = ("kegs hold walnut oil", "crates hold heliotrope paint")[len(turns) % 2]
-        turns.append(ask(alice, conversation, f"Which {subject}, counted {len(turns)} times?"))
+        turns.append(ask(alice, conversation, f"Which {subject}?"))
         assert sent_tokens(turns[-1]) <= turns[-1].context.budget_tokens
         assert len(turns) < 12
     after = ask(alice, conversation, "ok")
     assert after.request.startswith(turns[-1].request)
     assert turns[-1].recalled.earlier == {}
+
+
+@pytest.mark.mechanism("ours.recall-gate")
+def test_a_question_that_was_sent_is_no_evidence_for_itself(alice: User, conversation: Conversation) -> None:
+    import_notes(alice, *(f"We had a great time in place{number}, as always." for number in range(60)))
+    turn = ask(alice, conversation, "What is 3 times 4?")
+    assert sum(recalled.tokens for recalled in turn.recalled.turns) <= LITTLE.tokens
+
+
+@pytest.mark.mechanism("ours.recall")
+def test_what_fits_a_long_question_in_part_is_recalled_for_it(
+    alice: User, conversation: Conversation
+) -> None:
+    asked = "I am writing down the story of the instruments in our family: do you recall who made my violin, and when?"
+    assert any(FACTS[0] in text for text in ask(alice, conversation, asked).recalled_texts)
 
 
 @pytest.mark.mechanism("ours.recall-in-place")

@@ -116,6 +116,11 @@ class UserIndex:
     document_count: int
     total_length: int
     shared: SharedIndex = NOTHING_SHARED
+    hidden: frozenset[int] = frozenset()
+    """Ordinals of documents that nothing finds, as if they had not been said."""
+
+    def hiding(self, ordinals: Collection[int]) -> UserIndex:
+        return replace(self, hidden=self.hidden.union(ordinals))
 
     @property
     def _fresh(self) -> Sequence[FreshTerms]:
@@ -223,9 +228,12 @@ class UserIndex:
         return Index(self.columns, self._hits(terms), self.document_count, self.total_length)
 
     def _among(self, only: SearchFilter) -> Mask | None:
-        if only == EVERYTHING:
+        if only == EVERYTHING and not self.hidden:
             return None
         among = np.ones(len(self.columns), dtype=np.bool_)
+        among[[at for at in self.hidden if at < len(among)]] = False
+        if only == EVERYTHING:
+            return among
         if only.after:
             among &= self.columns.minute >= minute_of(only.after)
         if only.before:

@@ -1,0 +1,58 @@
+"""Finds the documents that a context shows already, or may not show: they say nothing about what is worth recalling."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from chatapp.operations.statements import execute
+
+_OF_SOURCES = "SELECT owner_id, ordinal FROM chatapp_searchdocument WHERE source_id IN ({sources})"
+_OF_ENTRIES = """
+SELECT document.owner_id, document.ordinal FROM chatapp_memoryentry entry
+JOIN chatapp_searchdocument document ON document.source_id = entry.id
+WHERE entry.conversation_id = %s
+"""
+_OF_BRANCHES = """
+SELECT document.owner_id, document.ordinal FROM chatapp_branch branch
+JOIN chatapp_message message ON message.branch_id = branch.id
+JOIN chatapp_searchdocument document ON document.source_id = message.id
+WHERE branch.conversation_id = %s AND branch.id NOT IN ({visible})
+"""
+_BEHIND = """
+SELECT document.owner_id, document.ordinal FROM chatapp_message message
+JOIN chatapp_searchdocument document ON document.source_id = message.id
+WHERE message.branch_id = %s AND message.position > %s
+"""
+SOURCES_AT_ONCE = 500
+
+
+def ordinals_of_messages(owner_id: int, message_ids: Collection[str]) -> set[int]:
+    """Return the ordinals of the stored documents of these messages."""
+    ids, found = [UUID(key) for key in message_ids], set[int]()
+    for first in range(0, len(ids), SOURCES_AT_ONCE):
+        some = ids[first : first + SOURCES_AT_ONCE]
+        found |= _ordinals(owner_id, _OF_SOURCES.format(sources=_places(some)), *some)
+    return found
+
+
+def ordinals_kept_out(owner_id: int, conversation_id: UUID, spans: Mapping[UUID, int | None]) -> set[int]:
+    """Return the ordinals of what a conversation never recalls of itself: its entries, because its summary is in the
+    context, and what only other branches show. `spans` has the visible branches, each up to a position."""
+    visible = list(spans)
+    statements = [_OF_ENTRIES, _OF_BRANCHES.format(visible=_places(visible))]
+    values: list[UUID | int] = [conversation_id, conversation_id, *visible]
+    for branch_id, upto in spans.items():
+        if upto is not None:
+            statements.append(_BEHIND)
+            values += [branch_id, upto]
+    return _ordinals(owner_id, " UNION ALL ".join(statements), *values)
+
+
+def _ordinals(owner_id: int, sql: str, *values: UUID | int) -> set[int]:
+    # The owner is compared here: a database that knows only sizes might read all of its documents for it.
+    return {ordinal for owner, ordinal in execute(sql, *values).fetchall() if owner == owner_id}
+
+
+def _places(values: Collection[UUID]) -> str:
+    return ", ".join(["%s"] * len(values))

@@ -36,7 +36,7 @@ def test_an_unknown_address_is_404_in_json(alice_client: Client, path: str, meth
 def test_a_wrong_method_is_405_and_names_the_right_ones(alice_client: Client) -> None:
     answer = alice_client.delete("/api/v1/models")
     assert answer.status_code == 405
-    assert answer["Allow"] == "GET"
+    assert answer["Allow"] == "GET, HEAD"
     assert error_of(answer)["code"] == "method_not_allowed"
 
 

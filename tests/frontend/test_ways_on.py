@@ -153,11 +153,15 @@ def test_what_continues_an_answer_far_above_is_not_edited_either(page: Page, ali
 
 
 def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     page.locator("input[type=file]").set_input_files(
         {"name": "song.mp3", "mimeType": "audio/mpeg", "buffer": b"ID3\x04" + bytes(range(256)) * 8}
     )
     refusal = page.locator(".upload-refusal")
     expect(refusal).to_contain_text("song.mp3")
+    expect(refusal).to_contain_text("neither an image, nor a text")
+    assert sent == []
     assert barriers(page) == []
     say(page, "Without it")
     expect(page.locator("article.is-user")).to_have_text(re.compile("Without it"))

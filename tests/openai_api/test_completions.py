@@ -243,6 +243,18 @@ def test_nobody_else_reaches_a_conversation(
         )
 
 
+def test_a_conversation_is_not_named_twice(
+    service: Service, model: ModelServer, client: openai.OpenAI
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="Name the conversation once"):
+        client.chat.completions.create(
+            model="test-model",
+            messages=HELLO,
+            extra_headers={"X-Conversation-Id": "new"},
+            extra_body={"conversation": "conv_00000000000070008000000000000000"},
+        )
+
+
 @pytest.mark.parametrize(
     ("problem", "kind", "code"),
     [

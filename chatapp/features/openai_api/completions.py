@@ -95,6 +95,8 @@ async def create_completion(
         if isinstance(asked.conversation, str)
         else asked.conversation and asked.conversation.id
     )
+    if named and conversation_id and named != conversation_id:
+        raise InvalidInput(f"Name the conversation once: in `conversation` or in {CONVERSATION_HEADER}.")
     name = named or conversation_id
     if name:
         source = await _turn_source(user, asked, name, idempotency_key)

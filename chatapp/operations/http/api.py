@@ -128,7 +128,9 @@ def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
         response: HttpResponseBase = await run(request, **path_values)
         if isinstance(response, HttpResponseNotAllowed):
             request.method = "HEAD" if is_head else request.method
-            response = method_not_allowed(request, response["Allow"])
+            methods = set(response["Allow"].split(", "))
+            allowed = sorted(methods | {"HEAD"} if "GET" in methods else methods)
+            response = method_not_allowed(request, ", ".join(allowed))
         response = await with_etag(request, wrap(response))
         return _without_body(response) if is_head else response
 

@@ -5,41 +5,43 @@ import { ApiError, fileUrl, uploadFile } from "../api.js";
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
 import { addUploads, changeUpload } from "../state/draft.js";
-import { currentId, showToast } from "../state/store.js";
+import { currentId } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
+import { isReadable } from "./fileStart.js";
 
 export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,text/*,application/pdf,.pdf,.docx,.xlsx,.pptx,.csv,.tsv,.md,.json,.log";
 
 let count = 0;
 
 /** @param {Iterable<File>} files */
-export function addFiles(files) {
-  for (const file of files) addFile(file);
+export async function addFiles(files) {
+  const chat = currentId.value;
+  for (const file of [...files]) addFile(file, chat, await refusalOf(file));
 }
 
-/** @param {File} file */
-function addFile(file) {
-  const refusal = refusalOf(file);
-  if (refusal) return showToast(refusal, "bad");
+/** @param {File} file @param {string | null} chat @param {string} refusal */
+function addFile(file, chat, refusal) {
   count += 1;
   const upload = {
     key: `upload-${count}`,
-    chat: currentId.value,
+    chat,
     name: file.name || t("Pasted image"),
     preview: file.type.startsWith("image/") ? URL.createObjectURL(file) : "",
     share: 0,
-    error: "",
+    error: refusal,
     attached: null,
     abort: new AbortController(),
   };
   addUploads(upload);
-  send(upload, file);
+  if (!refusal) send(upload, file);
 }
 
-/** @param {File} file */
-function refusalOf(file) {
+/** What is wrong with a file that can be told before it is sent; "" where the server decides. @param {File} file */
+async function refusalOf(file) {
   const most = boot.limits.max_upload_bytes;
-  return file.size > most ? t("{name} is larger than {most}.", { name: file.name, most: formatBytes(most) }) : "";
+  if (file.size > most) return t("It is larger than {most}.", { most: formatBytes(most) });
+  const start = new Uint8Array(await file.slice(0, 1024).arrayBuffer());
+  return isReadable(start) ? "" : t("It is neither an image, nor a text, a CSV, a PDF or an Office file.");
 }
 
 /** The server holds a few large files of one user at a time: the others wait here. */

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import django
 import hypothesis
@@ -29,6 +30,7 @@ from tests.environment import ROOT, clean_environment
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
+from tests.sharing_workers import Scheduling, shares_worker
 
 pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
 
@@ -110,8 +112,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    slow = {item.path for item in chosen if item.get_closest_marker("slow")}
+    slow = {item.path for item in chosen if item.get_closest_marker("slow") or shares_worker(item.path)}
     items[:] = sorted(chosen, key=lambda item: place_in_order(item, slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.frontend.chatting import ask
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import wait_for
 
 FIRST, LAST = "It begins here.", "It ends here."
 DEEP_LIST = "\n".join("  " * depth + f"- {depth}" for depth in range(900))
@@ -47,6 +48,9 @@ MOST_BLOCKS = 400
 DEEPEST = 120
 DEPTH = """() => { let most = 0; for (let e of document.querySelectorAll(".prose *")) {
   let depth = 0; for (; e; e = e.parentElement) depth += 1; most = Math.max(most, depth); } return most; }"""
+IN_VIEW = (
+    "end => { const box = end.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }"
+)
 BREAK_ON_POISON = """
 const { set, ...rest } = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML");
 Object.defineProperty(Element.prototype, "innerHTML", {
@@ -101,8 +105,14 @@ def drawn_to_the_end(page: Page) -> Locator:
     message = hostile_message(page)
     expect(message).to_contain_text(FIRST)
     expect(message).to_contain_text(LAST)
-    message.get_by_text(LAST).last.scroll_into_view_if_needed()
-    expect(message.get_by_text(LAST).last).to_be_in_viewport()
+    last = message.get_by_text(LAST).last
+
+    def is_in_view() -> bool:
+        """What is drawn as it comes near may push it away again."""
+        last.scroll_into_view_if_needed()
+        return bool(last.evaluate(IN_VIEW))
+
+    wait_for(is_in_view, what="the end is in view")
     expect(message.locator(".section").last).not_to_have_class("section is-far")
     return message
 

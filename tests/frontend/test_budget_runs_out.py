@@ -36,17 +36,17 @@ def test_it_says_when_it_begins_anew_and_the_question_is_asked_again_once_there_
 ) -> None:
     operator.goto("/admin/chatapp/budget/add/")
     operator.locator("#id_scope").select_option("every_user")
-    operator.locator("#id_period").select_option("day")
+    operator.locator("#id_period").select_option("month")
     set_tokens(operator, 5_000)
     model.script(says("All is well.", prompt_tokens=4_500))
-    expect(ask(page, "How are you?")).to_contain_text("80 % of your budget of 5,000 tokens a day is used.")
+    expect(ask(page, "How are you?")).to_contain_text("80 % of your budget of 5,000 tokens a month is used.")
     model.script(says("Still well.", prompt_tokens=1_000))
     ask(page, "And now?")
 
     say(page, "And after that?")
     card = page.locator("article .card.is-bad")
     expect(card).to_contain_text(
-        re.compile(r"Your budget of 5,000 tokens a day is used up until \d{4}-\d\d-\d\d 00:00 UTC")
+        re.compile(r"Your budget of 5,000 tokens a month is used up until \d{4}-\d\d-\d\d 00:00 UTC")
     )
     expect(card).to_contain_text("your message is stored")
     expect(page.locator("article.is-user").last).to_contain_text("And after that?")
@@ -57,7 +57,7 @@ def test_it_says_when_it_begins_anew_and_the_question_is_asked_again_once_there_
 
     operator.goto("/admin/chatapp/budget/")
     expect(operator.locator("#result_list")).to_contain_text("tokens, $0.00 at most")
-    operator.get_by_role("link", name="each user: a day").click()
+    operator.get_by_role("link", name="each user: a month").click()
     set_tokens(operator, 500_000)
     model.script(says("We go on."))
     card.get_by_role("button", name="Retry").click()

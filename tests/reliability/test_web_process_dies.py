@@ -114,6 +114,7 @@ def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
     reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)
     reader.wait_for(lambda story: story.texts, "the first words")
+    alice.wait_for_text(conversation, sent["answer_id"], "word0")  # what is shown may be a second ahead
     assert production.beat
     production.beat.stop()
     kill_group(production.first)

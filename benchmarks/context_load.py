@@ -6,7 +6,6 @@ python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import shutil
 import statistics
@@ -24,7 +23,9 @@ def prepare() -> str:
 
     django.setup()
     call_command("migrate", verbosity=0)
-    gc.freeze()  # as manage.py does
+    from chatapp.operations.collector import exempt_loaded_code
+
+    exempt_loaded_code()  # as the server and the worker do
     return folder
 
 

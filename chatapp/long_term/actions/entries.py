@@ -30,7 +30,13 @@ from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.statements import delete_rows, insert_rows, update_rows
+from chatapp.operations.statements import (
+    Prepared,
+    delete_rows,
+    prepare_insert,
+    prepare_update,
+    run_prepared,
+)
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import drop_entry_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
@@ -106,16 +112,12 @@ def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Entries that say something else now, what they said before, and what those that are kept say, as it is indexed:
-    not stored yet."""
+    """What stores that entries say something else now, and what they said before; and what those that are `kept` say,
+    as it is indexed."""
 
-    entries: Sequence[MemoryEntry]
-    history: Sequence[EntryRevision]
+    statements: Prepared
+    kept: Sequence[MemoryEntry]
     read: ReadEntries
-
-    @property
-    def kept(self) -> list[MemoryEntry]:
-        return [entry for entry in self.entries if entry.state == MemoryEntry.State.KEPT]
 
 
 def rewrite_entries(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> None:
@@ -142,12 +144,13 @@ def _make_edits(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) ->
         entry.revision += 1
         entry.consolidated_at, entry.updated_at = None, now
     kept = [entry for entry in changed if entry.state == MemoryEntry.State.KEPT]
-    return Edits([*changed], history, read_entries(kept[0].user_id, kept) if kept else ReadEntries({}, []))
+    columns = ("text", "author", "revision", "consolidated_at", "updated_at")
+    statements = [*prepare_insert(history), *prepare_update([*changed], *columns)]
+    return Edits(statements, kept, read_entries(kept[0].user_id, kept) if kept else ReadEntries({}, []))
 
 
 def _store_edits(edits: Edits) -> None:
-    insert_rows(edits.history)
-    update_rows(edits.entries, "text", "author", "revision", "consolidated_at", "updated_at")
+    run_prepared(edits.statements)
     if kept := edits.kept:
         index_entries(kept[0].user_id, kept, edits.read)
         mark_days_stale(kept[0].user_id, {entry.day for entry in kept})
@@ -261,19 +264,27 @@ def add_entry(
     *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
 ) -> MemoryEntry:
     """In the user's own words, on that day of theirs; today by default."""
-    [entry] = entries = _make_entries(user, [DaySection(None, text, clock)], day, now)
-    _store_entries(user, entries, read_entries(user.pk, entries))
+    made = _make_entries(user, [DaySection(None, text, clock)], day, now)
+    _store_entries(made)
+    [entry] = made.entries
     record_made(entry.pk)
     return entry
 
 
-def _make_entries(
-    user: User, sections: Sequence[DaySection], day: date | None, now: datetime
-) -> list[MemoryEntry]:
+@dataclass(frozen=True, slots=True)
+class NewEntries:
+    """Entries of one user, what stores them, and what they say, as it is indexed."""
+
+    entries: Sequence[MemoryEntry]
+    statements: Prepared
+    read: ReadEntries
+
+
+def _make_entries(user: User, sections: Sequence[DaySection], day: date | None, now: datetime) -> NewEntries:
     zone = user_zone(user.time_zone)
     here = now.astimezone(zone)
     day = day or here.date()
-    return [
+    entries = [
         MemoryEntry(
             user=user,
             day=day,
@@ -285,12 +296,13 @@ def _make_entries(
         )
         for section in sections
     ]
+    return NewEntries(entries, prepare_insert(entries), read_entries(user.pk, entries))
 
 
-def _store_entries(user: User, entries: Sequence[MemoryEntry], read: ReadEntries) -> None:
-    insert_rows(entries)
-    if entries:
-        index_entries(user.pk, entries, read)
+def _store_entries(new: NewEntries) -> None:
+    run_prepared(new.statements)
+    if new.entries:
+        index_entries(new.entries[0].user_id, new.entries, new.read)
 
 
 @transaction.atomic
@@ -351,9 +363,7 @@ class DayChanges:
     day: date
     revisions: Mapping[UUID, int]
     edits: Edits
-    added: Sequence[MemoryEntry]
-    read: ReadEntries
-    """What those that are `added` say."""
+    added: NewEntries
 
     def are_current(self) -> bool:
         return revisions_of_day(self.user.pk, self.day) == self.revisions
@@ -382,7 +392,7 @@ def make_day_changes(
     changed = {entry: text for entry, text in texts.items() if text != entry.text.strip()}
     edits = _make_edits(changed, MemoryEntry.Author.USER)
     added = _make_entries(user, [section for section in sections if section.entry_id is None], day, now)
-    return DayChanges(user, day, revisions, edits, added, read_entries(user.pk, added))
+    return DayChanges(user, day, revisions, edits, added)
 
 
 @transaction.atomic
@@ -393,7 +403,7 @@ def store_day_changes(changes: DayChanges) -> None:
         present = day_version(day_entries(changes.user.pk, changes.day))
         raise Conflict(CHANGED, details={"version": present})
     _store_edits(changes.edits)
-    _store_entries(changes.user, changes.added, changes.read)
+    _store_entries(changes.added)
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:

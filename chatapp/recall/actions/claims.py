@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,9 +15,40 @@ from django.db.models import QuerySet
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.statements import delete_rows, insert_rows, update_rows
+from chatapp.operations.ids import new_id
+from chatapp.operations.statements import (
+    as_key,
+    as_stored,
+    execute_stored,
+    insert_rows,
+    placeholders,
+    run_prepared,
+    update_rows,
+)
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts, hashed_claims
+
+_Key: TypeAlias = UUID | str
+_Ordered: TypeAlias = tuple[_Key, int, int, bool, _Key | None]
+"""What a claim supersedes by, as the database stores it: id, key, value, replaces, superseded_by."""
+
+
+class NewClaim(NamedTuple):
+    """A claim that is not stored yet, as the database stores its columns: made before a transaction, of which three
+    thousand models would take most."""
+
+    id: _Key
+    user_id: _Key
+    message_id: _Key | None
+    entry_id: _Key | None
+    start: int
+    end: int
+    key: int
+    value: int
+    replaces: bool
+    said_at: datetime | str
+    is_named: bool = False
+    superseded_by_id: None = None
 
 
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
@@ -25,11 +57,11 @@ def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
     Only users' messages claim anything.
     """
     said = [row for row in rows if row.role == Message.Role.USER]
-    store_message_claims(user_id, said, find_message_claims(user_id, said))
+    store_message_claims(user_id, [row.pk for row in said], find_message_claims(user_id, said))
 
 
-def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredClaim]:
-    """Return what messages of the user claim, unsaved: finding it takes too long for a transaction."""
+def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim]:
+    """Return what messages of the user claim: finding it takes too long for a transaction."""
     return [
         claim
         for row in said
@@ -37,9 +69,12 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredCl
     ]
 
 
-def store_message_claims(user_id: UUID, said: Iterable[Message], claims: list[StoredClaim]) -> None:
-    """Store claims in the transaction that indexes their messages, in place of their earlier ones."""
-    _replace(user_id, "message_id", [row.pk for row in said], claims)
+def store_message_claims(
+    user_id: UUID, message_ids: Collection[UUID], claims: Iterable[NewClaim] = ()
+) -> None:
+    """Store those claims that are of these messages in the transaction that indexes them, in place of their earlier
+    ones."""
+    _replace(user_id, "message_id", message_ids, claims)
 
 
 def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
@@ -47,8 +82,8 @@ def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
     store_entry_claims(user_id, [entry.pk for entry in entries], find_entry_claims(user_id, entries))
 
 
-def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[StoredClaim]:
-    """Return what entries of the user claim, unsaved. An extracted one repeats the claims of a message."""
+def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[NewClaim]:
+    """Return what entries of the user claim. An extracted one repeats the claims of a message."""
     return [
         claim
         for entry in entries
@@ -57,17 +92,16 @@ def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[Sto
     ]
 
 
-def store_entry_claims(user_id: UUID, entry_ids: Sequence[UUID], claims: list[StoredClaim]) -> None:
-    """Store claims in the transaction that writes their entries, in place of their earlier ones."""
+def store_entry_claims(user_id: UUID, entry_ids: Collection[UUID], claims: Iterable[NewClaim]) -> None:
+    """Store those claims that are of these entries in the transaction that writes them, in place of their earlier
+    ones."""
     _replace(user_id, "entry_id", entry_ids, claims)
 
 
 def drop_entry_claims(user_id: UUID, entry_ids: Collection[UUID]) -> None:
     """Delete what entries claim in the transaction that deletes them: what they superseded is superseded by the next
     one, if any."""
-    rows = dict(StoredClaim.objects.filter(entry__in=entry_ids).values_list("pk", "key"))
-    delete_rows(StoredClaim, rows)
-    _order(user_id, set(rows.values()))
+    _replace(user_id, "entry_id", entry_ids, (), keeps_named=False)
 
 
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
@@ -109,43 +143,61 @@ def _is_there(said: SaidAt) -> bool:
 
 
 _WHAT = ("start", "end", "key", "value", "replaces", "said_at")
+_COLUMNS = ", ".join(f'"{name}"' for name in NewClaim._fields)
+_READ = ", ".join(f'"{name}"' for name in _WHAT)
+_WRITTEN = ", ".join(f'"{name}" = %s' for name in (*_WHAT, "is_named"))
 
 
-def _replace(user_id: UUID, kind: str, source_ids: Sequence[UUID], claims: list[StoredClaim]) -> None:
+def _replace(
+    user_id: UUID,
+    kind: str,
+    source_ids: Collection[UUID],
+    claims: Iterable[NewClaim],
+    *,
+    keeps_named: bool = True,
+) -> None:
     """Store what messages or entries claim in place of what they claimed before. What they claim still stays as it is,
     and so does what a model named and is still said there, if at another place."""
     if not source_ids:
         return
+    sources = {as_stored(pk) for pk in source_ids}
     what_of = attrgetter(kind, *_WHAT)
-    new = {what_of(claim): claim for claim in claims}
-    before = StoredClaim.objects.filter(**{f"{kind}__in": source_ids})
-    gone: dict[UUID, list[UUID]] = defaultdict(list)
+    new = {what_of(claim): claim for claim in claims if getattr(claim, kind) in sources}
+    gone: dict[_Key, list[_Key]] = defaultdict(list)
     named: list[UUID] = []
     keys: set[int] = set()
-    for pk, is_named, *what in before.values_list("pk", "is_named", kind, *_WHAT):
-        if is_named:
-            named.append(pk)
+    sql = f"SELECT id, is_named, {kind}, {_READ} FROM chatapp_storedclaim WHERE {kind} IN "
+    for pk, is_named, *what in execute_stored(sql + placeholders(len(sources)), [*sources]).fetchall():
+        if is_named and keeps_named:
+            named.append(as_key(pk))
         elif new.pop(tuple(what), None) is None:
             gone[what[0]].append(pk)
             keys.add(what[3])
     if named:
         for row in _find_again(StoredClaim.objects.filter(pk__in=named)):
-            gone[getattr(row, kind)].append(row.pk)
+            gone[as_stored(getattr(row, kind))].append(as_stored(row.pk))
             keys.add(row.key)
-    over: list[StoredClaim] = []
-    added: list[StoredClaim] = []
+    over: list[tuple[Any, ...]] = []
+    added: list[NewClaim] = []
     for claim in new.values():
         if former := gone[
             getattr(claim, kind)
         ]:  # a row that goes and one that comes write each index of the table
-            claim.pk = former.pop()
-            over.append(claim)
+            over.append((*what_of(claim)[1:], claim.is_named, former.pop()))
         else:
             added.append(claim)
-    update_rows(over, "is_named", *_WHAT)
-    delete_rows(StoredClaim, [pk for some in gone.values() for pk in some])
-    insert_rows(added)
+    _execute_many(f"UPDATE chatapp_storedclaim SET {_WRITTEN} WHERE id = %s", over)
+    _execute_many(
+        "DELETE FROM chatapp_storedclaim WHERE id = %s", [(pk,) for some in gone.values() for pk in some]
+    )
+    into = f"INSERT INTO chatapp_storedclaim ({_COLUMNS}) VALUES {placeholders(len(NewClaim._fields))}"
+    _execute_many(into, added)
     _order(user_id, keys | {claim.key for claim in new.values()})
+
+
+def _execute_many(sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        run_prepared([(sql, rows)])
 
 
 def _find_again(named: QuerySet[StoredClaim]) -> list[StoredClaim]:
@@ -163,17 +215,23 @@ def _find_again(named: QuerySet[StoredClaim]) -> list[StoredClaim]:
     return gone
 
 
-def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iterator[StoredClaim]:
-    for claim in hashed_claims(text):
-        yield StoredClaim(
-            user_id=user_id,
-            start=claim.start,
-            end=claim.end,
-            key=claim.key,
-            value=claim.value,
-            replaces=claim.replaces,
-            said_at=said_at,
-            **source,
+def _claims(
+    user_id: UUID,
+    text: str,
+    said_at: datetime,
+    *,
+    message_id: UUID | None = None,
+    entry_id: UUID | None = None,
+) -> Iterator[NewClaim]:
+    found = hashed_claims(text)
+    if not found:
+        return
+    user, moment = as_stored(user_id), as_stored(said_at)
+    message, entry = message_id and as_stored(message_id), entry_id and as_stored(entry_id)
+    for one in found:
+        key, value = one.key, one.value
+        yield NewClaim(
+            as_stored(new_id()), user, message, entry, one.start, one.end, key, value, one.replaces, moment
         )
 
 
@@ -181,22 +239,22 @@ def _order(user_id: UUID, keys: Collection[int]) -> None:
     """Set for each claim of these keys the next one that replaces it and says something else."""
     if not keys:
         return
-    rows = StoredClaim.objects.filter(user_id=user_id, key__in=keys).order_by(
-        "key", "-said_at", "-start", "-pk"
-    )
-    ordered = rows.values_list("pk", "key", "value", "replaces", "superseded_by")
-    changed = [row for _, of_key in groupby(ordered, lambda row: row[1]) for row in _superseded_anew(of_key)]
-    update_rows(changed, "superseded_by")
+    sql = "SELECT id, key, value, replaces, superseded_by_id FROM chatapp_storedclaim WHERE user_id = %s AND key IN"
+    sql = f'{sql} {placeholders(len(keys))} ORDER BY key, said_at DESC, "start" DESC, id DESC'
+    rows = execute_stored(sql, [as_stored(user_id), *keys]).fetchall()
+    changed = [row for _, of_key in groupby(rows, lambda row: row[1]) for row in _superseded_anew(of_key)]
+    _execute_many("UPDATE chatapp_storedclaim SET superseded_by_id = %s WHERE id = %s", changed)
 
 
-def _superseded_anew(rows: Iterable[tuple[UUID, int, int, bool, UUID | None]]) -> Iterator[StoredClaim]:
-    """Yield those of one key, newest first, that another one supersedes now."""
-    next_one: tuple[UUID, int] | None = None
-    next_other: tuple[UUID, int] | None = None
-    for pk, _, value, replaces, superseded_by in rows:
-        newer = next_one if next_one is None or next_one[1] != value else next_other
+def _superseded_anew(rows: Iterable[_Ordered]) -> Iterator[tuple[_Key | None, _Key]]:
+    """Of those of one key, newest first, that another one supersedes now, yield this one and them."""
+    next_one: _Ordered | None = None
+    next_other: _Ordered | None = None
+    for row in rows:
+        pk, _, value, replaces, superseded_by = row
+        newer = next_one if next_one is None or next_one[2] != value else next_other
         if superseded_by != (newer[0] if newer else None):
-            yield StoredClaim(pk=pk, superseded_by_id=newer[0] if newer else None)
+            yield (newer[0] if newer else None), pk
         if replaces:
-            is_other = next_one is None or next_one[1] != value
-            next_one, next_other = (pk, value), next_one if is_other else next_other
+            is_other = next_one is None or next_one[2] != value
+            next_one, next_other = row, next_one if is_other else next_other

@@ -25,6 +25,7 @@ from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
+    NewClaim,
     find_entry_claims,
     find_message_claims,
     note_messages,
@@ -46,7 +47,7 @@ from chatapp.recall.index_format import (
     group_by_term,
     minute_of,
 )
-from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, StoredClaim
+from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import Batch, documents_of, message_documents, next_batch
 from memory.memory_requests import read_remember_requests
 
@@ -119,7 +120,7 @@ class _Said:
     messages: QuerySet[Message]
     documents: list[SearchDocument]
     claiming: list[Message]
-    claims: list[StoredClaim]
+    claims: list[NewClaim]
     asking: set[UUID]
 
 
@@ -159,8 +160,8 @@ def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int |
         )
         store_message_claims(
             conversation.owner_id,
-            [row for row in said.claiming if row.pk in present],
-            [claim for claim in said.claims if claim.message_id in present],
+            [row.pk for row in said.claiming if row.pk in present],
+            said.claims,
         )
         if emptied:
             note_messages(conversation.owner_id, emptied)
@@ -215,7 +216,7 @@ class ReadEntries:
     """What entries say, by their keys, and what they claim: reading that takes too long for a transaction."""
 
     documents: Mapping[UUID, Sequence[SearchDocument]]
-    claims: list[StoredClaim]
+    claims: list[NewClaim]
 
 
 def read_entries(user_id: UUID, entries: Iterable[MemoryEntry]) -> ReadEntries:

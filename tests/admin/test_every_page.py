@@ -68,7 +68,9 @@ class Fields(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
         name = given.get("name")
-        if tag in ("input", "select", "textarea") and name and given.get("type") != "submit":
+        # `__prefix__` stands in the template of a further row, which the server never reads.
+        is_read = name and "__prefix__" not in name and given.get("type") != "submit"
+        if tag in ("input", "select", "textarea") and is_read:
             self.found.setdefault(name, given.get("value") or "")
 
 

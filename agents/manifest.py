@@ -86,23 +86,22 @@ def write_manifest(
     repeat something: system prompts and tools are nobody's words.
     """
     parts_at = {message.position: message.parts for message in stored if message.position is not None}
-    texts: Texts = {}
+    contents: dict[OwnText, str] = {}
     tools = sent.body.get("tools")
     manifest = Manifest(
         sha256=hash_body(sent.body),
         head={name: None if name in ("messages", "tools") else value for name, value in sent.body.items()},
         style=sent.style,
-        pieces=tuple(_write_pieces(sent.request.messages, parts_at, texts, sources)),
-        tools=_keep(TOOLS, write_json(tools), texts, sources) if tools else None,
+        pieces=tuple(_write_pieces(sent.request.messages, parts_at, contents)),
+        tools=_keep(TOOLS, write_json(tools), contents) if tools else None,
     )
-    return manifest, texts
+    return manifest, _write_texts(contents, sources)
 
 
 def _write_pieces(
     messages: Sequence[Message],
     parts_at: Mapping[int, tuple[Part, ...]],
-    texts: Texts,
-    sources: Callable[[], Sources],
+    contents: dict[OwnText, str],
 ) -> Iterator[StoredSpan | OwnText]:
     span: StoredSpan | None = None
     for message in messages:
@@ -116,16 +115,24 @@ def _write_pieces(
             yield span
         span = StoredSpan(source, position, position) if is_stored and position is not None else None
         if span is None:
-            yield _keep(source, _MESSAGE.dump_json(plain, exclude_none=True).decode(), texts, sources)
+            yield _keep(source, _MESSAGE.dump_json(plain, exclude_none=True).decode(), contents)
     if span:
         yield span
 
 
-def _keep(source: str, content: str, texts: Texts, sources: Callable[[], Sources]) -> OwnText:
+def _keep(source: str, content: str, contents: dict[OwnText, str]) -> OwnText:
     kept = OwnText(source, hash_text(content))
-    if kept not in texts:
-        texts[kept] = write_references(content, None if source in (SYSTEM, TOOLS) else sources())
+    contents[kept] = content
     return kept
+
+
+def _write_texts(contents: Mapping[OwnText, str], sources: Callable[[], Sources]) -> Texts:
+    texts: Texts = {kept: [content] for kept, content in contents.items()}
+    words = [kept for kept in contents if kept.source not in (SYSTEM, TOOLS)]
+    if words:
+        written = write_references([contents[kept] for kept in words], sources())
+        texts.update(zip(words, written, strict=True))
+    return texts
 
 
 def hash_text(text: str) -> str:

@@ -82,7 +82,7 @@ class Sources:
 
     def find(self, text: str, at: int, places: Mapping[str, Sequence[int]]) -> tuple[str, int, int] | None:
         """Return (key, start, end) of what repeats `text` from `at` on; None where nothing does. `places` are those
-        of the text."""
+        of the text, and may be those of others, too."""
         best_start, best_length = -1, 0
         for found in places.get(text[at : at + LEAST_CHARS], ()):
             length = _common_length(text, at, self._text, found)
@@ -122,12 +122,14 @@ def _common_length(text: str, at: int, other: str, start: int) -> int:
     return low
 
 
-def write_references(text: str, sources: Sources | None) -> list[Segment]:
-    """Return `text` in segments; as one text of its own where there are no sources."""
-    if sources is None:
-        return [text]
+def write_references(texts: Sequence[str], sources: Sources) -> list[list[Segment]]:
+    """Return each text in segments. What they all repeat is looked for in one pass over the sources."""
+    places = sources.places_of(SEPARATOR.join(texts))
+    return [_write_segments(text, sources, places) for text in texts]
+
+
+def _write_segments(text: str, sources: Sources, places: Mapping[str, Sequence[int]]) -> list[Segment]:
     segments: list[Segment] = []
-    places = sources.places_of(text)
     own = at = 0
     while at < len(text):
         found = sources.find(text, at, places)

@@ -16,7 +16,7 @@ LETTERS = st.text(alphabet='ab "\\\né中😀\ud800', max_size=60)
 def test_every_repetition_is_named_and_the_text_is_read_back(sources: list[str], own: list[str]) -> None:
     texts = {str(number): text for number, text in enumerate(sources)}
     text = escape("-".join([*own, *(source[3:] for source in sources)]))
-    segments = write_references(text, Sources(texts))
+    [segments] = write_references([text], Sources(texts))
     assert read_references(segments, texts) == text
     known = [escape(text) for text in sources]
     for segment in segments:
@@ -29,4 +29,10 @@ def test_every_repetition_is_named_and_the_text_is_read_back(sources: list[str],
 
 def test_the_longest_of_the_first_repetitions_is_named() -> None:
     sources = {"short": "the meeting", "long": "the meeting is on Friday"}
-    assert write_references("the meeting is on Friday!", Sources(sources)) == [("long", 0, 24), "!"]
+    assert write_references(["the meeting is on Friday!"], Sources(sources)) == [[("long", 0, 24), "!"]]
+
+
+def test_several_texts_are_written_as_each_by_itself() -> None:
+    sources = Sources({"one": "the meeting is on Friday", "two": "in the harbour of Brest"})
+    texts = ["the meeting is", " on Friday, in the harbour", "elsewhere", ""]
+    assert write_references(texts, sources) == [write_references([text], sources)[0] for text in texts]

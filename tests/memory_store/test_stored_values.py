@@ -13,8 +13,8 @@ from chatapp.accounts.models import User
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.models import EntryRevision, MemoryEntry
 from chatapp.operations.statements import as_stored, insert_rows, table_name, update_row
-from chatapp.recall.actions.claims import find_entry_claims, store_entry_claims
-from chatapp.recall.models import SearchDocument, SearchOwner, StoredClaim
+from chatapp.recall.actions.indexing import index_entry
+from chatapp.recall.models import SearchDocument, StoredClaim
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,6 @@ def test_rows_are_stored_as_django_stores_them(alice: User, moment: datetime) ->
     update_row(inserted, "author", "consolidated_at")
     first, second = stored(MemoryEntry, "id", "updated_at")
     assert first == second
-    owner = SearchOwner.objects.create(user=alice)
     receipt = ForgetReceipt.objects.create(user=alice, what="entry", at=moment)
     for at, store in enumerate((lambda row: row.save(), lambda row: insert_rows([row]))):
         store(EntryRevision(entry=saved, number=at, text="", author="user", written_at=moment))
@@ -65,36 +64,25 @@ def test_rows_are_stored_as_django_stores_them(alice: User, moment: datetime) ->
                 created_at=moment,
             )
         )
-        store(
-            SearchDocument(
-                owner=owner,
-                ordinal=at,
-                kind=SearchDocument.Kind.ENTRY,
-                source_id=saved.pk,
-                end=9,
-                length=2,
-                said_at=moment,
-                terms=b"\x01",
-                counts=b"",
-            )
-        )
-    for model, own in ((EntryRevision, "number"), (Tombstone, "whole"), (SearchDocument, "ordinal")):
+    for model, own in ((EntryRevision, "number"), (Tombstone, "whole")):
         first, second = stored(model, "id", own)
         assert first == second, model
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_claims_are_stored_as_django_stores_them(alice: User, moment: datetime) -> None:
+@pytest.mark.parametrize("model", [SearchDocument, StoredClaim])
+def test_what_is_indexed_is_stored_as_django_stores_it(
+    alice: User, moment: datetime, model: type[models.Model]
+) -> None:
     entry = MemoryEntry.objects.create(
         user=alice, day=moment.date(), text="I live in Rome.", author="user", created_at=moment
     )
-    store_entry_claims(alice.pk, [entry.pk], find_entry_claims(alice.pk, [entry]))
-    inserted = stored(StoredClaim, "id")
-    rows = list(StoredClaim.objects.all())
-    assert rows
-    for row in rows:
+    index_entry(entry)
+    inserted = stored(model)
+    assert inserted
+    for row in model._default_manager.all():
         row.save()
-    assert stored(StoredClaim, "id") == inserted
+    assert stored(model) == inserted
 
 
 def test_a_moment_is_a_parameter_like_any_other(alice: User) -> None:

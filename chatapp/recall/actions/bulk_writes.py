@@ -7,23 +7,23 @@ from typing import Any
 
 from django.db import connection
 
-from chatapp.operations.statements import insert_rows, table_name
+from chatapp.operations.statements import placeholders, run_prepared, table_name
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
+from chatapp.recall.selectors.unindexed import StoredDocument
 
 
-def insert_documents(rows: Sequence[SearchDocument]) -> None:
-    """Insert documents, in a transaction of the caller. The rows do not get their primary keys."""
-    if connection.vendor != "postgresql":
-        insert_rows(rows)
+def insert_documents(rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert documents, in a transaction of the caller: owner_id, ordinal and previous, then a `StoredDocument`."""
+    if not rows:
         return
-    fields = [field for field in SearchDocument._meta.concrete_fields if not field.primary_key]
-    names = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(f"COPY {table_name(SearchDocument)} ({names}) FROM STDIN") as copy,
-    ):
+    names = ", ".join(f'"{name}"' for name in ("owner_id", "ordinal", "previous", *StoredDocument._fields))
+    table = table_name(SearchDocument)
+    if connection.vendor != "postgresql":
+        run_prepared([(f"INSERT INTO {table} ({names}) VALUES {placeholders(len(rows[0]))}", rows)])
+        return
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
         for row in rows:
-            copy.write_row([getattr(row, field.attname) for field in fields])
+            copy.write_row(row)
 
 
 def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]) -> None:

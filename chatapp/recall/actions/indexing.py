@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
@@ -21,7 +22,7 @@ from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
 from chatapp.operations.access import lock_rows
-from chatapp.operations.statements import update_row
+from chatapp.operations.statements import as_stored, update_row
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
@@ -48,7 +49,13 @@ from chatapp.recall.index_format import (
     minute_of,
 )
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
-from chatapp.recall.selectors.unindexed import Batch, documents_of, message_documents, next_batch
+from chatapp.recall.selectors.unindexed import (
+    Batch,
+    StoredDocument,
+    documents_of,
+    message_documents,
+    next_batch,
+)
 from memory.memory_requests import read_remember_requests
 
 SEAL_FROM = 256
@@ -118,7 +125,7 @@ class _Said:
     """The messages of a batch, with what its users claim and ask for: reading that takes too long for a transaction."""
 
     messages: QuerySet[Message]
-    documents: list[SearchDocument]
+    documents: list[StoredDocument]
     claiming: list[Message]
     claims: list[NewClaim]
     asking: set[UUID]
@@ -132,7 +139,7 @@ def _read_said(conversation: Conversation, batch: Batch) -> _Said:
         messages.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
     )
     claims = find_message_claims(conversation.owner_id, claiming)
-    documents = [document.row() for document in batch.documents]
+    documents = [document.stored() for document in batch.documents]
     asking = {row.pk for row in claiming if _asks_to_remember(row)}
     return _Said(messages, documents, claiming, claims, asking)
 
@@ -149,11 +156,12 @@ def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int |
         owner = _lock_owner(user_id=conversation.user_id)
         forgotten_at = dict(said.messages.values_list("pk", "forgotten_at"))
         present = {key for key, at in forgotten_at.items() if at is None}
-        documents = [document for document in said.documents if document.source_id in present]
+        sources = {as_stored(key) for key in present}
+        documents = [document for document in said.documents if document.source_id in sources]
         emptied = list(said.messages.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
-            documents += [document.row() for document in message_documents(row)]
+            documents += [document.stored() for document in message_documents(row)]
         last_ordinal = _append(owner, [documents], last_ordinal)
         Conversation.objects.filter(pk=conversation.pk).update(
             indexed_below=batch.position + 1, last_ordinal=last_ordinal
@@ -190,23 +198,23 @@ def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
     lock_rows(SearchOwner.objects.filter(user__in=set(user_ids)))
 
 
-def _append(owner: SearchOwner, texts: Iterable[Sequence[SearchDocument]], previous: int = NO_ORDINAL) -> int:
+def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previous: int = NO_ORDINAL) -> int:
     """Store the documents of texts. Those of one text follow each other, the first of them `previous`. Return the
     ordinal of the last."""
-    rows: list[SearchDocument] = []
-    first, last = owner.next_ordinal, previous
+    rows: list[tuple[Any, ...]] = []
+    first, last, length = owner.next_ordinal, previous, 0
     for documents in texts:
         last = previous
-        for row in documents:
-            row.owner_id, row.ordinal, row.previous = owner.pk, first + len(rows), last
-            rows.append(row)
-            last = row.ordinal
+        for document in documents:
+            ordinal = first + len(rows)
+            rows.append((owner.pk, ordinal, last, *document))
+            last, length = ordinal, length + document.length
     insert_documents(rows)
     if owner.analysed_ordinal == owner.next_ordinal:
         owner.analysed_ordinal += len(rows)
     owner.next_ordinal += len(rows)
     owner.document_count += len(rows)
-    owner.total_length += sum(row.length for row in rows)
+    owner.total_length += length
     update_row(owner, "next_ordinal", "analysed_ordinal", "document_count", "total_length")
     return last
 
@@ -215,7 +223,7 @@ def _append(owner: SearchOwner, texts: Iterable[Sequence[SearchDocument]], previ
 class ReadEntries:
     """What entries say, by their keys, and what they claim: reading that takes too long for a transaction."""
 
-    documents: Mapping[UUID, Sequence[SearchDocument]]
+    documents: Mapping[UUID, Sequence[StoredDocument]]
     claims: list[NewClaim]
 
 
@@ -253,9 +261,9 @@ def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
     seal_documents(scope_id=scope_id)
 
 
-def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[SearchDocument]:
+def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[StoredDocument]:
     found = documents_of(SearchDocument.Kind.ENTRY, entry.pk, entry.text, entry.created_at, conversation_id)
-    return [document.row() for document in found]
+    return [document.stored() for document in found]
 
 
 @transaction.atomic
@@ -266,7 +274,7 @@ def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
     remove_messages(user_id, [row.pk for row in rows])
     note_messages(user_id, rows)
     texts = [
-        [document.row() for document in message_documents(row)]
+        [document.stored() for document in message_documents(row)]
         for row in rows
         if row.position < indexed.get(row.conversation_id, 0)
     ]

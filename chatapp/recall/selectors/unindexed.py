@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -19,7 +19,7 @@ from django.db.models.functions import RowNumber
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import IS_BEHIND, Conversation, Message
-from chatapp.operations.statements import as_key, execute
+from chatapp.operations.statements import as_key, as_stored, execute
 from chatapp.recall.analysis import PackedTerms, pack_terms
 from chatapp.recall.models import SearchDocument, SearchOwner
 from memory.passages import split_passages
@@ -42,19 +42,33 @@ class NewDocument:
     packed: PackedTerms
     conversation_id: UUID | None
 
-    def row(self) -> SearchDocument:
-        """Return the row, unsaved and without its place in an index."""
-        return SearchDocument(
-            kind=self.kind,
-            source_id=self.source_id,
-            conversation_id=self.conversation_id,
-            start=self.start,
-            end=self.end,
-            said_at=self.said_at,
-            length=self.packed.length,
-            terms=self.packed.terms,
-            counts=self.packed.counts,
+    def stored(self) -> StoredDocument:
+        """Return it as the database stores it: made before the transaction that does."""
+        return StoredDocument(
+            int(self.kind),
+            as_stored(self.source_id),
+            self.conversation_id and as_stored(self.conversation_id),
+            self.start,
+            self.end,
+            as_stored(self.said_at),
+            self.packed.length,
+            self.packed.terms,
+            self.packed.counts,
         )
+
+
+class StoredDocument(NamedTuple):
+    """Columns of `SearchDocument`: all but its place in an index."""
+
+    kind: int
+    source_id: UUID | str
+    conversation_id: UUID | str | None
+    start: int
+    end: int
+    said_at: datetime | str
+    length: int
+    terms: bytes
+    counts: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from memory.irregular_forms import read_forms
 from memory.languages import (
     CAPITAL,
     SCRIPTS,
+    UNSPACED_RUN,
     fold_text,
     latin_language,
     script_of,
@@ -132,7 +133,7 @@ class QuestionReader:
             word: self._forms[word] for word in words if word in self._forms and word not in capitalised
         }
         words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
-        telling = tuple(word for word, weight in words.items() if weight >= TELLING or word.isdecimal())
+        telling = tuple(word for word, weight in words.items() if _tells_subject(word, weight))
         return Question(
             words=words,
             characters=tuple(self._characters(pieces)),
@@ -188,8 +189,13 @@ class QuestionReader:
         }
 
 
+def is_short_number(word: str) -> bool:
+    """Return whether it is a number of one or two digits, which says little without what it counts."""
+    return word.isdecimal() and len(word) < 3
+
+
 def _weigh_word(word: str, language: str) -> float:
-    if word.isdecimal() and len(word) < 3:
+    if is_short_number(word):
         return NUMBER_WEIGHT
     script = SCRIPTS.get(script_of(word[0]))
     return STOP_WEIGHT if word in stop_words(script[0] if script else language) else 1.0
@@ -206,6 +212,15 @@ def _weigh_pair(pair: str, run: str) -> float:
         return 1.0 if run.startswith(pair) or (len(run) > 3 and run[1:3] == pair) else HALF_STOP_WEIGHT
     stopping = sum(character in stops or _HIRAGANA.match(character) is not None for character in pair)
     return (1.0, HALF_STOP_WEIGHT, STOP_WEIGHT / 2)[stopping]
+
+
+def _tells_subject(word: str, weight: float) -> bool:
+    """Return whether it says what the question is about. Of Chinese and Japanese pairs those do, too, of which one
+    character is a word of how is asked: often it is no such word there, as in 光合."""
+    is_half = (
+        weight >= HALF_STOP_WEIGHT and bool(UNSPACED_RUN.match(word)) and unspaced_language(word) != "ko"
+    )
+    return weight >= TELLING or is_half or word.isdecimal()
 
 
 def _is_short(pieces: list[tuple[str, str]]) -> bool:

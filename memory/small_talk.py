@@ -19,9 +19,9 @@ from memory.languages import (
 )
 
 _SMALL_TALK = """
-    thanks thank thx hi hey hello bye ok okay yes yeah please sorry great cool nice good fine perfect sure lot welcome
-    morning lol wow idea think danke dank hallo bitte guten merci bonjour salut plait gracias hola grazie ciao obrigado
-    bedankt спасибо привет شكرا مرحبا tesekkurler merhaba धन्यवाद नमस्ते 谢谢 你好 好的 早上好 ありがとうございます
+    thanks thank hi hey hello bye ok okay yes yeah please sorry great cool nice good fine perfect sure lot welcome
+    morning wow idea think danke dank hallo bitte guten merci bonjour salut plait gracias hola grazie ciao obrigado
+    bedankt спасибо привет شكرا مرحبا tesekkurler merhaba धन्यवाद नमस्ते 谢谢 感谢 你好 好的 早上好 ありがと おはよう
     こんにちは はい 감사합니다 안녕하세요 네
 """
 SMALL_TALK = frozenset(_SMALL_TALK.split())

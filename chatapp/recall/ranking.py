@@ -12,7 +12,7 @@ import numpy.typing as npt
 from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
 from chatapp.recall.index_format import Columns, Hits, Ordinals
 from memory.date_spans import DateSpan
-from memory.questions import Question
+from memory.questions import Question, is_short_number
 from memory.ranking import (
     ANSWER_WEIGHT,
     ASKED_WEIGHT,
@@ -100,8 +100,8 @@ def _evidence(
     words are. `is_alone`: that one document has it.
 
     A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
-    unseen all the time. Of a long history common words alone are no evidence, however many of them fit. A name that
-    was said, and seldom, is clear evidence by itself.
+    unseen all the time. Of a long history common words alone are no evidence, however many of them fit, and neither is
+    a short number, which stands beside everything. A name that was said, and seldom, is clear evidence by itself.
     """
     worth = {word: weights[word] * index.idf_of(word) for word in question.telling or question.words}
     heaviest = max((weights[word] for word in worth), default=1.0)
@@ -111,6 +111,8 @@ def _evidence(
         return 1.0
     found = np.zeros(len(index.columns))
     for word in said:
+        if is_short_number(word):
+            continue
         ordinals = index.hits[word].ordinals
         found[ordinals if is_alone else _with_beside(index, ordinals)] += worth[word]
     total = sum(min(each, most) for each in worth.values())

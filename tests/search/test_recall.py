@@ -144,6 +144,26 @@ def test_a_name_that_was_said_once_is_clear_evidence(alice: User, conversation: 
     assert not is_clear(alice, "When I took photos in Mount Huashan, what trouble did I encounter?")
 
 
+@pytest.mark.mechanism("ours.recall-gate")
+def test_short_numbers_are_no_evidence(alice: User, conversation: Conversation):
+    say(
+        conversation,
+        *("It was a good time, as ever.", *filler(3)) * 8,
+        "The 3 of us had a good time.",
+        *filler(20),
+    )
+    assert not is_clear(alice, "What is 3 times 4?")
+
+
+@pytest.mark.mechanism("ours.recall-gate")
+def test_what_nobody_said_counts_in_chinese_where_a_character_is_one_of_how_is_asked(
+    alice: User, conversation: Conversation
+):
+    say(conversation, "我每天早上去公园进行锻炼。", "很好。", *filler(20))
+    assert not is_clear(alice, "光合作用是怎么进行的？")
+    assert is_clear(alice, "我每天早上去公园做什么？")
+
+
 def test_what_is_asked_about_may_be_said_in_two_turns(alice: User, conversation: Conversation):
     say(
         conversation,

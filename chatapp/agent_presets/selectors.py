@@ -53,8 +53,11 @@ def _is_named(name_or_id: str) -> Q:
 
 def deployment_hooks() -> list[dict[str, Any]]:
     """Return the declarations of enabled hooks, the oldest first."""
-    enabled = DeploymentHook.objects.filter(enabled=True)
-    return keep("deployment hooks", lambda: list(enabled.values_list("declaration", flat=True)))
+    return keep("deployment hooks", _enabled_declarations)
+
+
+def _enabled_declarations() -> list[dict[str, Any]]:
+    return list(DeploymentHook.objects.filter(enabled=True).values_list("declaration", flat=True))
 
 
 def servers_for_everyone() -> list[McpServer]:

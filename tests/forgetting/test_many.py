@@ -25,12 +25,14 @@ from chatapp.forgetting.actions import forget as forget_actions
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES
 from chatapp.forgetting.actions.removals import TOLD_AT_ONCE, tell_behind
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
-from chatapp.forgetting.services import forget_all, forget_day, forget_message
+from chatapp.forgetting.services import forget_all, forget_day, forget_entry, forget_message
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.operations import clock
 from chatapp.realtime.event_log import read_after
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.actions.sources import note_read
+from chatapp.recall.analysis import vocabulary
 from chatapp.recall.models import SearchDocument
 from chatapp.recall.user_search import search_memory
 from chatapp.runs.models import Run, ToolCall
@@ -253,3 +255,26 @@ def test_all_entries_go_in_transactions_that_do_not_grow(alice: User) -> None:
     few, many = taken.values()
     assert max(many[1:]) <= max(few[1:])
     assert len(many) - len(few) <= 4, "a transaction more for each hundred, with its index"
+
+
+@pytest.mark.usefixtures("no_files")
+def test_what_tools_returned_is_compared_before_anything_is_locked(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said_day(alice, SPAN)
+    entry = add_entry(user=alice, text=f"The {SECRET} stands in bay nine.", day=NOW.date(), now=NOW)
+    for run in Run.objects.all():
+        note_read(run.pk, [entry.pk])
+    asked: list[tuple[bool, str]] = []
+    real = vocabulary.rare_words
+
+    def rare_words(text: str) -> frozenset[str]:
+        asked.append((connection.in_atomic_block, text))
+        return real(text)
+
+    monkeypatch.setattr(vocabulary, "rare_words", rare_words)
+    forget_entry(alice, entry.pk, now=clock.now())
+    returned = [is_locked for is_locked, text in asked if '"query"' in text]
+    assert returned
+    assert not any(returned)
+    assert not ToolCall.objects.filter(arguments__contains=SECRET).exists()

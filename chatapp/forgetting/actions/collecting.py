@@ -21,7 +21,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.actions.copies import without_copies
+from chatapp.forgetting.actions.copies import calls_telling, without_copies
 from chatapp.forgetting.actions.remaking import make_extracts, texts_left_of
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.selectors.derived import (
@@ -272,6 +272,8 @@ def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     revisions = {pk: entry.revision for pk, entry in entries.items()}
     reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
     runs, repeating = frozenset(work.runs), find_repeating(work)
+    reading = [pk for pk, run in work.runs.items() if run.answer_id not in work.messages]
+    calls_telling(reading, work.repeats.are_near)  # which knows what they say from here on
     return Ahead(count, said, revisions, texts, extracts, reached, held, runs, repeating)
 
 

@@ -49,7 +49,7 @@ def blank_runs(
     returned = [part for result in own.values_list("result", flat=True) for part in result]
     own.update(arguments="{}", result=[])
     Run.objects.filter(pk__in=answering).update(plan=None, error_detail="")
-    copying = [call for call in ToolCall.objects.filter(run__in=read) if _tells(call, is_copy)]
+    copying = calls_telling(read, is_copy)
     for call in copying:
         returned += call.result
         call.arguments, call.result = "{}", []
@@ -60,6 +60,11 @@ def blank_runs(
         run.error_detail = ""
     update_rows(planned, "plan", "error_detail")
     return [part for part in returned if part["type"] == "tool_result"]
+
+
+def calls_telling(run_ids: Collection[UUID], is_copy: Callable[[str], bool]) -> list[ToolCall]:
+    """Return the calls of these runs that tell of it."""
+    return [call for call in ToolCall.objects.filter(run__in=run_ids) if _tells(call, is_copy)]
 
 
 def _tells(call: ToolCall, is_copy: Callable[[str], bool]) -> bool:

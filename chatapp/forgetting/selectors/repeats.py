@@ -9,7 +9,7 @@ from uuid import UUID
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
-from chatapp.recall.analysis import vocabulary
+from chatapp.recall.analysis import hash_text, vocabulary
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.selectors.user_index import UserIndex, open_index
 from memory.quotes import Quotes
@@ -28,10 +28,17 @@ class Repeats:
     rare: frozenset[str] = frozenset()
     found: Sequence[Found] = ()
     alike: frozenset[UUID] = field(default_factory=frozenset)
+    _known: dict[bytes, bool] = field(default_factory=dict, compare=False)
 
     def are_near(self, text: str) -> bool:
-        """Return whether a copy of something else may tell of it: asked of what names it as a source only."""
-        return bool(self.rare & vocabulary.rare_words(text)) or self.quotes.are_in(text)
+        """Return whether a copy of something else may tell of it: asked of what names it as a source only. What was
+        asked before anything is locked is known under the lock."""
+        digest = hash_text(text)
+        known = self._known.get(digest)
+        if known is None:
+            known = bool(self.rare & vocabulary.rare_words(text)) or self.quotes.are_in(text)
+            self._known[digest] = known
+        return known
 
 
 def find_repeats(

@@ -22,11 +22,7 @@ from memory.bounds import MAX_ID_CHARS
 
 Json = dict[str, Any]
 IRREGULAR = {
-    ("get", "/me"): "getMe",
-    ("patch", "/me"): "updateMe",
-    ("delete", "/me"): "deleteMe",
     ("get", "/export"): "exportEverything",
-    ("get", "/usage"): "getUsage",
     ("get", "/admin/usage"): "getUsageOfAll",
     ("get", "/admin/invitations"): "listInvitations",
     ("post", "/admin/invitations"): "createInvitation",
@@ -37,7 +33,6 @@ IRREGULAR = {
     ("post", "/conversations/{conversation_id}/inject"): "injectMessage",
     ("get", "/conversations/{conversation_id}/events"): "streamEvents",
     ("post", "/conversations/{conversation_id}/context"): "inspectContext",
-    ("post", "/conversations/{conversation_id}/context/clear"): "clearContext",
     ("get", "/conversations/{conversation_id}/export"): "exportConversation",
     ("get", "/agents/{agent_id}/export"): "exportAgent",
     ("get", "/conversations/{conversation_id}/share"): "getShare",
@@ -68,12 +63,11 @@ IRREGULAR = {
     ("get", "/memory/entries/{entry_id}/history"): "listMemoryEntryHistory",
     ("post", "/memory/entries/{entry_id}/revert"): "revertMemoryEntry",
     ("post", "/memory/profile/versions/{version}/revert"): "revertMemoryProfileVersion",
-    ("post", "/memory/profile/consolidate"): "consolidateMemoryProfile",
     ("delete", "/trash"): "emptyTrash",
     ("delete", "/trash/{conversation_id}"): "deleteFromTrash",
     ("post", "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver"): "redeliverWebhook",
 }
-"""Names that the rule of `operation_name` does not give."""
+"""Names that the rule of `operation_name` does not give: a part of the API, no words that a text is read by."""
 VERBS = {"put": "replace", "patch": "update", "delete": "delete"}
 SINGLE = frozenset({"settings", "stats"})
 """Names that end with s and are one thing."""

@@ -7,8 +7,8 @@ PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/conftest.py: the slowest files first.
 FILES := --dist loadfile --no-loadscope-reorder
 PARALLEL := --numprocesses 3 $(FILES)
-# Tests of real processes wait more than they work: for leases, time-outs and starts.
-WAITING := --numprocesses 6 $(FILES)
+# Tests of real processes wait, too: for leases, time-outs and starts. Six on two cores take a quarter longer than four.
+WAITING := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)

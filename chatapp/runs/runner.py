@@ -51,8 +51,9 @@ from memory.errors import ContextError
 log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-READER_S = 1.0
-"""So long does a run wait for the reader who asked for its words, before its first call of a model."""
+READER_S = 5.0
+"""So long does a run wait for the reader who asked for its words, before its first call of a model. On a busy machine a
+second was too short: the reader got the whole answer at its end, and no words before."""
 OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
 FAILED = "Something went wrong on our side; your message is stored. Please try again."
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."

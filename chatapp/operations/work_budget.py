@@ -72,14 +72,19 @@ BUSY_SHARE = 0.9
 def yield_to_answers(seconds: float) -> None:
     """Rest, and on while answers of this process wait for the database or take all of its core; not for ever, so that
     the work goes on."""
-    time.sleep(seconds)
-    deadline = time.monotonic() + YIELD_AT_MOST_S
-    while time.monotonic() < deadline:
-        began, used = time.monotonic(), time.process_time()
-        time.sleep(YIELD_STEP_S)
-        is_busy = time.process_time() - used > BUSY_SHARE * (time.monotonic() - began)
-        if not is_busy and not calls_waiting():
+    deadline = time.monotonic() + seconds + YIELD_AT_MOST_S
+    while True:
+        began, used = time.monotonic(), _used_by_others()
+        time.sleep(seconds)
+        is_busy = _used_by_others() - used > BUSY_SHARE * (time.monotonic() - began)
+        if not (is_busy or calls_waiting()) or time.monotonic() >= deadline:
             return
+        seconds = YIELD_STEP_S
+
+
+def _used_by_others() -> float:
+    """Return the CPU time that the other threads of this process have used."""
+    return time.process_time() - time.thread_time()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,16 @@ class FakeTime:
     def process_time(self) -> float:
         return min(self.now, self.busy_s)
 
+    def thread_time(self) -> float:
+        return 0.0
+
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
 
 @pytest.mark.parametrize(
     ("busy_s", "rested_s"),
-    [(0.0, YIELD_STEP_S), (0.5, 0.5 + YIELD_STEP_S), (60.0, YIELD_AT_MOST_S)],
+    [(0.0, YIELD_STEP_S), (0.5, 0.5 + YIELD_STEP_S), (60.0, YIELD_STEP_S + YIELD_AT_MOST_S)],
     ids=["idle", "busy for a while", "busy for ever"],
 )
 def test_it_rests_while_the_process_is_busy(
@@ -38,5 +41,5 @@ def test_it_rests_while_the_process_is_busy(
     fake = FakeTime(busy_s)
     monkeypatch.setattr(work_budget, "time", fake)
     monkeypatch.setattr(work_budget, "calls_waiting", lambda: 0)
-    yield_to_answers(0.0)
+    yield_to_answers(YIELD_STEP_S)
     assert fake.now == pytest.approx(rested_s, abs=1.5 * YIELD_STEP_S)

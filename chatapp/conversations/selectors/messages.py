@@ -21,7 +21,7 @@ from chatapp.forgetting.models import ForgetProposal
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.statements import execute
+from chatapp.operations.statements import execute, placeholders
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs.models import AnswerPiece, Run, ToolCall
@@ -290,6 +290,5 @@ def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterato
 
 def messages_by_id(ids: Collection[UUID]) -> list[MessageValue]:
     """Return the messages as values, without those that are gone: whose they are the caller knows."""
-    places = ", ".join(["%s"] * len(ids))
-    sql = f"SELECT {MESSAGE_SQL} FROM chatapp_message WHERE id IN ({places})"
+    sql = f"SELECT {MESSAGE_SQL} FROM chatapp_message WHERE id IN {placeholders(len(ids))}"
     return messages_from_columns(execute(sql, *ids).fetchall())

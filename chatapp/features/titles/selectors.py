@@ -35,8 +35,11 @@ class Untitled:
 
 
 def has_fast_models() -> bool:
-    having = ModelConfig.objects.filter
-    return keep("fast models", lambda: having(enabled=True, fast_model__enabled=True).exists())
+    return keep("fast models", _has_fast_models)
+
+
+def _has_fast_models() -> bool:
+    return ModelConfig.objects.filter(enabled=True, fast_model__enabled=True).exists()
 
 
 def waiting_titles(now: datetime) -> Sequence[UUID]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
-from chatapp.operations.statements import execute
+from chatapp.operations.statements import execute, placeholders
 
-_OF_SOURCES = "SELECT owner_id, ordinal FROM chatapp_searchdocument WHERE source_id IN ({sources})"
+_OF_SOURCES = "SELECT owner_id, ordinal FROM chatapp_searchdocument WHERE source_id IN {sources}"
 _OF_ENTRIES = """
 SELECT document.owner_id, document.ordinal FROM chatapp_memoryentry entry
 JOIN chatapp_searchdocument document ON document.source_id = entry.id
@@ -17,7 +17,7 @@ _OF_BRANCHES = """
 SELECT document.owner_id, document.ordinal FROM chatapp_branch branch
 JOIN chatapp_message message ON message.branch_id = branch.id
 JOIN chatapp_searchdocument document ON document.source_id = message.id
-WHERE branch.conversation_id = %s AND branch.id NOT IN ({visible})
+WHERE branch.conversation_id = %s AND branch.id NOT IN {visible}
 """
 _BEHIND = """
 SELECT document.owner_id, document.ordinal FROM chatapp_message message
@@ -32,7 +32,7 @@ def ordinals_of_messages(owner_id: int, message_ids: Collection[str]) -> set[int
     ids, found = [UUID(key) for key in message_ids], set[int]()
     for first in range(0, len(ids), SOURCES_AT_ONCE):
         some = ids[first : first + SOURCES_AT_ONCE]
-        found |= _ordinals(owner_id, _OF_SOURCES.format(sources=_places(some)), *some)
+        found |= _ordinals(owner_id, _OF_SOURCES.format(sources=placeholders(len(some))), *some)
     return found
 
 
@@ -40,7 +40,7 @@ def ordinals_kept_out(owner_id: int, conversation_id: UUID, spans: Mapping[UUID,
     """Return the ordinals of what a conversation never recalls of itself: its entries, because its summary is in the
     context, and what only other branches show. `spans` has the visible branches, each up to a position."""
     visible = list(spans)
-    statements = [_OF_ENTRIES, _OF_BRANCHES.format(visible=_places(visible))]
+    statements = [_OF_ENTRIES, _OF_BRANCHES.format(visible=placeholders(len(visible)))]
     values: list[UUID | int] = [conversation_id, conversation_id, *visible]
     for branch_id, upto in spans.items():
         if upto is not None:
@@ -52,7 +52,3 @@ def ordinals_kept_out(owner_id: int, conversation_id: UUID, spans: Mapping[UUID,
 def _ordinals(owner_id: int, sql: str, *values: UUID | int) -> set[int]:
     # The owner is compared here: a database that knows only sizes might read all of its documents for it.
     return {ordinal for owner, ordinal in execute(sql, *values).fetchall() if owner == owner_id}
-
-
-def _places(values: Collection[UUID]) -> str:
-    return ", ".join(["%s"] * len(values))

@@ -65,7 +65,7 @@ NOT_YET_SUMMARISED = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the first request is told to be made of, and what notes the turns that were recalled for it."""
+    """The events that tell what the first request is made of, and the rows of the turns recalled for it."""
 
     facts: Sequence[events.Fact] = ()
     recalled: Sequence[RunSource] = ()
@@ -88,17 +88,18 @@ class Session:
         self.planning: Planning | None = None
         self.side_work = SideWork(live.lease)
         self._asked: _Asked | None = None
-        """What the first request is made of, until it is stored with that."""
+        """What the first request is made of, until that request is stored."""
         self._last_facts: list[events.Fact] = []
         self._call_count = 0
         self._has_planned = False
         self._is_emergency = False
         self._last_reason: FinishReason = "stop"
         self._time_limit = ""
-        """The sentence that tells of it, once it was reached."""
+        """The sentence for the user, once the limit was reached."""
 
     async def answer(self) -> Outcome:
-        """Raises CancelledError as it came, and what nobody expected; model and context errors are outcomes."""
+        """Return how the run ended; errors of the model and of the context are outcomes. Raise CancelledError and
+        unexpected errors unchanged."""
         if self.prepared.context is None or self.prepared.refusal is not None:
             return self._refused(self.prepared.refusal)
         try:
@@ -129,7 +130,7 @@ class Session:
             self._time_limit = sentence
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
-        """Of the turn's start. What was compacted on the way is loaded anew."""
+        """Run the hooks of the turn's start, and return the context: loaded again where a hook compacted it."""
         if self.prepared.assembled is not None:
             return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
@@ -142,7 +143,7 @@ class Session:
             self.side_work.tell(*self.facts.fired(fired))
 
     def _reload(self) -> LoadedContext:
-        """Raises LeaseLost where the conversation was deleted meanwhile."""
+        """Return the run's context, read again. Raise LeaseLost where the conversation was deleted meanwhile."""
         try:
             context = describe_run(self.live.lease.run_id).context
         except Run.DoesNotExist:
@@ -193,8 +194,8 @@ class Session:
                 self._take(step)
 
     async def _make_checkpoint(self, loaded: LoadedContext) -> LoadedContext:
-        """Return the context with a checkpoint, where a planner could not read the whole history: the summary that it
-        needs is made once, for the questions after this one, too. As it was where none can be made."""
+        """Return the context with a checkpoint where the planner cannot read the whole history: its summary is made
+        once, for later questions, too. Return the context unchanged where none is needed or none can be made."""
         if not loaded.rules.policy.has_summary:
             return loaded
         parts = (await persistently(loaded.assemble)()).parts
@@ -207,7 +208,8 @@ class Session:
         return self.loaded
 
     async def _summariser(self, loaded: LoadedContext) -> Summariser | None:
-        """For what leaves in the middle of the answer, where the policy waits for summaries."""
+        """Return the summariser of messages that leave the request while it is being answered; None where the policy
+        does not wait for summaries or there are no tools."""
         if not loaded.rules.policy.summarises_steps or not loaded.tools:
             return None
         config, rules = await persistently(_summary_rules)(loaded)
@@ -238,7 +240,7 @@ class Session:
         )
 
     def _spender(self, loaded: LoadedContext) -> Spender:
-        """Return who pays, warned in the conversation."""
+        """Return the spender of this run; its warnings are shown in the conversation."""
 
         def warn(text: str) -> None:
             self.side_work.tell(self.facts.notice("budget", text))
@@ -249,7 +251,7 @@ class Session:
         return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
 
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
-        """With the rights of the user who asks."""
+        """Return how the model's tool calls are made: with the rights of the user who asks."""
         caller = self._caller(loaded)
         ports = ToolPorts(
             self.live.lease, caller, self._take_spent, has_all=self.prepared.assembled is not None
@@ -321,14 +323,15 @@ class Session:
         return self.side_work.record_asked(request, asked.facts, asked.recalled)
 
     def _summarise_what_was_cut(self) -> None:
-        """While the model answers, but not before it began to: nobody waits for a summary."""
+        """Queue a compaction where messages were left out of the request. To be called at the first word of the answer:
+        nobody waits for the summary."""
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
         self.side_work.begin(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
-        """A provider that refused for its window told how large it is."""
+        """Note the size of the window that the provider named when it refused a request."""
         loaded = self.loaded
         if loaded is not None and window_tokens and window_tokens < loaded.rules.budget.context_size:
             self.side_work.begin(self._note_window(loaded.config, window_tokens))
@@ -362,8 +365,8 @@ class Session:
 
     @property
     def leaves_nothing(self) -> bool:
-        """Whether neither a hook nor a compaction follows this turn, by what is known of it here. An answer of more
-        than one call is looked at as it is stored."""
+        """Whether no hook and no compaction follows this turn, as far as the session knows. False for an answer of more
+        than one call: what follows is decided when it is stored."""
         loaded, question = self.loaded, self.loaded.inputs.question if self.loaded else None
         if loaded is None or question is None or question.position is None:
             return False
@@ -375,7 +378,7 @@ class Session:
         return not has_hooks and not may_be_due(loaded, (asked, answer))
 
     def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
-        """The outcome, whenever and however the run ends."""
+        """Return the outcome of a run that ends now, with what was written and spent so far."""
         said = {"message": storable_text(sentence), "detail": storable_text(detail)}
         error = events.RunError(category=category, **said) if sentence else None
         return Outcome(
@@ -387,7 +390,8 @@ class Session:
         )
 
     def _unfinished_calls(self) -> list[CallUsage]:
-        """A call that ended early cost something too; the provider did not say what."""
+        """Return the estimated usage of a call that ended early: it cost something, and the provider did not say how
+        much."""
         if self.planning is not None and self.asked is None:
             return self.planning.unfinished_calls()
         shown = self.live.length - self.clock.shown_before

@@ -26,13 +26,13 @@ class HookRun:
     lease: Lease
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     has_ended: bool = False
-    """At the turn's end there is no page any more that waits for an approval."""
+    """After the turn's end nobody is asked for approval."""
     forgotten_count: int | None = None
-    """When the hooks of a run that has ended began: of one that is going on, forgetting ends it."""
+    """Read before the hooks of a run that has ended; None for a run that is going on, which forgetting ends."""
 
 
 async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run: HookRun) -> CallResult:
-    """Raises InvalidInput where the conversation has no such tool."""
+    """Run the hook's tool and return its result. Raise InvalidInput where the conversation has no such tool."""
     name = tool_name_of(action)
     if name not in {tool.spec.name for tool in loaded.tools}:
         raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")

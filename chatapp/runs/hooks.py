@@ -72,7 +72,7 @@ class Firing:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """As the event tells it."""
+        """The fields of its event."""
         return {
             "hook_id": self.hook.id,
             "action": self.hook.action.type,
@@ -110,9 +110,10 @@ def begins_at_once(loaded: LoadedContext) -> bool:
 async def start_turn(
     loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
 ) -> LoadedContext:
-    """The context to go on with: compacted where a hook said so, with the notes of hooks.
+    """Run the hooks of a turn's start, and return the context to go on with: compacted where a hook said so, with their
+    notes.
 
-    `reload` loads it anew; `tell` gets each hook that fired, and what it did.
+    `reload` loads the context again after a compaction; `tell` gets each hook that fired, and what it did.
     """
     waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
@@ -124,7 +125,7 @@ async def start_turn(
 
 
 async def end_turn(run_id: UUID) -> None:
-    """Hooks of the turn's end, then whatever compaction is due. A run that did not end well has no end of its turn."""
+    """Run the hooks of a turn's end, where the run is complete, then queue the compaction that is due."""
     run = await persistently(_run_with_agent)(run_id)
     if run is None:
         return
@@ -155,7 +156,8 @@ async def _end_turn(run: Run) -> None:
 
 
 def _record_end(turn: _Turn, run: Run) -> None:
-    """Where something was forgotten meanwhile, that they fired, and nothing of what they read."""
+    """Store that the hooks fired, with their notes; without notes and texts where something was forgotten meanwhile,
+    for they may have read it."""
     conversation, facts = turn.loaded.conversation, [_fact(turn.loaded, firing) for firing in turn.told]
     try:
         record_hooks(
@@ -172,7 +174,7 @@ def _record_end(turn: _Turn, run: Run) -> None:
 
 
 def waiting_notes(loaded: LoadedContext) -> list[Message]:
-    """For the inspector: the messages hooks would add to the next request. Does nothing."""
+    """Return the messages that hooks would add to the next request, for the inspector. Runs no hook."""
     state = measure_turn(loaded)
     due = due_hooks(loaded.rules.hooks, "turn_start", state, fired_at=_fired_at(loaded), now=clock.now())
     injected = [_note(hook.id, hook.action, state) for hook in due if isinstance(hook.action, InjectMessage)]
@@ -196,7 +198,8 @@ async def _run_hooks(turn: _Turn) -> None:
 
 
 def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
-    """Where summaries are written beside the answers, the built-in hook is the cut of the view and its plan."""
+    """Return whether the hook does something of its own: the built-in one does not where summaries are written in the
+    background, for there the view is cut and the compaction queued without it."""
     if hook.id != AUTO_COMPACT_ID:
         return True
     return policy.is_inline or not policy.behaviour.writes_summaries
@@ -230,7 +233,8 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
 
 
 async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
-    """What was done, in words; empty where there was nothing to do, so that it may try again at once."""
+    """Carry out the hook's action, and return what was done, in words; empty where there was nothing to do, so that no
+    cooldown begins."""
     match hook.action:
         case LogMessage(message=message):
             text = fill_placeholders(message, state)
@@ -251,7 +255,8 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
 
 
 async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str, str]:
-    """What it returns is a note for the model: of this turn at its start, of the next one at its end."""
+    """Call the hook's tool, and return (what was done in words, call id). The result becomes a note for the model: in
+    this turn at its start, in the next one at its end."""
     result = await call_tool(hook, action, turn.loaded, turn.run)
     name = result.call.name
     text = fence("tool_result", f"{name}:\n{result.part.text}")
@@ -264,7 +269,7 @@ def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
 
 
 def _note_message(note: Note) -> Message:
-    """It starts no turn, whatever its role."""
+    """Return the note as a message that starts no turn, whatever its role."""
     role: Role = "system" if note["role"] == "system" else "user"
     return text_message(role, note["text"], kind="message" if role == "system" else "injected")
 
@@ -300,7 +305,8 @@ def _options_of(hook: Hook, action: CompactContext) -> CompactionOptions:
 
 
 def _is_cooling(turn: _Turn) -> bool:
-    """A turn that is just beginning does not count yet. What has to leave does not wait."""
+    """Return whether the last compaction is too recent for another. The turn that is just beginning does not count; a
+    full context never cools."""
     turns = turns_since_compaction(turn.loaded.conversation, turn.run.lease.run_id)
     if turns is None:
         return False
@@ -314,5 +320,6 @@ def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:
 
 
 def _fact(loaded: LoadedContext, firing: Firing) -> HookFired:
-    """Told without its run: `run.finished` is the last event of that."""
+    """Return the event of a hook that fired after the run: without its run, for `run.finished` is the last event of
+    that."""
     return HookFired(conversation_id=str(loaded.conversation.pk), at=clock.now(), **firing.facts)

@@ -32,7 +32,11 @@ LAST_WRITE_S = 5.0
 
 
 async def start_loops() -> None:
-    """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
+    """Start the recurring work of this process. To be called after `hub.start`.
+
+    Embedded, no other process can hold a run, so that unfinished ones are interrupted: they ended with the last
+    process.
+    """
     process.is_draining = False
     process.up_since = time.monotonic()
     hub.on_stop = stop_here
@@ -59,7 +63,7 @@ async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> Non
             await asyncio.sleep(interval_s)
         except Exception:
             log.exception("A loop of the runner failed; trying again.")
-            # A lease waits for nobody.
+            # Leases expire meanwhile, so the next try comes soon.
             await asyncio.sleep(min(interval_s, RETRY_S))
 
 
@@ -116,14 +120,15 @@ async def adopt_and_reap() -> None:
 
 
 async def drain(timeout_s: float) -> None:
-    """Takes nothing new; lets answers finish; what is not done in time is interrupted, with its text."""
+    """Start no more runs, let answers finish within the time, interrupt the others with their text, and end the
+    loops."""
     process.is_draining = True
     deadline = time.monotonic() + timeout_s
     while (
         process.works and (left_s := deadline - time.monotonic()) > 0
     ):  # one may begin that was accepted before
         await asyncio.wait([work.task for work in process.works.values()], timeout=left_s)
-        await asyncio.sleep(0)  # who is done takes itself out
+        await asyncio.sleep(0)  # a task that is done removes itself from `works`
     works = list(process.works.values())
     if works:
         for work in works:

@@ -64,7 +64,8 @@ class PlanSetup:
 
 
 def mode_of(run: Run) -> RunMode:
-    """What the sender said, else the conversation, else its agent. A continued run goes on as it began."""
+    """Return the mode of a run: the sender's, else the conversation's, else its agent's. A continued run keeps its
+    mode."""
     if run.continues_id is not None:
         return "plan" if _plan_continued_by(run) else "react"
     question = message_values.text_of(run.question.parts) if run.question else ""
@@ -94,7 +95,7 @@ def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
 
 
 def fast_model_for(config: ModelConfig) -> ModelConfig:
-    """Who works on the steps of plans whose answers this model writes."""
+    """Return the model that works on the steps of plans whose answers this model writes."""
     fast = fast_model_of(config)
     return fast if fast.enabled else config
 
@@ -106,8 +107,8 @@ def rules_of_steps(
     conversation: Conversation | None = None,
     agent: Agent | None = None,
 ) -> ContextRules:
-    """What agent and conversation say about keeping context holds for the steps, too; a window they name is that of
-    the model that answers, and not of another one."""
+    """Return the rules of context for the steps: the agent's and conversation's, but with the fast model's window, as a
+    window that they name is that of the model that answers."""
     if fast == main:
         return main_rules
     rules, own = (
@@ -155,9 +156,9 @@ class Planning:
         """Requests are stored once the plan they quote is."""
 
     async def carry_out(self, context: AssembledContext) -> AssembledContext:
-        """The context of the answer, with what the steps found; as it was where it is to be answered without a plan.
+        """Return the context of the answer with what the steps found; unchanged where the answer needs no plan.
 
-        Raises ModelError and ContextError, as the planner does.
+        Raise ModelError and ContextError, as the planner does.
         """
         request = PlanRequest(
             # Of the request, not of the view: there its images are.
@@ -179,14 +180,15 @@ class Planning:
         return context if found is None else await persistently(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
-        """Calls that ended early cost something, too, where they had begun to answer."""
+        """Return the estimated usage of calls that ended early, where they had begun to answer: they cost something,
+        too."""
         return [self._estimate(call, who) for who, call in self._calls.items() if call.written]
 
     def _estimate(self, call: OpenCall, who: str) -> CallUsage:
         return replace(call.estimate(self._config_of(who), "plan"), plan_step=who)
 
     def _models(self, context: AssembledContext) -> LoopModels:
-        """Raises ModelError."""
+        """Return the models of planner, steps and answer. Raise ModelError."""
         main, fast = self.loaded.rules, self.setup.fast_rules
         temperature, spender = context.inputs.temperature, self.host.spender
         return LoopModels(
@@ -214,7 +216,8 @@ class Planning:
         return None
 
     def _note(self, step: AgentStep, who: str) -> None:
-        """What one of the loops does; its words are its result, and not the answer."""
+        """Note what a loop does, `who` being its step or role. Its text is the step's result and no part of the
+        answer."""
         match step:
             case CallSent():
                 if (broken := self._calls.get(who)) is not None and broken.written:
@@ -248,7 +251,8 @@ class Planning:
         self._unstored.clear()
 
     async def _tool_use(self, step: PlanStep) -> ToolUse:
-        """Recorded and approved as in any answer; nobody talks into a single step."""
+        """Return how a step's tool calls are made: recorded and approved as in any answer, but without injected
+        messages."""
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
@@ -289,7 +293,8 @@ class Planning:
 
 
 def with_findings(context: AssembledContext, found: Message) -> AssembledContext:
-    """In the place of notes, right before the question; the tools were the steps'."""
+    """Return the context with the findings right before the question, where notes are, and without tools: only the
+    steps use them."""
     inputs = replace(context.inputs, notes=(*context.inputs.notes, found), tools=())
     return replace(context, inputs=inputs, view=inputs.fit())
 

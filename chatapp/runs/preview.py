@@ -1,4 +1,5 @@
-"""A preset tried out in its own mode: one answer to one question, as the operator who asks. Only its cost is stored."""
+"""Try out a preset in its own mode: one answer to one question, with the rights of the operator. Only its cost is
+stored."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ from memory.tokens import text_message
 
 TIMEOUT_S = 90.0
 REACHED: frozenset[Right] = frozenset({"web", "server"})
-"""What there is without a conversation: what its user knows depends on which one it is."""
+"""Rights that need no conversation: which memory a tool may read depends on the conversation."""
 NOT_RUN = (
     "A preview does not run this tool: it changes something, or needs a conversation or somebody's approval."
 )
@@ -88,7 +89,8 @@ class Preview:
 
 
 def preview_agent(agent: Agent, question: str, user: User) -> Preview:
-    """Blocks until it is answered or the time-out has passed. Not for the event loop."""
+    """Answer one question with the preset. Blocks until the answer is complete or the time-out has passed, so never
+    call it on the event loop."""
     try:
         asking = _Asking.prepare(agent, question, user)
     except (NotFound, PolicyError, ContextError) as error:
@@ -106,7 +108,7 @@ def preview_agent(agent: Agent, question: str, user: User) -> Preview:
 
 
 def _may_run(tool: Tool) -> bool:
-    """Whether it only reads, and nothing that belongs to a conversation."""
+    """Return whether the tool only reads, and nothing that belongs to a conversation."""
     traits = tool.traits
     return traits.is_idempotent and not traits.needs_consent and traits.rights <= REACHED
 
@@ -125,11 +127,11 @@ class _Asking:
     spender: Spender
     limit_s: float
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
-    """By who makes them: nobody, where it is the answer's own loop."""
+    """By the plan's role or step that makes the call; "" is the loop of the answer."""
 
     @classmethod
     def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
-        """Raises NotFound, PolicyError and ContextError."""
+        """Read what the preview needs. Raise NotFound, PolicyError and ContextError."""
         config = agent.model if agent.model and agent.model.enabled else default_model(user.pk)
         rules, fast = rules_for(config, agent=agent), fast_model_for(config)
         tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
@@ -157,7 +159,7 @@ class _Asking:
                     self._note(step, "")
 
     async def _carry_out_plan(self) -> AssembledContext:
-        """The context of the answer, with what the steps found; as it was where there was no plan."""
+        """Return the context of the answer with what the steps found; unchanged where the answer needs no plan."""
         temperature = self.context.inputs.temperature
         models = LoopModels(
             main=ruled_model(self.config, self.rules, temperature, self.spender),
@@ -206,7 +208,8 @@ class _Asking:
                 self.preview.spent.append(priced_call(self._config_of(who), usage, _purpose_of(who)))
 
     def close_calls(self) -> None:
-        """Calls that ended early cost something, too, where they had begun to answer."""
+        """Note the estimated usage of calls that ended early, where they had begun to answer: they cost
+        something, too."""
         for who in list(self.open_calls):
             self._close_call(who)
 

@@ -1,7 +1,7 @@
 """Runs as detached tasks of this process: begun, stopped, ended and stored.
 
-What a run does is `answering`; this module sees to it that every run ends, whatever happens to it. `loops` keeps those
-alive that are under way.
+`answering` asks the model; this module sees to it that every run ends, whatever happens to it, and `loops` renews the
+leases of those under way.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 READER_S = 5.0
-"""So long does a run wait for the reader who asked for its words, before its first call of a model. On a busy machine a
-second was too short: the reader got the whole answer at its end, and no words before."""
+"""How long a run waits, before its first model call, for the reader who asked for a stream. On a busy machine one
+second was too short: the reader got the whole answer at its end and no deltas."""
 OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
 FAILED = "Something went wrong on our side; your message is stored. Please try again."
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
@@ -69,7 +69,7 @@ class _Work:
     must_end: bool = False
     is_finishing: bool = False
     may_ask: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once nothing that the model says can be missed."""
+    """Set once the reader listens, so that no word of the model is missed."""
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ process = Process()
 
 
 def start(run_id: str) -> None:
-    """Answers a queued run in the background, and lets one that waits for its reader ask the model. On the event loop;
-    the caller need not stay."""
+    """Answer a queued run in a task of its own, or let a run that waits for its reader ask the model. To be called on
+    the event loop."""
     if run_id in process.works:
         process.works[run_id].may_ask.set()
         return
@@ -103,9 +103,10 @@ def start(run_id: str) -> None:
 
 
 def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
-    """Return what claims a run for this process as it is stored; None while it takes nothing new. On the event loop.
+    """Return the claim with which a new run is stored as this process's own, or None while the process drains. To be
+    called on the event loop.
 
-    `waits_for_reader`: `start` is called once its reader listens. A reader who does not come is waited for READER_S.
+    `waits_for_reader`: the run asks the model once `start` is called, or after READER_S where no reader comes.
     """
     if process.is_draining:
         return None
@@ -120,13 +121,13 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
 
 
 def claim_for_request() -> Claim | None:
-    """Return the same for a request that is answered on the loop of the server; None on any other, which may end
+    """Return the claim for a request that is answered on the server's event loop; None on any other loop, which may end
     before the run does."""
     return claim_here(waits_for_reader=True) if hub.loop is asyncio.get_running_loop() else None
 
 
 def _begin(claimed: ClaimedRun, waits_for_reader: bool, caused_by: str) -> None:
-    """Answer a run that is ours already, whatever became of who sent the message."""
+    """Answer a run that this process has claimed; the sender need not stay connected."""
     run_id = str(claimed.run.pk)
     task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
     work = process.works[run_id] = _Work(task, caused_by)
@@ -136,7 +137,7 @@ def _begin(claimed: ClaimedRun, waits_for_reader: bool, caused_by: str) -> None:
 
 
 def live_text(message_id: str) -> str | None:
-    """The answer so far, where this process is writing it."""
+    """Return the text of an answer that this process is writing; None for any other message."""
     live = process.by_message.get(message_id)
     return live.answer.text if live else None
 
@@ -152,12 +153,12 @@ def active_count() -> int:
 
 
 def is_answering(run_id: UUID) -> bool:
-    """Whether this process is at work on the run: then it is alive, however old its lease is."""
+    """Return whether this process is at work on the run: then it is alive, however old its lease is."""
     return str(run_id) in process.works
 
 
 def stop_here(run_id: str) -> None:
-    """Ends the run if it is ours; its text so far becomes the answer."""
+    """Stop the run if this process is answering it; its text so far becomes the answer."""
     work = process.works.get(run_id)
     if work is None or work.stop_wanted:
         return
@@ -166,7 +167,7 @@ def stop_here(run_id: str) -> None:
 
 
 def cancel(work: _Work) -> None:
-    """Not while a transaction decides over the run: its claim or its end would be lost from sight."""
+    """Cancel the work, but not during the transaction that claims or ends the run: its result would be lost."""
     work.must_end = True
     if work.live is not None and not work.is_finishing:
         work.task.cancel()
@@ -199,8 +200,8 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
 
 
 def _prepare(claimed: ClaimedRun) -> PreparedRun:
-    """Return all that comes before the first call of the model, in one go: who has begun is not kept waiting by those
-    who come."""
+    """Return all that comes before the first model call, read in one hop: a run that has begun does not queue behind
+    new ones."""
     with one_edition(claimed.edition):
         prepared = prepare_claimed(claimed)
         loaded = prepared.context
@@ -218,7 +219,7 @@ async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
         "conversation_id": prepared.conversation_id,
         "model": prepared.model_name,
     }
-    # All that the end of the run wakes goes back to it.
+    # What follows the run is traced back to this span.
     with span("run", caused_by=[process.works[str(lease.run_id)].caused_by], **told) as measured:
         await _answer_and_finish(prepared, lease, measured)
 
@@ -247,7 +248,8 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
 
 
 async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
-    """With what it needs, read anew where something was forgotten in between."""
+    """Return the run's context and its lease, or None where another process has claimed it. Reads again where something
+    was forgotten between reading and claiming."""
     while True:
         prepared = await persistently(describe_run)(run_id)
         try:
@@ -286,9 +288,10 @@ async def _answer(session: Session, work: _Work) -> Outcome:
 
 
 async def _finish(lease: Lease, outcome: Outcome) -> None:
-    """While the database is away the last write is tried again: an answer that was shown must not vanish.
+    """Store the outcome, and try again while the database is away: an answer that was shown must not vanish.
 
-    What the database refuses for its content ends with what is stored: every run ends.
+    An outcome that the database refuses for its content is replaced by an interruption with the stored text: every run
+    ends.
     """
     while True:
         try:
@@ -308,7 +311,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
 
 
 async def _keep_late_text(live: LiveAnswer, forgotten_count: int) -> None:
-    """What was shown here and is not stored, where another process ended the run meanwhile."""
+    """Store the text that was shown here but not stored when another process ended the run."""
     try:
         answer = live.partial
         is_kept = await persistently(keep_late_text)(

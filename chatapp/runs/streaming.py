@@ -49,7 +49,7 @@ class _Stream:
         return self.pieces[0] if self.pieces else ""
 
     def take_untold(self) -> tuple[int, str]:
-        """`(offset, text)` of what no reader was told yet."""
+        """Return `(offset, text)` of the text that readers have not been sent."""
         offset, text = self.told, "".join(self.untold)
         self.untold.clear()
         self.told = self.length
@@ -70,7 +70,7 @@ class LiveAnswer:
         self._all_told_at = 0.0
 
     def begin_part(self) -> None:
-        """Another model call goes on with this answer."""
+        """Begin a new paragraph with the next text: another model call continues this answer."""
         for stream in (self.answer, self.reasoning):
             stream.has_gap = stream.length > 0
 
@@ -100,14 +100,14 @@ class LiveAnswer:
         self.answer.stored, self.reasoning.stored = len(partial.text), len(partial.reasoning)
 
     def tell(self) -> None:
-        """Everything new, as one delta of each kind."""
+        """Send readers everything new, as one delta of each kind."""
         for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
             if stream.untold:
                 offset, text = stream.take_untold()
                 hub.publish_delta(self.topic, self._frame(event_type, offset, text))
 
     def tell_all(self) -> None:
-        """The whole text so far, to readers in other processes who missed the beginning."""
+        """Send the whole text so far to readers in other processes, who missed the beginning."""
         now = time.monotonic()
         if now - self._all_told_at > SNAPSHOT_INTERVAL_S:
             self._all_told_at = now
@@ -142,7 +142,7 @@ class DeltaPump:
         self._waiting[live] = None
 
     def forget(self, live: LiveAnswer) -> None:
-        """Tells what is left."""
+        """Send what has not been sent yet, and watch this answer no longer."""
         self._waiting.pop(live, None)
         live.tell()
 

@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def answer_status(self) -> str:
-        """The status of the answer: a run whose answer ended at a limit is complete, and its message is cut."""
+        """The status of the answer's message: cut, where the run is complete but its answer ended at a limit."""
         is_cut = self.status == Run.Status.COMPLETE and self.error is not None
         return Message.Status.CUT if is_cut else self.status
 
@@ -89,7 +89,7 @@ class _Left(NamedTuple):
 
 
 def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) -> Run | None:
-    """`conversation` is locked."""
+    """End a run whose conversation is locked, and return the run that follows, if one does."""
     left = _Left._make(execute(_LEFT, run.pk).fetchone())
     tools = close_tool_calls(conversation, run, now) if left.has_tool_calls else []
     answer = Message.objects.get(pk=run.answer_id) if tools else run.answer
@@ -223,8 +223,8 @@ def _stored_answer(run: Run) -> PartialAnswer:
 
 
 def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime) -> bool:
-    """Adds to an interrupted answer what its process had shown and could not store before another one ended the run;
-    False where it may not be added.
+    """Add to an interrupted answer the text that its process showed but could not store before another process ended
+    the run; return False where it may not be added.
 
     The run stays as it ended, and nothing is overwritten: the stored text has to be the beginning of the late one.
     Where the user had something forgotten since `forgotten_count` was read, where the answer was continued from what

@@ -74,8 +74,11 @@ def finish_hook_call(
 
 
 def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
-    """Of a run that is going on or has ended: hooks of the turn's end come after it, and forgetting cannot end it any
-    more."""
+    """Lock and return the conversation and the run, which may have ended: hooks of the turn's end run after it.
+
+    Raise LeaseLost where the conversation was deleted or another process took the run over, and ReadForgotten where
+    more was forgotten than `forgotten_count`: forgetting cannot end a run that has ended.
+    """
     conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
     if conversation_of is not None and forgotten_count is not None:
         check_fences(conversation_of.fence_keys, forgotten_count)

@@ -122,7 +122,8 @@ def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
 
 
 def _lock_conversation_of(run_id: UUID) -> None:
-    """By itself: a query that had to wait for the lock would read the run as it was before."""
+    """Lock the run's conversation in a statement of its own: a query that waits for the lock reads the run as it was
+    before."""
     if connection.features.has_select_for_update:
         execute(_LOCK, run_id)
 

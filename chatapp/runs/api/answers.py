@@ -29,7 +29,7 @@ from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
 
 Mode = Literal["wait", "stream", "async"]
 LOOK_EVERY_S = 2.0
-"""The hub tells at once; the row is looked at as well, for a hint may be lost."""
+"""How often the row is read while waiting: the hub tells at once, but its hint may be lost."""
 
 SSE_BODY = {
     "schema": {"type": "string", "description": "Server-sent events from message.created to run.finished."}
@@ -59,7 +59,8 @@ def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
 
 
 async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> HttpResponseBase:
-    """Starts the run if it is new, once nothing of it can be missed any more."""
+    """Start the run if it is new, and return the response in the wanted mode. A stream is open before the run starts,
+    so that its reader misses nothing."""
     await sync_to_async(close_old_connections)()  # what follows may last for minutes
     if mode == "async":
         _start(receipt)
@@ -129,7 +130,8 @@ class RunWaiter:
 
 
 def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
-    """A stopped answer is an answer. One that failed is an error that names the messages it left behind."""
+    """Return the response of a run that ended: the message of a complete or stopped answer, or an error that names the
+    messages the run left behind."""
     body = {"message": answer.message, "usage": answer.usage, "run_id": receipt.run_id}
     if answer.compact is not None:
         body["compact"] = answer.compact

@@ -1,4 +1,4 @@
-"""From what was sent to what is stored: texts joined, images inside the body stored like uploads."""
+"""Make a message to store from one that was sent: texts joined, images inside the body stored like uploads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def new_message(
     parent_id: str | None = None,
     replaces_id: str | None = None,
 ) -> NewMessage:
-    """Stores the images of data URLs. Raises InvalidInput, TooLarge."""
+    """Return the message to store; images in data URLs are stored as files. Raise InvalidInput, TooLarge."""
     client_id = _client_id(sent.client_id, header_key)
     return NewMessage(
         text=_text(sent),
@@ -49,7 +49,7 @@ def _text(sent: SentMessage) -> str:
 
 
 def _attachment_ids(user: User, sent: SentMessage) -> list[str]:
-    """The images inside the content, then the attached ones, each once."""
+    """Return the ids of the images inside the content, then of the attached ones, each once."""
     images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
     if len(images) + len(sent.attachments) > MAX_ATTACHMENTS:
         details = [{"field": "attachments", "message": f"are more than {MAX_ATTACHMENTS}"}]
@@ -59,7 +59,8 @@ def _attachment_ids(user: User, sent: SentMessage) -> list[str]:
 
 
 def _store(user: User, image: ImageIn) -> str:
-    """The same picture gets the same id each time, so that a repeated send is recognised as one."""
+    """Store an image and return its id: the same image gets the same id, so that a repeated send is recognised
+    as one."""
     try:
         content = image.decoded()
     except ValueError as error:

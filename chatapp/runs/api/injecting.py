@@ -36,9 +36,9 @@ async def inject(
     message: SentMessage,
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
-    """Into the answer that is being written: the model sees it before its next step. An answer that ends before that
-    is followed by one to this message. Where none is being written, it is an ordinary message (`injected` is false).
-    """
+    """Send a message into the answer that is being written: the model sees it before its next step. An answer that ends
+    before that is followed by one to this message. Where none is being written, it is an ordinary message (`injected`
+    is false)."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_inject)(request.auth.user, conversation_id, message, idempotency_key)
     if receipt.is_new and not receipt.is_injected:
@@ -68,8 +68,8 @@ async def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) ->
 )
 @creates(_sent_again)
 async def send_held(request: ApiRequest, conversation_id: str) -> Any:
-    """What was sent during an answer that you stopped is held behind it: this has it answered. A new message at the end
-    does so, too. 409 where nothing waits."""
+    """Send the messages that were held because you stopped the answer they were sent during. A new message at the end
+    of the conversation sends them, too. 409 where no message is held."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(send_queued)(
         user=request.auth.user, conversation_id=conversation_id, now=clock.now()

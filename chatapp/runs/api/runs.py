@@ -47,7 +47,7 @@ def _shape(user: User, run_id: str) -> dict[str, Any]:
     response=answers(404, ok=schemas.SentRequests),
 )
 async def list_sent(request: ApiRequest, run_id: str) -> Any:
-    """What the models were sent for this run, in order; refused ones, too."""
+    """List the requests that models were sent for this run, in order, with refused ones."""
     return {"items": await sync_to_async(_list_sent)(request.auth.user, run_id)}
 
 
@@ -61,7 +61,8 @@ def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
     response=answers(404, ok=schemas.ShownRequest),
 )
 async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
-    """One request as it was sent, built again from what is stored; `verified` says whether it is the same bytes."""
+    """Show one request as it was sent, built again from what is stored; `verified` says whether it is the same
+    bytes."""
     return await sync_to_async(_read_sent)(request.auth.user, run_id, n)
 
 
@@ -74,7 +75,7 @@ def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/stop", auth=allow("chat"), response=answers(404, ok=schemas.Run))
 async def stop(request: ApiRequest, run_id: str) -> Any:
-    """Asks the run to end; what was written so far stays. A run that has ended stays as it is."""
+    """Ask the run to end; what was written so far stays. A run that has ended stays as it is."""
     shape = await sync_to_async(_stop)(request.auth.user, run_id)
     hub.stop_run(shape["id"])
     return shape
@@ -95,7 +96,7 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Http
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
 @creates(_again)
 async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
-    """Goes on where a cut, stopped, failed or interrupted answer ended, in a message of its own."""
+    """Continue a cut, stopped, failed or interrupted answer where it ended, in a message of its own."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_continue)(request.auth.user, run_id)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))
@@ -112,7 +113,7 @@ def _continue(user: User, run_id: str) -> Receipt:
     response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
-    """Lets a call run that waits for your approval. 409 when it does not wait any more."""
+    """Approve a tool call that waits for you, so that it runs. 409 when it does not wait any more."""
     return await _decide(request.auth.user, run_id, call_id, approve=True)
 
 
@@ -122,7 +123,8 @@ async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
     response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
-    """The call is not run; the model is told so. 409 when it does not wait any more."""
+    """Deny a tool call that waits for you: it is not run, and the model is told so. 409 when it does not wait
+    any more."""
     return await _decide(request.auth.user, run_id, call_id, approve=False)
 
 
@@ -136,7 +138,7 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
 
 @router.get("/runs/{run_id}/trace", auth=allow("chat", "read"), response=answers(404, ok=schemas.Trace))
 async def read_trace(request: ApiRequest, run_id: str) -> Any:
-    """Each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
+    """Show each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
     return await sync_to_async(_trace)(request.auth.user, run_id)
 
 

@@ -46,7 +46,7 @@ ForGood = Annotated[
 
 
 class Wish(Body):
-    """Exactly one of them says what is to be forgotten."""
+    """What to forget: exactly one of the fields besides `for_good`."""
 
     entry_id: Id | None = None
     message_id: Id | None = None
@@ -108,10 +108,12 @@ class ForgetAnswer(Receipt):
 
 @forgetting_router.post("/memory/forget", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer))
 async def forget(request: ApiRequest, wish: Wish) -> Any:
-    """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
-    index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. A day is
-    yours, from midnight to midnight; an answer is of the day it was asked for, and of its question's. It cannot be
-    undone.
+    """Forget one entry, one message, one conversation, one day, or everything, with all that was made of it: summaries,
+    files, index, recalled copies. It cannot be undone.
+
+    What is forgotten is not learned again, unless you ask to remember it and did not forget it `for_good`. A day goes
+    from midnight to midnight in your time zone; an answer belongs to the day on which it was requested, and to the day
+    of its question.
     """
     return await sync_to_async(_forget)(request.auth.user, wish)
 
@@ -144,7 +146,7 @@ async def _proposed_again(request: ApiRequest, made: str, values: dict[str, Any]
 @forgetting_router.post("/memory/forget/propose", auth=allow("memory"), response=answers(422, ok=Proposal))
 @creates(_proposed_again)
 async def propose(request: ApiRequest, question: Question) -> Any:
-    """What a wish such as "forget that I live in Paris" may mean. Nothing is forgotten before it is confirmed."""
+    """Propose what a wish such as "forget that I live in Paris" may mean. Nothing is forgotten until you confirm."""
     return await sync_to_async(_propose)(request.auth.user, question.query)
 
 
@@ -158,7 +160,8 @@ def _propose(user: User, query: str) -> dict[str, Any]:
     response=answers(404, ok=Proposal),
 )
 async def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
-    """What is still there of it, as it reads now. `memory.forget_proposed` names it."""
+    """Return the items of a proposal that are still there, with their present text. The event `memory.forget_proposed`
+    carries the id."""
     return await sync_to_async(_read_proposal)(request.auth.user, proposal_id)
 
 
@@ -170,7 +173,7 @@ def _read_proposal(user: User, proposal_id: str) -> dict[str, Any]:
     "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=Receipt)
 )
 async def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
-    """Forgets the chosen items of a proposal. Asked again, it answers with the same receipt."""
+    """Forget the chosen items of a proposal. A second confirmation answers with the same receipt."""
     return await sync_to_async(_confirm)(request.auth.user, confirmation)
 
 
@@ -196,7 +199,7 @@ async def receipts(
     cursor: Cursor = None,
     limit: PageSize = 50,
 ) -> Any:
-    """What was forgotten and when, newest first, without what it was."""
+    """List what kind of thing was forgotten, when, and how much went with it, newest first; no content."""
     return await sync_to_async(_receipts)(request.auth.user, cursor, limit)
 
 
@@ -210,7 +213,7 @@ def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     response=answers(ok=Page[NotLearned]),
 )
 async def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """What is never learned again, newest first: when it was forgotten, and how many sentences; no words."""
+    """List what is never learned again, newest first: when it was forgotten, and how many sentences; no words."""
     return await sync_to_async(_not_learned)(request.auth.user, cursor, limit)
 
 
@@ -223,7 +226,7 @@ def _not_learned(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
 
 @forgetting_router.delete("/memory/not-learned/{receipt_id}", auth=allow("memory"), response=answers(404))
 async def learn_again(request: ApiRequest, receipt_id: str) -> Any:
-    """What was forgotten then may be learned again, when it is said again."""
+    """Allow what was forgotten with this receipt to be learned again when it is said again."""
     await sync_to_async(_learn_again)(request.auth.user, receipt_id)
     return Status(204, None)
 

@@ -1,4 +1,4 @@
-"""What forgetting leaves behind: receipts, fingerprints and open questions, none of them with any content."""
+"""The tables of forgetting: receipts, tombstones, proposals, removals, and the trash."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.models.functions import Substr
 from chatapp.operations.ids import new_id
 
 WORD_BYTES = 8
-"""Of one of a tombstone's words."""
+"""The size of one word in `Tombstone.words`."""
 
 
 class ForgetReceipt(models.Model):
-    """That something was forgotten, and how much went with it."""
+    """A record that something was forgotten, and how much of each kind was removed; no content."""
 
     class What(models.TextChoices):
         ENTRY = "entry"
@@ -37,8 +37,10 @@ class ForgetReceipt(models.Model):
 
 
 class Tombstone(models.Model):
-    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64. It stands
-    until its user says it anew, and then too where it is `for_good`."""
+    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64.
+
+    It is deleted when its user asks to remember the sentence, unless it is `for_good`.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     whole = models.BigIntegerField()
@@ -60,9 +62,9 @@ class Tombstone(models.Model):
 
 
 class ForgetProposal(models.Model):
-    """What was found for a wish to forget, until the user says which of it. `items` are kinds and ids.
+    """What was found for a request to forget, for the user to choose from. `items` are kinds and ids.
 
-    `asked_in` is the message that holds the wish, where it was said in a chat: it goes with what is chosen.
+    `asked_in` is the message with the request, where it was made in a chat: it is forgotten with what is chosen.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

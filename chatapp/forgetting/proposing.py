@@ -36,7 +36,7 @@ def propose_forgetting(user: User, query: str, *, now: datetime) -> ForgetPropos
 
 
 def propose_for_message(message_id: UUID) -> None:
-    """The worker's: for a request that was written in a chat. Safe to call twice."""
+    """Propose what a request to forget in a chat may mean. For the worker; safe to call twice."""
     asked = Message.objects.select_related("conversation__user").filter(pk=message_id).first()
     request = read_forget_request(message_values.text_of(asked.parts)) if asked else None
     if asked is None or request is None:
@@ -68,7 +68,7 @@ def _is_about(words: frozenset[str], text: str) -> bool:
 
 
 def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:
-    """Of an entry only what the request means: it may say much else."""
+    """Return an item with only the sentences of the entry that the request means: an entry may say much else."""
     entry = MemoryEntry.objects.filter(user=user, pk=entry_id).first()
     if entry is None:
         return []
@@ -81,10 +81,11 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> ForgetReceipt:
-    """Forgets the chosen items, and the message that asked for it. A second time it is the same receipt.
-    `for_good`, or where the message said so, no later request to remember it counts.
+    """Forget the chosen items and the message that asked for it. Return the same receipt where the proposal was
+    confirmed before. `for_good`, or where the message said so, the sentences stay barred even if the user asks to
+    remember them.
 
-    Raises NotFound, also where all of it is gone; InvalidInput for what was not proposed.
+    Raise NotFound, also where all of it is gone; InvalidInput for an id that was not proposed.
     """
     proposal = accessible_proposal(user, proposal_id)
     if proposal.receipt is not None:

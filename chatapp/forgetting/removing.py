@@ -1,4 +1,4 @@
-"""Carries out removals: at the door for a second, and behind it by the worker, piece by piece.
+"""Carries out removals: for about a second in the request, the rest by the worker, piece by piece.
 
 Each piece is a transaction of its own and may be repeated, so that the work goes on after a kill at any point.
 """
@@ -47,7 +47,7 @@ from chatapp.recall.actions.removal import (
 from chatapp.recall.models import SearchDocument
 
 ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
-"""Within somebody's transaction there are no pieces: nobody else gets the lock between them."""
+"""For a removal within a caller's transaction: pieces would not give others the lock."""
 
 
 def _call(action: Callable[[], Any]) -> None:
@@ -56,7 +56,7 @@ def _call(action: Callable[[], Any]) -> None:
 
 @dataclass(slots=True)
 class Removing:
-    """One removal under way. What `redact` leaves to do is for whoever called it."""
+    """One removal under way. The caller deals with its `leftovers` and `ended_runs`."""
 
     removal: Removal
     now: datetime
@@ -70,11 +70,11 @@ class Removing:
     _next_term: int = 0
 
     def hide(self) -> None:
-        """From here on it is neither scored nor repeated elsewhere; only its own rows are left."""
+        """Remove all that other conversations, search and memory show of it: only rows of its own are left."""
         removal = self.removal
         if removal.phase == Removal.Phase.CHOSEN:
             self._forget_chosen()
-        if removal.phase == Removal.Phase.IMPORT:  # whoever imported it is gone
+        if removal.phase == Removal.Phase.IMPORT:  # the process that imported it has ended
             enter_phase(removal, Removal.Phase.HIDE)
         if removal.phase == Removal.Phase.HIDE:
             hide_documents(removal.home)
@@ -85,7 +85,7 @@ class Removing:
 
     def _forget_chosen(self) -> None:
         user = User.objects.get(pk=self.removal.user_id)
-        # With short rests: somebody waits for it, and what is read for the next piece leaves the lock free, too.
+        # With short rests: a user waits, and the lock is free anyway while the next piece is read.
         turns = LockTurns(TO_THE_END, lambda _: False)
         for done in forget_pieces(self.removal, user, self.now, turns):
             self.leftovers += done.leftovers
@@ -99,11 +99,11 @@ class Removing:
         self.ended_runs += ended
 
     def go_on(self, pace: Pace) -> bool:
-        """Whether all of it is gone."""
+        """Carry out steps for as long as `pace` says; return whether all of it is gone."""
         return pace.work(lambda: self._step(pace.budget))
 
     def _step(self, budget: Budget) -> bool:
-        """One transaction; whether it was the last."""
+        """Carry out one transaction; return whether it was the last."""
         removal = self.removal
         match removal.phase:
             case Removal.Phase.BEHIND:
@@ -128,7 +128,8 @@ class Removing:
         return False
 
     def _go_on_behind(self, budget: Budget) -> bool:
-        """One transaction of what many forgotten messages and entries leave; whether nothing is left."""
+        """Remove in one transaction some of what many forgotten messages and entries leave; return whether nothing is
+        left."""
         removal, chosen = self.removal, self.removal.chosen
         if chosen.get("untold"):
             tell_behind(removal)
@@ -151,7 +152,7 @@ class Removing:
 
 
 def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
-    """What is not done when the time is over is the worker's."""
+    """Work on removals for as long as `pace` says, and wake a worker for those that are not done then."""
     pace = ALL_AT_ONCE if connection.in_atomic_block else pace
     for one in work:
         if not one.go_on(pace):
@@ -163,13 +164,13 @@ def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
 
 
 def delete_abandoned_indexes(pace: Pace) -> bool:
-    """Whether none is left."""
+    """Delete indexes that have no owner; return whether none is left."""
     pace = ALL_AT_ONCE if connection.in_atomic_block else pace
     return pace.work(lambda: delete_abandoned(pace.budget))
 
 
 def claim(removal_id: int, *, now: datetime) -> Removing | None:
-    """None where it is done, or somebody is at work."""
+    """Take the lease of a removal; None where the removal is done or another process holds it."""
     removal = claim_removal(removal_id=removal_id, now=now)
     if removal is None:
         return None

@@ -1,4 +1,4 @@
-"""Deletion as a whole: what is forgotten, then what lies on disk. A crash between is mended by the sweeps."""
+"""Forgets and deletes: rows first, then what lies on disk. After a crash between the two, sweeps do the rest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def remove_leftovers(leftovers: Leftovers) -> None:
 
 
 def finish(done: Done) -> Done:
-    """What lies outside the database, once it is forgotten there."""
+    """Remove what lies outside the database, after the commit that forgot it."""
     _finish(done.ended_runs, done.leftovers)
     return done
 
@@ -63,7 +63,7 @@ def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
 
 
 def delete_message(user: User, conversation_id: str, message_id: str, *, now: datetime) -> None:
-    """What no model call has seen is taken back and the answer goes on, all else is forgotten. Raises NotFound."""
+    """Withdraw a message that no model call has read, without ending the answer; forget any other. Raise NotFound."""
     hashes = withdraw_queued(user=user, conversation_id=conversation_id, message_id=message_id, now=now)
     if hashes is None:
         forget_message(user, message_id, now=now, conversation_id=conversation_id)
@@ -80,7 +80,7 @@ def forget_message(
     conversation_id: str = "",
     for_good: bool = False,
 ) -> Done:
-    """Raises NotFound. With a `conversation_id` it must be in that one."""
+    """Forget a message; with a `conversation_id` it must be in that conversation. Raise NotFound."""
     if conversation_id:
         accessible_message(user, conversation_id, message_id)
     chosen, what = [parse_id(message_id)], ForgetReceipt.What.MESSAGE
@@ -88,14 +88,14 @@ def forget_message(
 
 
 def forget_entry(user: User, entry_id: str | UUID, *, now: datetime, for_good: bool = False) -> Done:
-    """Raises NotFound."""
+    """Forget a memory entry. Raise NotFound."""
     chosen, what = [parse_id(entry_id)], ForgetReceipt.What.ENTRY
     return forget_chosen(user, [], chosen, what=what, now=now, for_good=for_good)
 
 
 def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
-    """What was said on that day, by the user's clock, and what memory keeps of it. What is in the trash and was used on
-    that day goes as a whole. Raises NotFound."""
+    """Forget what was said on a day of the user's time zone, and what memory keeps of that day. A conversation in the
+    trash in which something was said that day is deleted as a whole. Raise NotFound where there is nothing."""
     zone = memory_selectors.user_zone(user.time_zone)
     start = datetime.combine(day, time.min, zone)
     end = datetime.combine(day + timedelta(days=1), time.min, zone)
@@ -131,7 +131,7 @@ def forget_chosen(
     asked_in: UUID | None = None,
     for_good: bool = False,
 ) -> Done:
-    """Raises NotFound where nothing of it is there."""
+    """Forget messages and entries, many of them in pieces. Raise NotFound where none of them is there."""
     messages, entries = {*message_ids}, {*entry_ids}
     if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
         return finish(
@@ -153,7 +153,8 @@ def forget_chosen(
 
 
 def finish_many(work: Removing) -> Done:
-    """When this returns, nothing shows what was chosen; what is left of it in the index is deleted by the worker."""
+    """Forget the messages and entries of a removal: nothing shows them once this returns. A worker deletes what is left
+    of them in the index."""
     work.hide()
     receipt = work.removal.receipt
     assert receipt is not None
@@ -164,8 +165,8 @@ def finish_many(work: Removing) -> Done:
 
 
 def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
-    """By an operator, whose view is one transaction: files follow its commit. Raises NotFound for what is in no shared
-    memory."""
+    """Take an entry out of a shared memory. For an operator's view, which is one transaction: files follow its commit.
+    Raise NotFound where the entry is in no shared memory."""
     work = unshare_entry(entry_id=entry_id, now=now)
     transaction.on_commit(partial(_finish, work.ended_runs, leftovers_of(work)))
 
@@ -178,8 +179,8 @@ def forget_whole_conversation(
     for_good: bool = False,
     pace: Pace = AT_THE_DOOR,
 ) -> Done:
-    """When this returns, no door, search, recall or file of memory shows the conversation; rows that are left are
-    deleted by the worker. Raises NotFound."""
+    """Forget a conversation: nothing shows it once this returns, no search, recall or daily file. A worker deletes the
+    rows that are left. Raise NotFound."""
     return finish_begun(
         forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good), now, pace
     )
@@ -190,7 +191,7 @@ def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
 
 
 def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
-    """What its copies say and what lies on disk goes; then rows, for as long as `pace` says."""
+    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says."""
     for run_id in begun.ended_runs:
         hub.stop_run(str(run_id))
     work = [Removing(removal, now) for removal in begun.removals]
@@ -212,8 +213,8 @@ def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
 def delete_idle_conversations(
     *, now: datetime, days: int, pace: Pace = AT_THE_DOOR, detach: DetachIdle = retention.detach_if_idle
 ) -> int:
-    """The clean-up: conversations nobody wrote to for as long as their user's groups say, else for `days` (0 = never).
-    How many went. `detach` takes one, where it is idle still: for good, or to the trash."""
+    """Take conversations that have been idle for the period of their user's group, else for `days` (0 = never), from
+    their users. Return how many. `detach` deletes one or moves it to the trash, where it is still idle."""
     deleted = 0
     for conversation_id, idle_since in idle_conversations(now, days):
         detached = detach(conversation_id, idle_since=idle_since, now=now)
@@ -224,7 +225,7 @@ def delete_idle_conversations(
 
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
-    """What lies on disk goes, then what is left in the database, for as long as `pace` says."""
+    """Remove what lies on disk, then what is left in the database, for as long as `pace` says."""
     work = Removing(detached.removal, now)
     work.hide()
     _finish(detached.ended_runs, [detached.leftovers])
@@ -232,7 +233,7 @@ def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
-    """The worker's share of a deletion: a few seconds of it, then others have their turn."""
+    """Work on a removal for a few seconds; another task does the rest. For the worker."""
     work = claim(removal_id, now=now)
     if work is None:
         return

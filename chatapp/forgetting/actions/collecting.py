@@ -57,8 +57,8 @@ FORMER = "former_revisions"
 
 
 def begin_forgetting(user_id: UUID) -> int:
-    """The first statement of every transaction that forgets: raise the fences of the user and of the shared memories
-    they add to. Return how often something was forgotten there before."""
+    """Raise the fences of the user and of the shared memories the user adds to; return how often something was
+    forgotten there before. To be called as the first statement of every transaction that forgets."""
     jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
     return raise_fences([user_id, *scopes_of(user_id)])
 
@@ -86,22 +86,22 @@ class Work:
     chosen: Chosen
     repeats: Repeats
     messages: dict[UUID, Message] = field(default_factory=dict)
-    """Blanked."""
+    """Messages that are blanked."""
     entries: dict[UUID, MemoryEntry] = field(default_factory=dict)
-    """Deleted, or those of `chosen.lines` without these."""
+    """Entries that are deleted, or lose their `chosen.lines`."""
     cut: dict[UUID, Message] = field(default_factory=dict)
-    """They lose the sentences that an entry was made of."""
+    """Messages that lose the sentences an entry was made of."""
     copied: dict[UUID, Message] = field(default_factory=dict)
-    """They lose what a tool returned of it, or was asked."""
+    """Messages that lose what a tool was asked about it or returned of it."""
     derived: dict[UUID, MemoryEntry] = field(default_factory=dict)
     runs: dict[UUID, Run] = field(default_factory=dict)
     also_gone: frozenset[UUID] = frozenset()
     """Sources that are deleted elsewhere: a conversation, entries."""
     spared: UUID | None = None
-    """The user whose own copies stay: it is taken from others alone."""
+    """The user whose own copies stay: only others lose theirs."""
     ahead: Ahead | None = None
     removal: Removal | None = None
-    """Where it is much: what goes behind it, in pieces."""
+    """The row of a forgetting done in pieces; None where it is one transaction."""
     conversations: dict[UUID, Conversation] = field(default_factory=dict)
     days: dict[UUID, set[date]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
@@ -122,7 +122,7 @@ class Work:
 
     @property
     def gone(self) -> set[UUID]:
-        """The messages and entries whose words go, here or in another piece."""
+        """The messages and entries whose text is removed, here or in another piece."""
         return {*self.messages, *self.entries, *self.chosen.together}
 
     @property
@@ -135,7 +135,7 @@ class Work:
 
     @property
     def homes(self) -> set[UUID]:
-        """Where it was said."""
+        """The conversations in which it was said."""
         return {row.conversation_id for row in (*self.messages.values(), *self.cut.values())}
 
     @property
@@ -161,7 +161,7 @@ class Work:
         return pk not in self.chosen.redacted or text != texts[pk]
 
     def follow(self) -> None:
-        """Add whatever names what is here as its source, until nothing more does."""
+        """Add everything that names what is here as its source, until nothing more does."""
         gone, followed, known = self.gone, set[UUID](), set[UUID]()
         self._add_derived(entries_covering([*self.messages.values(), *self.cut.values()]))
         while sources := self.source_ids - followed:  # only an entry is a source of more
@@ -254,7 +254,8 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message], entries: Mappin
 
 
 def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
-    """With what is `said` in all pieces, where this is one. Raises NotFound where nothing of it is there."""
+    """Return what can be read and made before anything is locked. `said` is what all pieces say, where `chosen` is one
+    of them. Raise NotFound where nothing chosen is left."""
     count = read_fences([chosen.user.pk, *scopes_of(chosen.user.pk)])
     messages, entries = _rows_of(chosen)
     if not messages and not entries:
@@ -313,9 +314,9 @@ def _rows_of(chosen: Chosen) -> tuple[dict[UUID, Message], dict[UUID, MemoryEntr
 def lock_chosen(
     chosen: Chosen, ahead: Ahead, *, forgotten_count: int, beside: Collection[MemoryEntry] = ()
 ) -> Work:
-    """Called once a forgetting has begun, which returned `forgotten_count`. Lock all that is read and written from here
-    on: what is chosen, what names it as a source, and the entries `beside` it, which are changed in the same
-    transaction. Raises NotFound."""
+    """Lock all that is read and written from here on: what is chosen, what names it as a source, and the entries
+    `beside` it, which are changed in the same transaction. To be called after `begin_forgetting`, which returned
+    `forgotten_count`. Raise NotFound where nothing chosen is left."""
     user, repeats = chosen.user, ahead.said.repeats
     reached, held = {*ahead.conversations}, {*ahead.entries}
     while True:
@@ -327,7 +328,7 @@ def lock_chosen(
             work = _choose(chosen, *_rows_of(chosen), repeats)
             if work.reached <= reached and {*work.entries, *work.derived} <= held:
                 break
-            # Said once more meanwhile: whatever was locked is let go, to lock all of it in order.
+            # More was found meanwhile: all locks are released, to take all of them in order.
             transaction.set_rollback(True)
         reached, held = work.reached, {*work.entries, *work.derived}
     hold(work, rows)
@@ -392,7 +393,7 @@ def hold(work: Work, rows: Iterable[Conversation]) -> None:
 
 
 def _stop_work(work: Work) -> None:
-    """What answers or summarises in these conversations may have read it: neither may write any more."""
+    """End the answers and summaries being written in these conversations: they may have read what is forgotten."""
     rows = work.conversations
     for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE):
         if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):

@@ -43,8 +43,8 @@ def _without_copy(part: dict[str, Any], is_copy: Callable[[str], bool]) -> dict[
 def blank_runs(
     read: Collection[UUID], answering: Collection[UUID], is_copy: Callable[[str], bool]
 ) -> list[Mapping[str, Any]]:
-    """Of runs `answering` with what is forgotten, all that they planned, asked tools and got goes; of those that have
-    `read` it, what tells of it. Return the results that are gone."""
+    """Blank all that runs `answering` forgotten messages planned, asked tools and were returned, and of the runs that
+    have `read` something forgotten what repeats it. Return the tool results that are gone."""
     own = ToolCall.objects.filter(run__in=answering)
     returned = [part for result in own.values_list("result", flat=True) for part in result]
     own.update(arguments="{}", result=[])
@@ -91,12 +91,12 @@ def delete_stored_copies(
 
 
 def request_texts(conversation_ids: Collection[UUID]) -> QuerySet[RequestText]:
-    """All that requests of these conversations hold of what was said, and no row holds."""
+    """Return the texts of these conversations' requests that hold what was said and that no row holds."""
     return RequestText.objects.filter(conversation__in=conversation_ids).exclude(source__in=NOTHING_SAID)
 
 
 def texts_of_runs(run_ids: Collection[UUID]) -> QuerySet[RequestText]:
-    """What the requests of these runs hold of their own."""
+    """Return the texts that only the requests of these runs hold."""
     requests = SentRequest.objects.filter(run__in=run_ids).values_list("run__conversation", "manifest")
     hashes: dict[UUID, set[str]] = {}
     for home, manifest in requests:
@@ -109,5 +109,5 @@ def texts_of_runs(run_ids: Collection[UUID]) -> QuerySet[RequestText]:
 
 
 def sent_profiles(user_id: UUID) -> QuerySet[RequestText]:
-    """What requests hold of the user's profile."""
+    """Return what requests hold of the user's profile."""
     return RequestText.objects.filter(conversation__user=user_id, source="profile")

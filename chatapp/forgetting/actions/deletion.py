@@ -35,7 +35,7 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A conversation that is gone for everybody: the work that is left, what lies on disk, and the runs it had."""
+    """A conversation that was taken from its user: the work that is left, what lies on disk, and the runs it had."""
 
     removal: Removal
     leftovers: Leftovers
@@ -55,7 +55,8 @@ def detach_conversation(
     receipt: ForgetReceipt | None = None,
     keeps_rows: bool = False,
 ) -> Detached:
-    """Called in a transaction, with `conversation` locked. It is gone for everybody with that commit.
+    """Take a conversation from its user: nobody sees it once the transaction commits. To be called in a transaction
+    that holds `conversation` locked.
 
     Its memory entries outlive it unless `forgets_memory`; their files are written anew in either case, because they
     name the conversation. `keeps_rows`: it goes to the trash, and what names it as a source stays.
@@ -94,7 +95,7 @@ def detach_conversation(
 
 
 def _end_work(conversation: Conversation, now: datetime) -> list[UUID]:
-    """Return the runs that have lost it."""
+    """End the runs and compactions of a conversation; return the runs that were ended."""
     runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
     ended = list(runs.values_list("pk", flat=True))
     runs.update(status=Run.Status.INTERRUPTED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now)
@@ -108,7 +109,7 @@ def _end_work(conversation: Conversation, now: datetime) -> list[UUID]:
 
 
 def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | None:
-    """Return it under the lock that every new message takes first; None where it is not idle any more."""
+    """Return the conversation under the lock that every new message takes first; None where it is not idle any more."""
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
         return None
@@ -119,6 +120,6 @@ def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | 
 
 @transaction.atomic
 def detach_if_idle(conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None:
-    """Checks again under the lock; None where it is not idle any more."""
+    """Take an idle conversation from its user; None where it is in use after all, which is checked under the lock."""
     conversation = lock_if_idle(conversation_id, idle_since)
     return detach_conversation(conversation, now=now, forgets_memory=False) if conversation else None

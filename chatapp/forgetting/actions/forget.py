@@ -63,7 +63,7 @@ from memory.sentences import bare_sentence, split_sentences
 
 MAX_PROPOSED = 50
 MESSAGES, ENTRIES = 20, 100
-"""So many of many are forgotten in one transaction."""
+"""How many messages or entries are forgotten in one transaction at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ def forget_items(
     asked_in: UUID | None = None,
     for_good: bool = False,
 ) -> Done:
-    """Messages and memory entries, with everything that names them as a source. Ids that are not the user's, or gone,
-    are passed over; NotFound where none is left.
+    """Forget messages and memory entries with everything that names them as a source. Ignore ids that are not the
+    user's or are gone; raise NotFound where none is left.
 
-    Of an entry with `lines` only these go. `asked_in` is the message that wished for it, which goes with its answer;
-    `for_good` bars it even when its user asks to remember it.
+    Of an entry in `lines` only those lines are forgotten. `asked_in` is the message that requested it, which is
+    forgotten with its answer; `for_good` bars the sentences even where the user asks to remember them later.
     """
     messages = {*message_ids}
     if asked_in:
@@ -182,7 +182,7 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
-    """It is not learned again. Return how many sentences that bars."""
+    """Store tombstones of what is forgotten, so that it is not learned again. Return how many sentences they bar."""
     revisions = {pk: entry.revision for pk, entry in work.entries.items()}
     if work.ahead is not None and work.ahead.revisions == revisions:
         rows = work.ahead.said.tombstones
@@ -200,7 +200,7 @@ def leftovers_of(work: Work, hashes: tuple[str, ...] = ()) -> tuple[Leftovers, .
 
 
 def _forget_said(work: Work) -> tuple[str, ...]:
-    """The words themselves. Return the hashes of bytes that nobody may need now."""
+    """Remove the forgotten texts themselves. Return the hashes of files that nobody may need now."""
     hashes = delete_unshared_attachments(work.messages) if work.messages else ()
     work.blank(work.messages)
     work.blank(
@@ -243,7 +243,7 @@ def _without_lines(text: str, lines: Collection[str]) -> str:
 
 
 def forget_derived(work: Work) -> None:
-    """All that names it as a source, in the conversations that are locked."""
+    """Remove or make anew everything that names what is forgotten as a source, in the locked conversations."""
     is_copy = work.repeats.are_near
     _forget_in_runs(work)
     texts, summaries = _texts_left(work), work.summaries()
@@ -314,7 +314,7 @@ def _repeating(work: Work) -> frozenset[UUID]:
 
 
 def propose(user: User, message_ids: Collection[UUID], now: datetime) -> ForgetProposal | None:
-    """Of these messages the newest that still say anything; None where none does."""
+    """Propose to forget these messages, the newest that still say anything; None where none does."""
     rows = Message.objects.filter(pk__in=message_ids, conversation__user=user).exclude(parts=[])
     newest = rows.order_by("-created_at", "-position", "-pk").values_list("pk", flat=True)[:MAX_PROPOSED]
     items = [{"kind": "message", "id": str(pk)} for pk in newest]

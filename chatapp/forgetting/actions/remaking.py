@@ -91,7 +91,7 @@ def _extract(row: Compaction, previous: str, gone: Collection[UUID]) -> str:
 
 
 def _sample(row: Compaction, gone: Collection[UUID]) -> list[MessageValue]:
-    """As many messages of the span as an extract reads, the newest half of them and others evenly from before."""
+    """Return as many messages of the span as an extract reads: half the newest, the others evenly from before."""
     span = visible_messages(row.branch, row.first_position - 1).filter(position__lte=row.last_position)
     places = span.exclude(parts=[]).order_by("position").values_list("position", "pk")
     positions = [position for position, pk in places if pk not in gone]
@@ -127,7 +127,8 @@ def _text_left_of(
     is_copy: IsCopy,
     barred: Tombstones,
 ) -> str:
-    """Where nothing else was said there, only what its user wrote stays of what no other message says."""
+    """Return the sentences of one entry that stay. Where nothing else was said in its spans, a sentence that no other
+    message says stays only in an entry written by the user."""
     left = [
         row
         for span in spans
@@ -151,8 +152,8 @@ def _text_left_of(
 def change_entries(
     entries: Collection[MemoryEntry], texts: Mapping[UUID, str], *, hides: bool = False
 ) -> None:
-    """They say what is left, or go where that is nothing. What they said before goes in either case. `hides`: whoever
-    calls this removes those that go from the index later, until then nothing finds them."""
+    """Give entries their new texts, delete those left with none, and delete the former revisions of all. With `hides`
+    the deleted ones are only hidden from search: the caller removes them from the index later."""
     emptied = [entry for entry in entries if not texts[entry.pk].strip()]
     changed = [entry for entry in entries if texts[entry.pk].strip()]
     if emptied:
@@ -184,8 +185,8 @@ def _by_user(entries: Collection[MemoryEntry]) -> dict[UUID, list[MemoryEntry]]:
 def retitle(
     conversation: Conversation, now: datetime, is_copy: IsCopy, changed: Sequence[Message] = ()
 ) -> None:
-    """Of a conversation whose title or hooks' notes tell of what is forgotten: what its first message left says. Its
-    `changed` messages have lost words: a title that was made of them goes, too."""
+    """Replace a title that tells of what is forgotten by one from the first message left, and drop hooks' notes that
+    tell of it. A title made of one of the `changed` messages, which lost words, is replaced, too."""
     waiting = conversation.hook_state.get("waiting", [])
     left = [note for note in waiting if not is_copy(" ".join(map(str, note.values())))]
     made_of = -1 if conversation.title_made_of is None else conversation.title_made_of

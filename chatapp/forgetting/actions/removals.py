@@ -1,6 +1,6 @@
 """Deletes a conversation: one short transaction takes it from its user, the rest follows in pieces (see `Removal`).
 
-A conversation without a user is at no door: everything that reads for a request, a run or a search asks whose it is.
+No request, run or search finds a conversation without a user, because each reads those of one user.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ TOLD_AT_ONCE = 50
 
 
 def begin_import(conversation: Conversation) -> Removal:
-    """Called in the transaction that creates it: it is taken from its user until it is complete."""
+    """Take a new conversation from its user until its import is complete. To be called in the transaction that creates
+    it."""
     removal = Removal.objects.create(
         conversation_id=conversation.pk,
         user_id=conversation.owner_id,
@@ -54,14 +55,16 @@ def begin_import(conversation: Conversation) -> Removal:
 
 
 def renew_import(removal: Removal) -> None:
-    """In each transaction that adds rows. Raises Conflict where a sweep took them for left over."""
+    """Renew the lease of an import, in each transaction that adds rows. Raise Conflict where a sweep took the import
+    for abandoned."""
     held = Removal.objects.filter(pk=removal.pk, phase=Removal.Phase.IMPORT)
     if not held.update(lease_expires_at=clock.now() + LEASE):
         raise Conflict("The import took too long and was given up. Please try again.")
 
 
 def end_import(removal: Removal) -> None:
-    """In the transaction that gives the conversation to its user. Raises Conflict like `renew_import`."""
+    """Delete the removal of an import, in the transaction that gives the conversation to its user. Raise Conflict like
+    `renew_import`."""
     renew_import(removal)
     Removal.objects.filter(pk=removal.pk).delete()
 
@@ -98,7 +101,7 @@ def begin_forgetting_many(
 
 
 def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: LockTurns) -> None:
-    """What they say is not learned again, from now on."""
+    """Store these tombstones, a few in each transaction: their sentences are not learned again from now on."""
     if removal.chosen.get("is_barred"):
         return
     for first in range(0, len(tombstones), TOMBSTONES_AT_ONCE):
@@ -111,8 +114,8 @@ def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: Lock
 
 
 def is_held(removal: Removal) -> bool:
-    """Called in a transaction that forgets, which others of its user wait for. Read how far it is; return whether
-    anything is left to forget."""
+    """Read how far the removal is; return whether anything is left to forget. To be called in a transaction after
+    `begin_forgetting`, which makes others who forget for this user wait."""
     now = Removal.objects.filter(pk=removal.pk).first()
     removal.phase = now.phase if now else Removal.Phase.BEHIND
     removal.chosen = now.chosen if now else {}
@@ -129,10 +132,12 @@ def note_forgotten(
     remade: Iterable[UUID] = (),
     repeating: Iterable[UUID] = (),
 ) -> None:
-    """Called in the transaction that forgets a piece of a removal, with the messages it `changed` and the entries and
-    summaries it made anew; messages that are `repeating` it are proposed at the end. What holds no words of the
-    `sources`, what requests of their conversations kept until now, and what readers of the changed messages are told,
-    goes after the last piece."""
+    """Note what one piece of a removal forgot: the messages it `changed` and the entries and summaries it `remade`. To
+    be called in the transaction that forgets the piece.
+
+    Messages that are `repeating` it are proposed after the last piece. Only then the `sources` leave the index, what
+    requests of their conversations kept until now is deleted, and readers are told of the changed messages.
+    """
     gone, before = {*map(str, ids)}, removal.chosen
     left = {kind: [pk for pk in before[kind] if pk not in gone] for kind in ("messages", "entries")}
     homes = _with(before, "conversations", conversation_ids)
@@ -192,7 +197,7 @@ def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
 
 
 def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
-    """None where it is done, or somebody is at work."""
+    """Take the lease of a removal; None where the removal is done or another process holds it."""
     claimed = Removal.objects.filter(pk=removal_id, lease_expires_at__lt=now).update(
         lease_expires_at=now + LEASE
     )
@@ -200,7 +205,7 @@ def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
 
 
 def release_removal(*, removal_id: int, now: datetime) -> None:
-    """For whoever comes next."""
+    """Give up the lease, so that another process can go on."""
     Removal.objects.filter(pk=removal_id).update(lease_expires_at=now)
 
 
@@ -211,7 +216,8 @@ def enter_phase(removal: Removal, phase: str) -> None:
 
 
 def remember_nobody(removal: Removal) -> None:
-    """Of a user whose account is gone: nothing is barred or looked for elsewhere any more, its rows only go."""
+    """Reduce a removal to deleting its rows, because the user's account is gone: nothing is barred or looked for
+    elsewhere any more."""
     removal.forgets = removal.raises_tombstones = removal.keeps_rows = False
     removal.entries = {}
     removal.receipt = None
@@ -245,7 +251,7 @@ class RemovedRows:
 
 
 def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
-    """One transaction. Rows that others point to go after those that point to them."""
+    """Delete rows of the conversation in one transaction, those that point to others first."""
     home = removal.home
     groups = _next_messages(removal, budget)
     with transaction.atomic():
@@ -263,7 +269,8 @@ def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
 
 
 def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
-    """Not their answers: a run goes with its message."""
+    """Return the rows that point to the conversation, in the order of deletion. Answers are not among them: a run goes
+    with its message."""
     return [
         Event.objects.filter(conversation=home),
         ToolCall.objects.filter(run__conversation=home),
@@ -277,7 +284,7 @@ def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
 
 
 def _forget_usage(home: UUID, spending: Spending) -> bool:
-    """What it cost stays counted, without saying where."""
+    """Detach usage rows from the conversation: its cost stays counted. Return whether none is left."""
     rows = Usage.objects.filter(conversation=home)
     while some := list(rows.values_list("pk", flat=True)[: max(1, min(100, spending.rows_left))]):
         Usage.objects.filter(pk__in=some).update(conversation=None, run=None)
@@ -297,7 +304,8 @@ class _Group:
 
 
 def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
-    """The newest, because an older one is another's parent: as many as one transaction may delete."""
+    """Return the newest messages, as many as one transaction may delete; the newest first, because an older one is
+    another's parent."""
     rows = Message.objects.filter(conversation=removal.home).order_by("-position")
     sized = rows.annotate(chars=Length(Cast("parts", models.TextField())))
     groups: list[_Group] = []
@@ -316,7 +324,8 @@ def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
 
 
 def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
-    """Made before the transaction begins: reading sentences takes longer than deleting them."""
+    """Return the tombstones of these messages. To be called before the transaction: reading sentences takes longer than
+    deleting messages."""
     if not removal.raises_tombstones or removal.tombstone_count >= MAX_SENTENCES:
         return []
     said = Message.objects.filter(pk__in=ids, role=Message.Role.USER).values_list("parts", flat=True)
@@ -325,7 +334,7 @@ def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
 
 
 def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:
-    """Until the budget is spent; the hashes of files that nothing else shows."""
+    """Delete messages until the budget is spent. Return the hashes of files that nothing else shows."""
     hashes: list[str] = []
     tombstones = 0
     for group in groups:
@@ -343,7 +352,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
 
 
 def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
-    """Those that no other message shows and no folder has."""
+    """Delete the attachments that no other message shows and no folder has. Return their hashes."""
     links = Attachment.messages.through.objects
     here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
     if not here:
@@ -358,7 +367,7 @@ def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
 
 
 def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) -> None:
-    """Called in the transaction that removes it; `receipt` is as it is afterwards."""
+    """Add counts to a receipt, which is read anew. To be called in the transaction that removes what is counted."""
     if receipt is None or not any(removed.values()):
         return
     receipt.refresh_from_db(fields=["removed"])

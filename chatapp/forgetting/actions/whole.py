@@ -46,13 +46,13 @@ from chatapp.runs.models import Run
 everything_forgotten = Signal()
 """Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
 MAX_QUOTED = 2_000
-"""So many of a conversation's newest messages are looked for elsewhere."""
+"""How many of a conversation's newest messages are looked for elsewhere."""
 UPLOADS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Conversations that are gone for everybody, and what is left to do: files first, then rows in pieces."""
+    """Conversations that were taken from their user, and what is left to do: files first, then rows in pieces."""
 
     receipt: ForgetReceipt
     leftovers: tuple[Leftovers, ...]
@@ -63,8 +63,8 @@ class Begun:
 def forget_conversation(
     *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
 ) -> Begun:
-    """It is gone for everybody when this returns, with its memory entries; `Begun` says what is left to do. Raises
-    NotFound."""
+    """Take a conversation with its memory entries from its user: nobody sees it once this returns. `Begun` says what is
+    left to do. Raise NotFound."""
     counts = _counts(accessible_conversation(user, conversation_id))
     with transaction.atomic():
         begin_forgetting(user.pk)
@@ -85,8 +85,8 @@ def forget_conversation(
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Where a detached conversation was read or repeated. Read before the transaction that takes it out: nobody can
-    read the conversation any more."""
+    """The runs that read a detached conversation, and what repeats it. Looked up before the transaction that removes
+    the copies: nobody can read the conversation any more, so no copy is made meanwhile."""
 
     repeats: Repeats
     runs: dict[UUID, Run] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def read_copies(removal: Removal) -> Copies:
 
 
 def bar_entries(removal: Removal) -> None:
-    """What its entries said is not learned again."""
+    """Store tombstones of what the conversation's entries said, so that it is not learned again."""
     if not (removal.raises_tombstones and removal.entries):
         return
     rows = make_tombstones(removal.user_id, removal.entries.values(), removal.created_at)
@@ -117,8 +117,8 @@ def bar_entries(removal: Removal) -> None:
 def forget_copies_of(
     removal: Removal, copies: Copies, *, now: datetime
 ) -> tuple[tuple[Leftovers, ...], tuple[UUID, ...], ForgetProposal | None]:
-    """What other conversations and the profile have of it goes. Return what is left on disk, the runs that were ended,
-    and the proposal to forget what says it again."""
+    """Remove what other conversations and the profile hold of a detached conversation. Return what is left on disk, the
+    runs that were ended, and the proposal to forget what repeats it."""
     user = User.objects.get(pk=removal.user_id)
     begin_forgetting(user.pk)
     gone = frozenset({removal.home, *map(UUID, removal.entries)})
@@ -138,7 +138,7 @@ def forget_copies_of(
 
 @transaction.atomic
 def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
-    """By an operator: nobody else knows it any more, and what others were told goes. It stays its user's own. Raises
+    """Take an entry out of a shared memory, and remove what others were told of it; it stays its user's own. Raise
     NotFound."""
     entry = find_row(MemoryEntry.objects.select_related("user"), entry_id)
     begin_forgetting(entry.user_id)
@@ -171,9 +171,9 @@ def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> 
 
 
 def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Begun:
-    """One conversation after the other, each in its own transaction, then what belongs to none.
+    """Forget one conversation after the other, each in its own transaction, then what belongs to none.
 
-    Cut short, it has forgotten what it came to: asked again, it goes on.
+    What was forgotten before an interruption stays forgotten; a second call does the rest.
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
@@ -212,7 +212,8 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
 
 
 def _counts(conversation: Conversation) -> Counter[str]:
-    """What goes with it, counted before anything is locked; files and tombstones are counted when they go."""
+    """Count what is deleted with a conversation, before anything is locked. Files and tombstones are counted when they
+    are deleted."""
     return Counter(
         conversations=1,
         messages=Message.objects.filter(conversation=conversation).count(),
@@ -225,7 +226,7 @@ def _counts(conversation: Conversation) -> Counter[str]:
 
 
 def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: Any) -> Detached:
-    """With its entries. It is never learned again."""
+    """Take a conversation with its entries from its user, never to be learned again."""
     return detach_conversation(
         conversation,
         now=now,
@@ -244,7 +245,8 @@ def _delete_entries(
     receipt: ForgetReceipt,
     turns: LockTurns,
 ) -> Iterator[Leftovers]:
-    """Those that went with no conversation: written by hand, or their conversation was deleted before."""
+    """Delete the entries that belong to no conversation any more: written by hand, or their conversation was deleted
+    before. Yield what is left on disk after each transaction."""
     entries = MemoryEntry.objects.filter(user=user)
     while rows := list(entries.order_by("pk")[:ENTRIES]):
         tombstones = make_tombstones(user.pk, [row.text for row in rows], now)

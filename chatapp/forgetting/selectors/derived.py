@@ -26,8 +26,8 @@ def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
 
 
 def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
-    """The messages that ask a tool or hold its result, of these answers of runs. In what was imported every message is
-    the parent of the next."""
+    """Return the messages that call a tool or hold its result, for these answers of runs. In imported conversations
+    every message is the parent of the next, so only messages whose parent has a run count."""
     roles = (Message.Role.ASSISTANT, Message.Role.TOOL)
     return Message.objects.filter(
         parent__in=list(answer_ids), parent__run__isnull=False, run=None, role__in=roles
@@ -35,7 +35,7 @@ def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
 
 
 def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
-    """Those that recalled one of these, got it from a tool, or answered it."""
+    """Return the runs that recalled one of these sources, got it from a tool, or answered it."""
     read = Q(sources__source_id__in=source_ids) | Q(question__in=source_ids)
     rows = Run.objects.filter(read, conversation__user__isnull=False)  # others go with their conversation
     # Not distinct rows of the join: the database would compare the texts of the answers.
@@ -43,8 +43,8 @@ def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
 
 
 def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
-    """Where a run may hold what it has not noted yet: it recalls, a tool of it runs, or has returned what waits for
-    the other calls of its step."""
+    """Return the conversations in which a run may hold what it has not recorded yet: it is recalling, a tool is
+    running, or a returned result waits for the other calls of its step."""
     runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
     if not runs.exists():  # as nearly always: what follows takes ten times as long to write as to run
         return set()
@@ -96,7 +96,8 @@ def _ends_of(entry: MemoryEntry) -> tuple[UUID | None, UUID | None]:
 
 
 def _read_spans(ends: Collection[_Ends]) -> dict[UUID, list[Span]]:
-    """Of (entry, first message, last message). Where one of the two is gone, the other is all of it."""
+    """Return by entry the spans of (entry, first message, last message). Where one of the two messages is gone, the
+    other is the whole span."""
     ids = {pk for _, *pair in ends for pk in pair if pk}
     rows = {row.pk: row for row in _messages_with_branches().filter(pk__in=ids)} if ids else {}
     spans: dict[UUID, list[Span]] = defaultdict(list)
@@ -180,8 +181,8 @@ def _shows(branch: Branch, row: Message) -> bool:
 
 
 def entries_going_with(conversation: Conversation) -> QuerySet[MemoryEntry]:
-    """Those made of it, and those made elsewhere of what is deleted, which it alone says still. What a user added by
-    hand was made of nothing."""
+    """Return the entries made of the conversation, and those made in deleted conversations that it alone still says. An
+    entry that a user added by hand was made of no message."""
     sources = EntrySource.objects.filter(conversation=conversation).values("entry")
     elsewhere = EntrySource.objects.filter(entry=OuterRef("pk")).exclude(conversation=conversation)
     by_hand = Q(author=MemoryEntry.Author.USER, first_message_id=None)

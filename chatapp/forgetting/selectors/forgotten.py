@@ -26,7 +26,7 @@ def accessible_receipts(user: User) -> QuerySet[ForgetReceipt]:
 
 
 def accessible_receipt(user: User, receipt_id: str) -> ForgetReceipt:
-    """Raises NotFound."""
+    """Return a receipt of the user. Raise NotFound."""
     return find_row(accessible_receipts(user), receipt_id)
 
 
@@ -46,13 +46,13 @@ def barring_receipts(user: User) -> QuerySet[Any]:
 
 
 def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
-    """Raises NotFound."""
+    """Return a proposal of the user. Raise NotFound."""
     return find_row(ForgetProposal.objects.filter(user=user).select_related("receipt"), proposal_id)
 
 
 def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
-    """What was said then. An answer is of the day it was asked for, with all its calls and however late it ends, and of
-    its question's, where that is another one."""
+    """Return the messages said between two moments. An answer belongs, with all its calls and however late it ends, to
+    the day on which it was requested and to the day of its question."""
     said = Message.objects.filter(conversation__user=user)
     is_asked = Q(run__created_at__gte=start, run__created_at__lt=end)
     is_asked |= Q(run__question__created_at__gte=start, run__question__created_at__lt=end)
@@ -64,7 +64,7 @@ def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
 
 
 def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each with what it says now; what is gone or was changed meanwhile is left out."""
+    """Return each item with its present text, without items that are gone or were changed since."""
     wanted = list(items)
     ids = [parse_id(item["id"]) for item in wanted if item["kind"] == "message"]
     messages = Message.objects.filter(conversation__user=user).in_bulk(ids)
@@ -77,7 +77,7 @@ def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def proposed_lines(user: User, items: Iterable[dict[str, Any]]) -> dict[UUID, list[str]]:
-    """Of each entry that was not changed since, the sentences that were proposed."""
+    """Return the proposed sentences of each entry that was not changed since."""
     wanted = [item for item in items if item["kind"] == "entry"]
     entries = _unchanged_entries(user, wanted)
     return {

@@ -21,8 +21,8 @@ PER_WORD = 20
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What is forgotten says `quotes` and uses these `rare` words; `found` are messages that repeat one of the
-    quotes, `alike` those that say the same as an entry in other words. Read before anything is locked."""
+    """The `quotes` and `rare` words of the texts to forget; `found` are messages that repeat one of the quotes, `alike`
+    those that say the same as an entry in other words. Read before anything is locked."""
 
     quotes: Quotes
     rare: frozenset[str] = frozenset()
@@ -31,8 +31,8 @@ class Repeats:
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False)
 
     def are_near(self, text: str) -> bool:
-        """Return whether a copy of something else may tell of it: asked of what names it as a source only. What was
-        asked before anything is locked is known under the lock."""
+        """Return whether a text may repeat what is forgotten; to be asked only of what names it as a source. Answers
+        are kept: what was asked before anything is locked is known under the lock."""
         digest = hash_text(text)
         known = self._known.get(digest)
         if known is None:
@@ -49,8 +49,8 @@ def find_repeats(
     entries: Iterable[str] = (),
     made_of: Collection[UUID] = (),
 ) -> Repeats:
-    """Of what was `said` and what was `answered`; `entries` are those of the texts that memory made of messages in the
-    conversations `made_of`."""
+    """Find what repeats the texts that were `said` and `answered`. Of these texts, `entries` are those that memory made
+    of messages in the conversations `made_of`."""
     said, answered = list(dict.fromkeys(said)), list(dict.fromkeys(answered))
     quotes = Quotes(said, vocabulary, answered=answered)
     rare = frozenset[str]().union(*map(vocabulary.rare_words, (*said, *answered)))

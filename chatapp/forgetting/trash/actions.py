@@ -25,13 +25,14 @@ from chatapp.runs.actions.endings import stop_answers
 
 Reason = TrashedConversation.Reason
 FRESH_FOR = timedelta(days=1)
-"""What is restored within it stands where it stood; later it is as if used now, or the clean-up would take it again."""
+"""A conversation restored within this time keeps its place in the list; later it counts as used now, or the clean-up
+would take it again."""
 
 
 @transaction.atomic
 def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Detached:
-    """It is gone for everybody with this commit, but for its user's trash. Raises NotFound, and Conflict for a
-    temporary one."""
+    """Move a conversation to its user's trash: nothing else shows it after this commit. Raise NotFound, and Conflict
+    for a temporary one."""
     conversation = lock_conversation(user, conversation_id)
     if conversation.temporary:
         raise Conflict("A temporary chat cannot go to the trash: delete it.")
@@ -42,7 +43,8 @@ def trash_conversation(*, user: User, conversation_id: str, days: int, now: date
 def trash_if_idle(
     conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime
 ) -> Detached | None:
-    """The clean-up's, which checks again under the lock; None where it is in use. A temporary one is deleted."""
+    """Move an idle conversation to the trash, or delete it where it is temporary; None where it is in use after all,
+    which is checked under the lock."""
     conversation = lock_if_idle(conversation_id, idle_since)
     if conversation is None:
         return None
@@ -70,7 +72,8 @@ def _trash(conversation: Conversation, reason: str, days: int, now: datetime) ->
 
 @transaction.atomic
 def restore_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Conversation:
-    """Raises NotFound, and Conflict while a worker is still at it."""
+    """Give a conversation in the trash back to its user. Raise NotFound, and Conflict while a worker still moves it to
+    the trash."""
     row = lock_trashed(user, conversation_id, now)
     if row is None:
         raise NotFound
@@ -85,7 +88,7 @@ def restore_conversation(*, user: User, conversation_id: str | UUID, now: dateti
 
 @transaction.atomic
 def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Begun | None:
-    """Delete what is in the trash as if it had just been deleted by its user; None where it is not there."""
+    """Delete a conversation in the trash as if its user had just deleted it; None where it is not there."""
     begin_forgetting(user.pk)
     row = lock_trashed(user, conversation_id)
     if row is None:
@@ -96,7 +99,7 @@ def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Be
 
 @transaction.atomic
 def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Detached | None:
-    """Delete what the clean-up had put there: what is remembered of it stays. None where it is not there."""
+    """Delete a conversation that the clean-up moved to the trash; its memory entries stay. None where it is gone."""
     row = lock_trashed(user, conversation_id)
     if row is None or row.reason != Reason.IDLE:
         return None
@@ -104,8 +107,8 @@ def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) 
 
 
 def empty_trash(*, user: User, now: datetime) -> int:
-    """Let a worker delete all of it, by the rules of what is deleted by hand; it is not listed from now on. Return how
-    many they are."""
+    """Let a worker delete all conversations in the trash as if deleted by hand; they are not listed from now on. Return
+    how many there are."""
     with transaction.atomic():
         rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
         count = rows.update(purge_at=now, reason=Reason.BY_HAND)

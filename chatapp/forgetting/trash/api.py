@@ -1,4 +1,4 @@
-"""The trash: what is in it, back from it, and out of it for good."""
+"""The API of the trash: moving a conversation there, listing, restoring, deleting for good."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Trashed(Shape):
 
 @router.post("/conversations/{conversation_id}/trash", auth=allow("chat"), response=answers(404, 409))
 async def trash(request: ApiRequest, conversation_id: str) -> Any:
-    """Nothing but the trash shows it any more; it can be restored for `TRASH_DAYS`. What memory noted of it goes when
-    it is deleted for good. Where the trash is switched off it is deleted at once, like by `DELETE`."""
+    """Move a conversation to the trash: nothing else shows it, and it can be restored for `TRASH_DAYS`. Memory entries
+    made of it are deleted when it is deleted for good. Where the trash is switched off it is deleted at once, as by
+    `DELETE`."""
     await sync_to_async(_trash)(request.auth.user, conversation_id)
     return Status(204, None)
 
@@ -54,7 +55,7 @@ def _trash(user: User, conversation_id: str) -> None:
 
 @router.get("/trash", auth=allow("chat", "read"), response=answers(ok=Page[Trashed]))
 async def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
-    """What was deleted by hand or cleaned up, the newest first."""
+    """List what was deleted by hand or cleaned up, newest first."""
     return await sync_to_async(_page)(request.auth.user, cursor, limit)
 
 
@@ -82,7 +83,7 @@ def _shape(row: TrashedConversation) -> dict[str, Any]:
     "/trash/{conversation_id}/restore", auth=allow("chat"), response=answers(404, 409, ok=Conversation)
 )
 async def restore_from_trash(request: ApiRequest, conversation_id: str) -> Any:
-    """The conversation is as it was, without what was forgotten meanwhile."""
+    """Restore a conversation as it was, without what was forgotten meanwhile."""
     return await sync_to_async(_restore)(request.auth.user, conversation_id)
 
 
@@ -92,13 +93,13 @@ def _restore(user: User, conversation_id: str) -> dict[str, Any]:
 
 @router.delete("/trash/{conversation_id}", auth=allow("chat"), response=answers(404))
 async def delete_one(request: ApiRequest, conversation_id: str) -> Any:
-    """With everything in it, and what memory kept of it. It cannot be undone."""
+    """Delete a conversation in the trash with everything in it, and what memory kept of it. It cannot be undone."""
     await sync_to_async(delete_from_trash)(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)
 
 
 @router.delete("/trash", auth=allow("chat"), response=answers())
 async def delete_all(request: ApiRequest) -> Any:
-    """All that is in the trash, like one by one; a worker does it, and nothing of it is shown from now on."""
+    """Delete everything in the trash, each as if deleted alone. It is hidden at once; a worker deletes it."""
     await sync_to_async(empty_trash)(user=request.auth.user, now=clock.now())
     return Status(204, None)

@@ -31,9 +31,10 @@ def lock_trashed(
 
 
 def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conversation:
-    """Called in a transaction, with `row` locked. Return the conversation, its user's again, and locked.
+    """Give a conversation in the trash back to its user; return it, locked. To be called in a transaction that holds
+    `row` locked.
 
-    Raises Conflict while its place in the index is still cleaned, unless whoever calls deletes it: `gives_up_work`.
+    Raise Conflict while its place in the index is still cleaned, unless the caller deletes it: `gives_up_work`.
     """
     work = Removal.objects.filter(conversation_id=row.pk)
     if gives_up_work:

@@ -1,4 +1,4 @@
-"""Reads the trash of a user, and what of all trash is due."""
+"""Reads the trash of a user, and which conversations in any trash are due to be deleted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def trash_of(user: User, now: datetime) -> QuerySet[TrashedConversation]:
 
 
 def is_in_trash(user: User, conversation_id: str, now: datetime) -> bool:
-    """Raises NotFound for what is no id."""
+    """Return whether the user can restore the conversation. Raise NotFound for what is no id."""
     return trash_of(user, now).filter(pk=parse_id(conversation_id)).exists()
 
 

@@ -1,4 +1,4 @@
-"""The trash as a whole: what goes there, comes back, and is deleted for good.
+"""Moves conversations to the trash, restores them, and deletes them for good.
 
 What was forgotten while a conversation was in the trash does not come back with it.
 """
@@ -32,7 +32,8 @@ FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again.
 def move_to_trash(
     user: User, conversation_id: str, *, days: int, now: datetime, pace: Pace = AT_THE_DOOR
 ) -> None:
-    """When this returns, only its user's trash shows it. Raises NotFound, and Conflict for a temporary one."""
+    """Move a conversation to the trash: only its user's trash shows it once this returns. Raise NotFound, and Conflict
+    for a temporary one."""
     detached = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
     finish_detached(detached, now, pace)
 
@@ -89,7 +90,7 @@ def delete_from_trash(
 
 
 def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_THE_DOOR) -> int:
-    """The clean-up: idle conversations go to the trash, or for good where `trash_days` is 0. How many went."""
+    """Move idle conversations to the trash, or delete them for good where `trash_days` is 0. Return how many."""
     if not trash_days:
         return delete_idle_conversations(now=now, days=days, pace=pace)
     detach = partial(actions.trash_if_idle, days=trash_days)

@@ -32,6 +32,25 @@ def test_it_imports_nothing_that_a_chat_does_not_need():
     assert not {name for name in imported if name.startswith("chatapp.") and ".admin" in name}
 
 
+ANSWERS = """
+import django
+django.setup()
+import chatapp.urls
+from ninja import Schema
+models = [each for each in Schema.__subclasses__() if each.__name__ == "NinjaResponseSchema"]
+types = {repr(each.model_fields["response"].annotation) for each in models}
+print(len(models), len(types))
+"""
+
+
+def test_answers_of_one_type_share_one_class():
+    done = subprocess.run(
+        [sys.executable, "-c", ANSWERS], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    models, types = map(int, done.stdout.split())
+    assert models == types > 10
+
+
 SLOW_IMPORT = """
 import asyncio, sys, time
 from dataclasses import replace

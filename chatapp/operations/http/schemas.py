@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from ninja import Schema
+from ninja.operation import Operation
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,9 +26,12 @@ from memory.bounds import (
     Day,
 )
 
-# A validator is built when it is first used: of 900 that ninja makes, one for each answer of each address, a process
-# uses few.
+# A validator is built when it is first used: of all that describe answers, a process uses few.
 Schema.model_config["defer_build"] = True
+# ninja makes a class for each status of each address: 1,400, nearly all for the same Error, which are 11 MB. Here
+# answers of one type share theirs.
+_operations: Any = Operation
+_operations._create_response_model = staticmethod(cache(partial(_operations._create_response_model, None)))
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Item = TypeVar("Item")

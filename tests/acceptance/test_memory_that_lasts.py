@@ -148,9 +148,9 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
 def forget_all_of(page: Page, wish: str) -> None:
     """Wishes again and again, and forgets all that is found each time."""
     for _ in range(5):
-        page.get_by_label("What is to be forgotten?").fill(wish)
+        page.get_by_label("What should be forgotten?").fill(wish)
         page.get_by_role("button", name="Find it").click()
-        nothing = page.get_by_text("Nothing of the kind is remembered.")
+        nothing = page.get_by_text("Nothing like that is remembered.")
         forget = page.get_by_role("button", name=re.compile(r"Forget \d+ chosen"))
         expect(nothing.or_(forget)).to_be_visible()
         if nothing.is_visible():

@@ -61,7 +61,7 @@ def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
 ) -> None:
     page.get_by_role("link", name="Forgetting").click()
     for wish, is_for_good in (("the boat Halcyon", False), ("the budget of 6,500 €", True)):
-        page.get_by_label("What is to be forgotten?").fill(wish)
+        page.get_by_label("What should be forgotten?").fill(wish)
         page.get_by_role("button", name="Find it").click()
         page.get_by_label("Never learn it again").set_checked(is_for_good)
         assert barriers(page) == []
@@ -112,7 +112,7 @@ def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
 
 def test_the_profile_is_learned_at_once_from_what_was_remembered(page: Page) -> None:
     page.get_by_role("link", name="Profile").click()
-    expect(page.get_by_text("There is nothing in it yet.")).to_be_visible()
+    expect(page.get_by_text("There is nothing here yet.")).to_be_visible()
     page.get_by_role("button", name="Learn now").click()
     expect(page.locator(".prose")).to_have_text("Sails a boat called Halcyon.")
     expect(page.get_by_text("made version 1")).to_be_visible()

@@ -12,7 +12,7 @@ def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> Non
     page.get_by_role("menuitem", name="Prompts").click()
     dialog = page.get_by_role("dialog", name="Prompts")
     dialog.get_by_role("button", name="New prompt").click()
-    dialog.get_by_label("Name, typed behind the slash").fill("french")
+    dialog.get_by_label("Name, typed after the slash").fill("french")
     dialog.get_by_label("What it is for").fill("Into French")
     dialog.get_by_label("Text").fill("Translate into French:\n")
     dialog.get_by_role("button", name="Save").click()

@@ -26,7 +26,7 @@ def answered(page: Page) -> Page:
 def test_each_part_fails_by_itself_and_is_tried_again(answered: Page, refused: str) -> None:
     page = answered
     page.route(re.compile(refused), refuse)
-    page.get_by_role("menuitem", name="How it came about").click()
+    page.get_by_role("menuitem", name="How it was made").click()
     steps, told = page.locator(".waterfall tbody tr"), page.get_by_role("alert")
     expect(told if refused == TRACE else steps).to_have_count(1)
     page.get_by_role("tab", name="What the model saw").click()

@@ -42,7 +42,7 @@ def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> N
     say(page, "Third?")
     expect(page.locator("article.is-user")).to_have_count(3)
     page.get_by_role("button", name="Stop").click()
-    held = page.locator("article.is-user", has_text="Held, as the answer was stopped")
+    held = page.locator("article.is-user", has_text="On hold, because the answer was stopped")
     expect(held).to_have_count(2)
     expect(page.locator("article.is-assistant")).to_have_count(1)
     assert barriers(page) == []

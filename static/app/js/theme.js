@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it. Who is signed in has it on every device; other pages have this browser's. */
+/** Light, dark, or as your system is set. Who is signed in has it on every device; other pages have this browser's. */
 
 import { signal } from "@preact/signals";
 import { boot } from "./boot.js";

@@ -58,7 +58,7 @@ export async function archiveSelected(isArchived) {
   const items = chosen();
   const done = await ask(items.map(({ id }) => id), { action: isArchived ? "archive" : "unarchive" });
   put(items.filter(({ id }) => done.includes(id)), { archived: isArchived });
-  const text = isArchived ? t("Archived: {n}", { n: done.length }) : t("Taken out of the archive: {n}", { n: done.length });
+  const text = isArchived ? t("Archived: {n}", { n: done.length }) : t("Unarchived: {n}", { n: done.length });
   offerBack(done, text, () => ask(done, { action: isArchived ? "unarchive" : "archive" }));
 }
 

@@ -43,7 +43,7 @@ export async function archiveConversation(id, archived) {
   if (!(await changeConversation(id, { archived }))) return;
   const undo = () => changeConversation(id, { archived: !archived });
   const title = nameOf(id);
-  showToast(archived ? t("Archived: {title}", { title }) : t("Out of the archive: {title}", { title }), "plain", { name: t("Undo"), run: undo, about: id });
+  showToast(archived ? t("Archived: {title}", { title }) : t("Unarchived: {title}", { title }), "plain", { name: t("Undo"), run: undo, about: id });
 }
 
 /** In a short notice. @param {string} id */

@@ -22,7 +22,7 @@ export function askToForgetMessage(messageId) {
   const dialog = {
     kind: "forget",
     title: t("Forget this message?"),
-    text: t("Its words go for good: here, in summaries, in memory and in the search. It will not be learned again."),
+    text: t("Its words will be gone for good: here, in summaries, in memory and in the search. It will not be learned again."),
     wish: { message_id: messageId },
     onDone: () => {},
   };

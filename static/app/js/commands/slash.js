@@ -165,9 +165,9 @@ async function searchMemory(rest) {
 
 /** @param {string} rest @returns {Promise<CommandAnswer>} */
 async function findToForget(rest) {
-  if (!rest) return { title: t("Forget"), text: t("Say what is to be forgotten: /forget WHAT") };
+  if (!rest) return { title: t("Forget"), text: t("Say what to forget: /forget WHAT") };
   const proposal = await proposeForgetting(rest);
-  if (!proposal.items.length) return { title: t("Forget"), text: t("Nothing of the kind is remembered.") };
+  if (!proposal.items.length) return { title: t("Forget"), text: t("Nothing like that is remembered.") };
   return { title: t("Forget"), proposal };
 }
 

@@ -12,7 +12,7 @@ export async function decideCall(runId, callId, isApproved) {
   try {
     await post(`/runs/${runId}/tools/${callId}/${isApproved ? "approve" : "deny"}`);
   } catch (error) {
-    showToast(sentenceOf(error) || t("It could not be decided."), "bad");
+    showToast(sentenceOf(error) || t("Your decision could not be saved."), "bad");
   }
 }
 

@@ -17,7 +17,7 @@ const THEMES = /** @type {const} */ ([
   ["dark", "moon"],
   ["system", "system"],
 ]);
-const THEME_NAMES = { light: t("Light"), dark: t("Dark"), system: t("As the system") };
+const THEME_NAMES = { light: t("Light"), dark: t("Dark"), system: t("Same as the system") };
 
 export function AccountRow() {
   const { name, email } = boot.user;

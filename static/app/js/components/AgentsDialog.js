@@ -59,7 +59,7 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
     if (field.current) field.current.value = "";
   };
   return html`
-    ${own.length === 0 && html`<p class="muted">${t("An agent has instructions, a model and tools of its own. Make one for what you do again and again.")}</p>`}
+    ${own.length === 0 && html`<p class="muted">${t("An agent has instructions, a model and tools of its own. Make one for tasks that you repeat.")}</p>`}
     <ul class="tokens">${own.map(
       (agent) => asked.value === agent.id ? html`<li key=${agent.id}><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
         action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${() => (asked.value = null)} /></li>` : html`<li class="token" key=${agent.id}><${Icon} name="spark" size=${18} />

@@ -91,7 +91,7 @@ function Editor({ compaction, close }) {
 function Summary({ compaction: { summary, fallback_reason: reason } }) {
   if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
   return summary
-    ? html`${reason && html`<p class="panel-note">${t("No model wrote this; these are the sentences that carry facts: {reason}.", { reason })}</p>`}
+    ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason })}</p>`}
       <${Markdown} text=${summary} />`
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }

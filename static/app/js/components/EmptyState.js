@@ -54,7 +54,7 @@ function Place() {
   const folder = folderNamed(chosenFolder.value);
   if (!folder) return null;
   return html`<p class="greeting-note">${t("This chat begins in {name}.", { name: folder.name })}
-    <button type="button" class="link" onClick=${() => (chosenFolder.value = null)}>${t("Not there")}</button></p>`;
+    <button type="button" class="link" onClick=${() => (chosenFolder.value = null)}>${t("Not in a folder")}</button></p>`;
 }
 
 /** @param {{icon: string, title: string, text: string}} props */

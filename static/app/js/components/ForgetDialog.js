@@ -50,7 +50,7 @@ function Done({ answer, isForGood, onDone }) {
   const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${Dialog} title=${t("It is forgotten")} className="is-small">
     <${ReceiptView} receipt=${answer} />
-    ${hasMore && html`<p>${t("This says it again elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}
+    ${hasMore && html`<p>${t("The same is said elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}
     <div class="dialog-actions"><button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button></div>
   <//>`;
 }

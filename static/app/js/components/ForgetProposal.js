@@ -56,7 +56,7 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
     }
     isBusy.value = false;
   };
-  return html`${isAsking && html`<p><strong>${t("Forget this?")}</strong> ${t("What you choose goes for good: here, in memory, and in every summary that repeats it.")}</p>`}
+  return html`${isAsking && html`<p><strong>${t("Forget this?")}</strong> ${t("What you choose will be gone for good: here, in memory, and in every summary that repeats it.")}</p>`}
     <ul class="forget-items">${proposal.items.map((item) => html`<${Choice} key=${item.id} item=${item} isChosen=${chosen.value.has(item.id)} onToggle=${toggle} />`)}</ul>
     <${ForGood} choice=${forGood} />
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}

@@ -22,7 +22,7 @@ export function RunPanel({ runId }) {
   const tab = useSignal("trace");
   const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab" id=${`run-tab-${name}`}
     aria-selected=${tab.value === name} aria-controls="run-panel" onClick=${() => (tab.value = name)}>${label}</button>`;
-  return html`<aside class="panel" aria-label=${t("How this answer came about")}>
+  return html`<aside class="panel" aria-label=${t("How this answer was made")}>
     <header class="panel-head">
       <h2>${t("This answer")}</h2>
       <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${() => changeUi({ panel: null })}><${Icon} name="close" /></button>
@@ -62,7 +62,7 @@ const Waiting = ({ problem, again }) =>
 function TraceView({ runId }) {
   const { loaded: trace, problem, again } = useLoaded(() => readTrace(runId), runId);
   if (!trace) return html`<${Waiting} problem=${problem} again=${again} />`;
-  if (!trace.iterations.length && !trace.hooks.length) return html`<p class="panel-note">${t("No model was asked.")}</p>`;
+  if (!trace.iterations.length && !trace.hooks.length) return html`<p class="panel-note">${t("No model was used.")}</p>`;
   const { rows, totalMs } = drawTrace(trace);
   const models = trace.iterations.length;
   return html`
@@ -125,7 +125,7 @@ function RequestBody({ runId, n }) {
 
 /** @param {{request: ShownRequest}} props */
 function RequestView({ request }) {
-  const proof = request.verified ? t("To the byte what was sent") : t("Parts of it are gone since");
+  const proof = request.verified ? t("What was sent, byte for byte") : t("Parts of it are gone since");
   return html`<p class="panel-note" title=${request.sha256}><${Icon} name=${request.verified ? "check" : "warning"} size=${14} /> ${proof} · <code>${request.sha256.slice(0, 12)}</code></p>
     <ol class="pieces">${request.pieces.map((piece) => html`<${Piece} piece=${piece} />`)}</ol>
     <details class="card-details"><summary>${t("As JSON")}</summary><pre tabindex="0">${JSON.stringify(request.body, null, 2)}</pre></details>`;

@@ -50,8 +50,8 @@ export function Thread({ thread }) {
 const MoreThere = ({ isLoading }) => html`<div class="more-there" aria-hidden="true">${isLoading && html`<span class="spinner"></span>`}</div>`;
 
 /** @param {{isShown: boolean, onClick: () => void}} props */
-const ToBottom = ({ isShown, onClick }) => html`<button type="button" class=${`to-bottom ${isShown ? "is-shown" : ""}`} aria-label=${t("To the newest message")}
-  title=${t("To the newest message")} tabindex=${isShown ? 0 : -1} onClick=${onClick}><${Icon} name="arrowDown" /></button>`;
+const ToBottom = ({ isShown, onClick }) => html`<button type="button" class=${`to-bottom ${isShown ? "is-shown" : ""}`} aria-label=${t("Jump to the newest message")}
+  title=${t("Jump to the newest message")} tabindex=${isShown ? 0 : -1} onClick=${onClick}><${Icon} name="arrowDown" /></button>`;
 
 /** @param {{id: string}} props */
 const ToNewest = ({ id }) => html`<button type="button" class="to-bottom is-shown is-named"

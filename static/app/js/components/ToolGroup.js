@@ -58,7 +58,7 @@ export function ToolLine({ tool }) {
     </summary>
     <div class="fold-body">
       <p class="fold-label">${t("Input")}</p><pre tabindex="0">${revealHidden(prettyJson(tool.arguments))}</pre>
-      ${isInputCut && html`<p class="fold-label">${t("Its beginning only.")}</p>`}
+      ${isInputCut && html`<p class="fold-label">${t("Only its beginning.")}</p>`}
       ${preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${preview}</pre>`}
       ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw a part of it only.")}</p>`}
     </div>

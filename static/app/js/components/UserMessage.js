@@ -61,7 +61,7 @@ function beginningOf(text) {
 /** @param {"queued"|"held"|null} waiting */
 function toldOf(waiting) {
   if (waiting === "queued") return t("Waits for the next step of the answer");
-  return waiting === "held" ? t("Held, as the answer was stopped") : t("Sent while the answer was being written");
+  return waiting === "held" ? t("On hold, because the answer was stopped") : t("Sent while the answer was being written");
 }
 
 /** @param {{message: import("../state/types.js").ViewMessage, isRunning: boolean, isQueued: boolean}} props */

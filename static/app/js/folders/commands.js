@@ -58,7 +58,7 @@ export async function moveConversation(id, folder) {
   if (folder && !(folder in nextCursors.value)) loadFolder(folder);
   const name = folderNamed(folder)?.name ?? "";
   const title = nameOf(id);
-  const text = folder ? t("Moved to {name}: {title}", { name, title }) : t("Taken out of its folder: {title}", { title });
+  const text = folder ? t("Moved to {name}: {title}", { name, title }) : t("Removed from its folder: {title}", { title });
   showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }), about: id });
 }
 

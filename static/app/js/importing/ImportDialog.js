@@ -34,7 +34,7 @@ export function ImportDialog() {
     take(event.dataTransfer?.files[0]);
   };
   return html`<${Dialog} title=${t("Import chats")}>
-    <p>${t("The export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest: the JSON file or the zip. What you have already is not doubled, so a file may be sent again.")}</p>
+    <p>${t("The export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest: the JSON file or the zip. Chats you already have are not imported twice, so a file may be sent again.")}</p>
     ${
       sending.value
         ? html`<${Sent} now=${sending.value} />`
@@ -66,7 +66,7 @@ function Row({ one, onChange }) {
       <p><button type="button" class="button" onClick=${() => onChange(discard(one))}>${t("Discard")}</button></p>`}
     ${one.state === "failed" && html`<p class="form-error">${told(one.error)}</p>`}
     ${one.can_try_again && html`<p><button type="button" class="button" onClick=${() => onChange(tryAgain(one))}>${t("Try again")}</button></p>`}
-    ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were here already.", { n: exact(one.known) })}` : ""}</p>`}
+    ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were already here.", { n: exact(one.known) })}` : ""}</p>`}
     ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
     ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${name}`).join(", ") })}</p>`}
   </li>`;
@@ -83,6 +83,6 @@ function Costs() {
   if (!held?.conversations) return null;
   const tokens = exact(held.tokens);
   const price = held.cost === null ? "" : ` ${t("At the price of {model} that is about {cost} $.", { model: held.model ?? "", cost: held.cost })}`;
-  return html`<p class="muted">${t("Importing asked no model and cost nothing. A chat is summarized only when you go on with it; for all imported ones together a model would read about {tokens} tokens.", { tokens })}${price}
+  return html`<p class="muted">${t("Importing used no model and cost nothing. A chat is summarized only when you continue it; for all imported ones together a model would read about {tokens} tokens.", { tokens })}${price}
     ${held.embedding_tokens ? t("Indexing them by meaning reads about {tokens} tokens of the embedding model.", { tokens: exact(held.embedding_tokens) }) : t("Indexing them for search needs no model.")}</p>`;
 }

@@ -70,7 +70,7 @@ function PromptForm({ prompt, save, cancel }) {
     save(() => (prompt.id ? patch(`/prompts/${prompt.id}`, fields) : post("/prompts", fields)));
   };
   return html`<form onSubmit=${submit}>
-    <label class="field"><span>${t("Name, typed behind the slash")}</span>
+    <label class="field"><span>${t("Name, typed after the slash")}</span>
       <input name="name" required maxlength="40" pattern="[a-z0-9][a-z0-9_\\-]*" title=${t("Small letters, digits, - and _")} autocapitalize="none" defaultValue=${prompt.name ?? ""} autofocus /></label>
     <label class="field"><span>${t("What it is for")}</span><input name="about" maxlength="150" defaultValue=${prompt.about ?? ""} /></label>
     <label class="field"><span>${t("Text")}</span><textarea name="text" required rows="8" maxlength="32000" defaultValue=${prompt.text ?? ""}></textarea></label>

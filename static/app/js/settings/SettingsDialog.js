@@ -28,7 +28,7 @@ const ACCOUNT_PAGES = [
 ];
 /** Each in its own language, so that whoever does not read this page's finds theirs. @type {[string, string][]} */
 const LANGUAGES = [
-  ["", t("As the browser")],
+  ["", t("Same as the browser")],
   ["en", "English"],
   ["zh-hans", "中文"],
 ];
@@ -84,7 +84,7 @@ function PageSettings({ change }) {
   };
   return html`<${Choice} title=${t("Language")} name="language" value=${language ?? ""} options=${LANGUAGES} onChoose=${choose("language")} />
     <section class="setting">
-      <div><h3>${t("Theme")}</h3><p>${t("Light, dark, or as the system has it.")}</p></div>
+      <div><h3>${t("Theme")}</h3><p>${t("Light, dark, or as your system is set.")}</p></div>
       <${ThemeSwitch} />
     </section>
     <${Choice} title=${t("Text size")} name="text_size" value=${size} options=${SIZES} onChoose=${choose("text_size")} />

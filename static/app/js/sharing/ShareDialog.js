@@ -49,12 +49,12 @@ export function ShareDialog({ conversation }) {
     attempt(() => remove(address));
   };
   return html`<${Dialog} title=${t("Share this conversation")} className="is-small">
-    <p>${t("Whoever has the link can read what was said up to now. It never shows memory, tools, or other versions.")}</p>
+    <p>${t("Anyone with the link can read what was said up to now. It never shows memory, tools, or other versions.")}</p>
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     ${share.value && html`<${Link} share=${share.value} />`}
     ${
       share.value !== undefined &&
-      (isAsked.value ? html`<${AskFirst} text=${t("Whoever has the link can no longer read the conversation. A new link has another address.")}
+      (isAsked.value ? html`<${AskFirst} text=${t("The link will stop working. A new link has a different address.")}
         action=${t("Revoke link")} onConfirm=${revoke} onCancel=${() => (isAsked.value = false)} />` : html`<form key=${share.value?.expires_at} onSubmit=${make}>
       <label class="field"><span>${t("The link ends after")}</span>
         <select name="days">${endsLater(share.value) && html`<option value=${AS_IT_IS}>${t("Unchanged")}</option>`}${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>

@@ -1,4 +1,4 @@
-/** Begins and ends dictation. Not there where the browser has no speech recognition. */
+/** Begins and ends dictation. Not in a folder where the browser has no speech recognition. */
 
 import { Icon } from "../components/icons.js";
 import { html } from "../html.js";

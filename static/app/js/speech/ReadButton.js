@@ -1,4 +1,4 @@
-/** Reads an answer aloud, or stops. Not there where the browser has no voice. */
+/** Reads an answer aloud, or stops. Not in a folder where the browser has no voice. */
 
 import { Icon } from "../components/icons.js";
 import { html } from "../html.js";

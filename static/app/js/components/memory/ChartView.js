@@ -57,7 +57,7 @@ export function Bars({ title, bars, valueOf, format }) {
 /** @param {{bars: DayBar[]}} props */
 function Table({ bars }) {
   const busy = bars.filter((bar) => bar.entries || bar.tokens);
-  if (!busy.length) return html`<p class="muted">${t("Nothing happened in these days.")}</p>`;
+  if (!busy.length) return html`<p class="muted">${t("Nothing happened on these days.")}</p>`;
   return html`<table>
     <thead><tr><th scope="col">${t("Day")}</th><th scope="col">${t("Entries")}</th><th scope="col">${t("Tokens")}</th></tr></thead>
     <tbody>${busy.map((bar) => html`<tr><th scope="row">${formatDay(bar.day)}</th><td>${exact(bar.entries)}</td><td>${exact(bar.tokens)}</td></tr>`)}</tbody>

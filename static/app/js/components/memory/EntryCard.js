@@ -31,7 +31,7 @@ export function EntryCard({ entry, onChanged }) {
   const forget = () =>
     askToForget({
       title: t("Forget this entry?"),
-      text: t("It goes for good: from this day, the search, the profile and every summary that repeats it. It will not be learned again."),
+      text: t("It will be gone for good: from this day, the search, the profile and every summary that repeats it. It will not be learned again."),
       wish: { entry_id: entry.id },
       onDone: onChanged,
     });

@@ -46,7 +46,7 @@ export function ForgottenView() {
   const forgetAll = () =>
     askToForget({
       title: t("Forget everything?"),
-      text: t("All conversations, all memory, the profile and all files of yours go for good. Export them first if you may want them again."),
+      text: t("All your conversations, your memory, your profile and your files will be gone for good. Export them first if you may want them again."),
       wish: { everything: true },
       onDone: reload,
     });
@@ -56,7 +56,7 @@ export function ForgottenView() {
     <${WishForm} onDone=${reload} />
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <h2 class="section-title">${t("Receipts")}</h2>
-    ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing was forgotten so far.")}</p>`}
+    ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing has been forgotten so far.")}</p>`}
     <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${WHAT[receipt.what] ?? receipt.what}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
     <${NotLearnedList} key=${receipts.value?.[0]?.id ?? ""} />
@@ -79,7 +79,7 @@ function NotLearnedList() {
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <ul class="receipts">${items.value.map(
       (item) => html`<li key=${item.id} class="receipt-row"><span>${WHAT[item.kind] ?? item.kind}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${plural(item.count, "{n} sentence", "{n} sentences")}</span>
-        <button type="button" class="button is-small" onClick=${() => undo(item.id)}>${t("Let it be learned again")}</button></li>`,
+        <button type="button" class="button is-small" onClick=${() => undo(item.id)}>${t("Allow learning it again")}</button></li>`,
     )}</ul>`;
 }
 
@@ -100,10 +100,10 @@ function WishForm({ onDone }) {
   };
   const found = proposal.value;
   return html`<form class="wish-form" onSubmit=${find}>
-      <label class="field"><span>${t("What is to be forgotten?")}</span><input name="words" maxlength="2000" autocomplete="off" placeholder=${t("that I live in Paris")} /></label>
+      <label class="field"><span>${t("What should be forgotten?")}</span><input name="words" maxlength="2000" autocomplete="off" placeholder=${t("that I live in Paris")} /></label>
       <button class="button">${t("Find it")}</button>
     </form>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
-    <div role="status">${found && found.items.length === 0 && html`<p class="muted">${t("Nothing of the kind is remembered.")}</p>`}</div>
+    <div role="status">${found && found.items.length === 0 && html`<p class="muted">${t("Nothing like that is remembered.")}</p>`}</div>
     ${found && found.items.length > 0 && html`<${ForgetProposal} key=${found.proposal_id} proposal=${found} onDone=${onDone} onCancel=${() => (proposal.value = null)} />`}`;
 }

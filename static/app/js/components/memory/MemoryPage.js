@@ -27,7 +27,7 @@ const LINKS = [
   { view: "shared", name: t("Shared by agents"), icon: "spark" },
   { view: "review", name: t("To review"), icon: "inbox" },
   { view: "profile", name: t("Profile"), icon: "person" },
-  { view: "chart", name: t("In numbers"), icon: "chart" },
+  { view: "chart", name: t("Statistics"), icon: "chart" },
   { view: "forgotten", name: t("Forgetting"), icon: "trash" },
 ];
 

@@ -12,7 +12,7 @@ import { Icon } from "../icons.js";
 const SWITCHES = [
   { name: "paused", label: t("Pause memory"), note: t("Nothing is learned, and chats know nothing of each other.") },
   { name: "review", label: t("Ask me first"), note: t("What is extracted waits for your approval.") },
-  { name: "profile", label: t("Use the profile"), note: t("Every chat is told of it.") },
+  { name: "profile", label: t("Use the profile"), note: t("Every chat gets it.") },
 ];
 
 export function MemorySwitches() {

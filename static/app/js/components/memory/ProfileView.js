@@ -70,10 +70,10 @@ export function ProfileView() {
     <header class="view-head"><h2 class="day-title">${t("Profile")}</h2>
       <div class="view-tools"><button type="button" class="button is-small" aria-pressed=${isEditing.value} onClick=${() => (isEditing.value = !isEditing.value)}><${Icon} name="rename" size=${16} />${t("Edit")}</button>
         <button type="button" class="button is-small" disabled=${isLearning(shown)} onClick=${learn}><${Icon} name="retry" size=${16} />${isLearning(shown) ? t("Learning…") : t("Learn now")}</button></div></header>
-    <p class="muted view-note">${t("Who you are, what you prefer, what you work on: told to the model in every conversation.")} ${tokens}${shown.is_used ? "" : ` · ${t("not in use")}`}</p>
+    <p class="muted view-note">${t("Who you are, what you prefer, what you work on: given to the model in every conversation.")} ${tokens}${shown.is_used ? "" : ` · ${t("not in use")}`}</p>
     <${LearningNote} consolidation=${shown.consolidation} />
     ${isEditing.value && html`<${TextEditor} label=${t("Text of the profile")} text=${shown.markdown} action=${t("Save")} mayBeEmpty onSave=${save} onCancel=${() => (isEditing.value = false)} />`}
-    ${!isEditing.value && (shown.markdown ? html`<${Markdown} text=${shown.markdown} />` : html`<p>${t("There is nothing in it yet. It is written from your memory every night, or by you.")}</p>`)}
+    ${!isEditing.value && (shown.markdown ? html`<${Markdown} text=${shown.markdown} />` : html`<p>${t("There is nothing here yet. The profile is written from your memory every night, or by you.")}</p>`)}
     ${shown.version > 0 && html`<${Versions} key=${shown.version} onReverted=${(/** @type {Profile} */ now) => (profile.value = now)} />`}
   </article>`;
 }

@@ -18,7 +18,7 @@ export function SharedView() {
   const agentId = chosen.value || first?.agent_id;
   return html`<article>
     <header class="view-head"><h2 class="day-title">${t("Shared by agents")}</h2></header>
-    <p class="muted view-note">${t("Chats with these agents know this, whoever said it. It is not told who did.")}</p>
+    <p class="muted view-note">${t("Chats with these agents know this, whoever said it. They are not told who did.")}</p>
     ${
       sharedMemories.value.length > 1 &&
       html`<label class="field"><span>${t("Agent")}</span><select value=${agentId} onChange=${(/** @type {any} */ event) => (chosen.value = event.target.value)}>

@@ -169,7 +169,7 @@ class Conversation(models.Model):
 
     @property
     def owner_id(self) -> UUID:
-        """The id of its user. Only imports and removals see a conversation that has none."""
+        """The id of the user. Only imports and removals see a conversation that has none."""
         assert self.user_id is not None
         return self.user_id
 
@@ -179,12 +179,12 @@ class Conversation(models.Model):
         return self.fence_keys_of(self.owner_id)
 
     def fence_keys_of(self, user_id: UUID) -> list[UUID]:
-        """Return them for whoever has it when it has no user."""
+        """Return the keys for the user who had the conversation, where it has none any more."""
         return [user_id, *([self.shared_in] if self.shared_in else [])]
 
     @property
     def uses_memory(self) -> bool:
-        """Whether it is remembered, and recalls what was said elsewhere."""
+        """Whether the conversation is remembered, and recalls other conversations."""
         agent = self.agent
         return not self.temporary and (agent is None or not agent.enabled or agent.uses_memory)
 

@@ -193,7 +193,7 @@ def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool)
 
 
 def _end(begun: Sequence[_Begun], is_left: bool) -> None:
-    """In the transaction that stores the last of the messages."""
+    """Complete imported conversations, in the transaction that stores their last messages."""
     insert_rows([each.new.came_from(each.conversation) for each in begun if each.new.came_from])
     for each in begun:
         record_made(each.conversation.pk)
@@ -216,9 +216,9 @@ _OWN_COLUMNS = (
     "created_at",
 )
 _OTHER_COLUMNS = ("kind", "status", "pinned", "usage", "forgotten_at")
-"""Which most messages have the default of."""
+"""Columns that have their default in most messages."""
 _OWN = {"parts", "model_name"}
-"""Of the columns that a source may say."""
+"""The columns of a message that a source may set, among _OWN_COLUMNS."""
 
 
 class _MessageRow(NamedTuple):
@@ -306,7 +306,7 @@ class _InsertStatement:
         self._row = f"({', '.join([*own, *['%s'] * len(defaults)])})"
 
     def insert(self, rows: Sequence[_MessageRow]) -> None:
-        """At most INSERTED_AT_ONCE."""
+        """Insert rows, INSERTED_AT_ONCE at most."""
         plain = [row.values for row in rows if row.others is None]
         self._insert(self._plain_row, plain)
         self._insert(self._row, [(*row.values, *row.others) for row in rows if row.others is not None])

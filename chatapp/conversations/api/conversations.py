@@ -117,7 +117,7 @@ async def list_conversations(
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:
-    """The most recently used first."""
+    """List conversations, the most recently used first."""
     return await sync_to_async(_page)(request.auth.user, q, archived, folder, attention, cursor, limit)
 
 
@@ -150,7 +150,7 @@ def _page(
     response=answers(404, ok=Conversation),
 )
 async def read(request: ApiRequest, conversation_id: str) -> Any:
-    """`last_seq` is where a reader of the events goes on from here."""
+    """Show a conversation. `last_seq` is where a reader of its events begins to follow it."""
     return await sync_to_async(_read)(request.auth.user, conversation_id)
 
 
@@ -164,9 +164,10 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
     response=answers(404, ok=Conversation),
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
-    """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
-    elsewhere is brought in. Null is the default: of `model`, `agent`, `folder` (none), `mode`, `context_policy` and
-    `hooks`. `context_policy`: the fields that are the user's, and for what costs money no more than the operator's."""
+    """Change the fields that are sent. `memory: "paused"`: nothing said from now on is learned, and nothing known
+    elsewhere is brought in. Null restores the default of `model`, `agent`, `folder` (none), `mode`, `context_policy`
+    and `hooks`. `context_policy` takes the fields that users may set; where they cost money, no more than the
+    operator's value."""
     return await sync_to_async(_change)(request.auth, conversation_id, changes.sent())
 
 
@@ -181,7 +182,7 @@ def _change(caller: Caller, conversation_id: str, fields: dict[str, Any]) -> dic
 
 @router.post("/conversations/{conversation_id}/read", auth=allow("chat"), response=answers(404))
 async def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
-    """What was shown to you is not unread any more, on all your devices. What came since then still is."""
+    """Mark the messages that you were shown as read, on all your devices. Messages that came since then stay unread."""
     await sync_to_async(mark_read)(
         user=request.auth.user,
         conversation_id=conversation_id,
@@ -193,6 +194,7 @@ async def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=answers(404))
 async def delete(request: ApiRequest, conversation_id: str) -> Any:
-    """With everything in it: messages, summaries, attachments, and what memory kept of it. It cannot be undone."""
+    """Delete the conversation with everything in it: messages, summaries, attachments, and what memory kept of it. This
+    cannot be undone."""
     await sync_to_async(forget_whole_conversation)(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)

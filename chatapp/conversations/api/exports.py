@@ -38,8 +38,8 @@ DESCRIBED = {
 async def export(
     request: ApiRequest, conversation_id: str, format: Literal["json", "markdown"] = "json"
 ) -> HttpResponseBase:
-    """What the conversation shows, whole: messages, the metadata of their attachments, and (in JSON) its summaries and
-    the versions beside."""
+    """Download the shown branch, whole: messages, the metadata of their attachments, and (in JSON) its summaries and
+    the other versions of its messages."""
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # a long download must not hold one
     if format == "json":

@@ -33,7 +33,8 @@ def _page(user: User, folder_id: str) -> dict[str, Any]:
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, 409))
 async def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
-    """An upload of yours. Models read it in each conversation of the folder with the tool `files_read`."""
+    """Put an upload of yours into the folder. Models read it in each conversation of the folder with the tool
+    `files_read`."""
     await sync_to_async(_put)(request.auth.user, folder_id, file_id)
     return Status(204, None)
 
@@ -46,7 +47,7 @@ def _put(user: User, folder_id: str, file_id: str) -> None:
 
 @router.delete(PATH, auth=allow("chat"), response=answers(404))
 async def remove_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
-    """Messages that show it keep it."""
+    """Take a file out of the folder. Messages that show it keep it."""
     await sync_to_async(_remove)(request.auth.user, folder_id, file_id)
     return Status(204, None)
 

@@ -22,7 +22,7 @@ router = Router(tags=["conversations"])
 
 @router.get("/folders", auth=allow("chat", "read"), response=answers(ok=Page[Folder]))
 async def list_folders(request: ApiRequest) -> Any:
-    """All of them, by name."""
+    """List all your folders, by name."""
     return await sync_to_async(_page)(request.auth.user)
 
 
@@ -37,7 +37,7 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/folders", auth=allow("chat"), response=answers(404, 409, created=Folder))
 @creates(_again, "/folders/{made}")
 async def create(request: ApiRequest, new: NewFolder) -> Any:
-    """Its instructions are part of the system prompt of every answer in it."""
+    """Make a folder. Its instructions are part of the system prompt of every answer in it."""
     return Status(201, await sync_to_async(_create)(request.auth.user, new))
 
 
@@ -63,7 +63,7 @@ def _read(user: User, folder_id: str) -> dict[str, Any]:
 
 @router.patch("/folders/{folder_id}", auth=allow("chat"), response=answers(404, 409, ok=Folder))
 async def change(request: ApiRequest, folder_id: str, changes: FolderChanges) -> Any:
-    """Only what is sent is changed. Another agent is for conversations that begin from now on."""
+    """Change the fields that are sent. Another agent is for conversations that begin from now on."""
     return await sync_to_async(_change)(request.auth.user, folder_id, changes.sent())
 
 
@@ -76,6 +76,6 @@ def _change(user: User, folder_id: str, fields: dict[str, Any]) -> dict[str, Any
 
 @router.delete("/folders/{folder_id}", auth=allow("chat"), response=answers(404))
 async def delete(request: ApiRequest, folder_id: str) -> Any:
-    """Its conversations stay, in no folder."""
+    """Delete a folder. Its conversations stay, in no folder."""
     await sync_to_async(delete_folder)(user=request.auth.user, folder_id=folder_id)
     return Status(204, None)

@@ -80,8 +80,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_again, "/conversations/{made}")
 async def import_messages(request: ApiRequest) -> Any:
-    """All or nothing. `content` is a string, or parts of type text. What is too long for a context is summarised
-    once the conversation is continued; until then no model is called for it."""
+    """Import all the messages as a conversation, or none. `content` is a string, or parts of type text. A conversation
+    that is too long for a context is summarised once you continue it; until then no model is called for it."""
     return Status(201, await sync_to_async(_import)(request))
 
 

@@ -63,8 +63,9 @@ IdempotencyKey = Header(
     response=answers(404, 409, ok=MessagePage),
 )
 async def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
-    """The newest page by default; oldest first within the page. `next_cursor` is the `before` of the page with older
-    messages, `newer_cursor` the `after` of the one with newer ones; null where there are none."""
+    """List a page of messages, the newest page by default; oldest first within the page. `next_cursor` is the `before`
+    of the page with older messages, `newer_cursor` the `after` of the one with newer ones; null where there are none.
+    """
     return await sync_to_async(message_page)(request.auth.user, conversation_id, asked)
 
 
@@ -90,13 +91,13 @@ async def send(
     message: NewMessageIn,
     idempotency_key: str | None = IdempotencyKey,
 ) -> HttpResponseBase:
-    """Stores the message, then answers it.
+    """Store the message, then answer it.
 
-    With `stream` the answer comes as server-sent events; without, as JSON when it is complete; with the header
-    `Prefer: respond-async` only the ids come, at once. Hanging up does not stop the answer. When the model fails
-    the status is 502 (504 where it did not answer in time, 503 where we were interrupted, 413 where the question alone
-    is more than it takes), `details` has the message with what was written, and its `category` says why; the question
-    is stored in each case.
+    With `stream` the answer comes as server-sent events; without, as JSON when it is complete; with the header `Prefer:
+    respond-async` only the ids come, at once. Hanging up does not stop the answer. When the model fails the status is
+    502 (504 where it did not answer in time, 503 where the service was interrupted, 413 where the question alone is too
+    long for the model), `details` has the message with what was written, and its `category` says why; the question is
+    stored in each case.
     """
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
@@ -146,10 +147,13 @@ async def edit(
     body: MessageChange,
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
-    """With `content`: sends an edited version of one of your messages, in a branch of its own; the old one stays where
-    it was. One that was sent during a run and that no model call has seen is changed in its place. An answer is stored
-    in your words beside the old one, in a branch of its own, as `kind` `edited`; no model is asked. With `pinned`
-    alone: pins a message or takes its pin away. All of these answer with the message."""
+    """Edit a message, or pin it.
+
+    With `content` for a message of yours, send the edited version in a branch of its own; the old version stays where
+    it was. A message that was sent during a run and that no model call has seen is changed in place. With `content` for
+    an answer, store your text beside the old answer, in a branch of its own, as `kind` `edited`; no model is asked.
+    With `pinned` alone, pin the message or unpin it. Each of these answers with the message.
+    """
     change = body.root
     if isinstance(change, PinIn):
         return await sync_to_async(_pin)(request.auth.user, conversation_id, message_id, change.pinned)
@@ -212,8 +216,9 @@ def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dic
     response=answers(404),
 )
 async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    """Its words are forgotten, with all that was made of them; its place stays, empty and marked `forgotten`. An answer
-    that is being written ends, unless the message was sent during it and no model call has seen it."""
+    """Forget the text of a message, with everything made of it; the message stays in its place, empty and marked
+    `forgotten`. An answer that is being written ends, unless the message was sent during it and no model call has seen
+    it."""
     await sync_to_async(delete_message)(request.auth.user, conversation_id, message_id, now=clock.now())
     return Status(204, None)
 
@@ -233,7 +238,7 @@ async def _answer_again(request: ApiRequest, made: str, values: dict[str, Any]) 
 async def regenerate(
     request: ApiRequest, conversation_id: str, message_id: str, options: RunOptions = RunOptions()
 ) -> HttpResponseBase:
-    """A second answer to the same question, in a branch of its own."""
+    """Write a second answer to the same question, in a branch of its own."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))
@@ -256,8 +261,9 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
     response=answers(404, 409, ok=Conversation),
 )
 async def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    """Turns the conversation to the branch with this message, the one continued last if it is in several: what is
-    listed from now on, and what the next message continues. A message's `siblings` are what there is to turn to."""
+    """Switch the conversation to the branch with this message; where several have it, to the one continued last. From
+    now on this branch is listed, and the next message continues it. A message's `siblings` are the versions to switch
+    to."""
     return await sync_to_async(_show)(request.auth.user, conversation_id, message_id)
 
 

@@ -28,7 +28,7 @@ class FolderColumns(TypedDict, total=False):
 
 @transaction.atomic
 def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]) -> Folder:
-    """Raises Conflict for a name that the user has already, and for too many."""
+    """Make a folder. Raise Conflict for a name that the user has already, and for too many."""
     if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
         raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
     row = _save(Folder(user=user, created_at=now, **columns))
@@ -37,7 +37,7 @@ def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]
 
 
 def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns]) -> Folder:
-    """Raises NotFound, and Conflict for a name that the user has already."""
+    """Change a folder. Raise NotFound, and Conflict for a name that the user has already."""
     row = accessible_folder(user, folder_id)
     for name, value in columns.items():
         setattr(row, name, value)
@@ -55,5 +55,5 @@ def _save(row: Folder, columns: list[str] | None = None) -> Folder:
 
 @transaction.atomic
 def delete_folder(*, user: User, folder_id: str) -> None:
-    """Its conversations stay, in no folder. Raises NotFound."""
+    """Delete a folder; its conversations stay, in no folder. Raise NotFound."""
     find_row(Folder.objects.select_for_update().filter(user=user), folder_id).delete()

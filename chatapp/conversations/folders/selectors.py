@@ -21,7 +21,7 @@ def own_folders(user: User) -> QuerySet[Folder]:
 
 
 def accessible_folder(user: User, folder_id: str) -> Folder:
-    """Raises NotFound."""
+    """Return a folder of the user. Raise NotFound."""
     return find_row(own_folders(user), folder_id)
 
 

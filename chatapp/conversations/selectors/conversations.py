@@ -98,7 +98,7 @@ def _longest(periods: Sequence[int], default_days: int) -> int:
 
 
 def _is_period(days: int) -> bool:
-    """Whether conversations are deleted after so many days; a number out of range deletes nothing."""
+    """Return whether conversations are deleted after so many days; a number out of range deletes nothing."""
     return 0 < days <= MAX_RETENTION_DAYS
 
 

@@ -56,7 +56,7 @@ async def export(
     ids: str = Query(..., max_length=IDS_CHARS, description="Up to 100 ids, with commas between them."),
     format: Literal["json", "markdown"] = "markdown",
 ) -> HttpResponseBase:
-    """One zip with a file for each of them, as the export of one conversation."""
+    """Download a zip with a file for each of the conversations, written as the export of one conversation writes it."""
     archive = await beside_database(_archive)(request.auth.user, ids, format)
     return zip_download(archive, "conversations.zip")
 

@@ -35,7 +35,7 @@ def rate_answer(
 
 @transaction.atomic
 def withdraw_rating(*, user: User, conversation_id: str, message_id: str) -> None:
-    """Raises NotFound for a message that is not theirs; one that was not rated stays so."""
+    """Remove the user's rating of a message, if there is one. Raise NotFound for a message of somebody else."""
     message = accessible_message(user, conversation_id, message_id)
     AnswerFeedback.objects.filter(user=user, message=message).delete()
 

@@ -42,7 +42,7 @@ def _shape(row: AnswerFeedback) -> dict[str, Any]:
     response=answers(404, ok=Page[Feedback]),
 )
 async def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
-    """Your ratings of its answers, the newest 1,000."""
+    """List your ratings of the conversation's answers, the newest 1,000."""
     return await sync_to_async(_page)(request.auth.user, conversation_id)
 
 
@@ -52,7 +52,7 @@ def _page(user: User, conversation_id: str) -> dict[str, Any]:
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, ok=Feedback))
 async def rate(request: ApiRequest, conversation_id: str, message_id: str, given: NewFeedback) -> Any:
-    """Operators see how many answers of a model and an agent were rated so, and no text."""
+    """Rate an answer. Operators see how many answers of each model and agent got which rating, but no text."""
     return await sync_to_async(_rate)(request.auth.user, conversation_id, message_id, given)
 
 

@@ -73,13 +73,13 @@ def _complete(
     shown: Sequence[Sequence[dict[str, Any]]],
     now: datetime,
 ) -> None:
-    """In the transaction that shows the conversation."""
+    """Store the pause of memory and the files of the new conversation, in the transaction that shows it."""
     note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
     _link_files(user, conversation, shown)
 
 
 def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence[dict[str, Any]]]) -> None:
-    """The new messages hold the files, too: forgetting the old ones leaves them."""
+    """Link the files to the new messages, so that forgetting the old messages leaves them."""
     of_position = {
         position: {UUID(part["file_id"]) for part in parts if part["type"] in FILES}
         for position, parts in enumerate(shown)

@@ -40,8 +40,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_again, "/conversations/{made}")
 async def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:
-    """A new conversation that begins with what was said in this one, up to a message, and has its settings. Calls of
-    tools and what was recalled stay behind."""
+    """Make a new conversation that begins with the messages of this one, up to one of them, and has its settings. Tool
+    calls and recalled text are not copied."""
     row = await sync_to_async(_fork)(request.auth.user, conversation_id, wish.message_id)
     return Status(201, await sync_to_async(full_conversation)(row))
 

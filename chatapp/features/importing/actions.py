@@ -94,9 +94,10 @@ def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> 
 def _finish(
     conversation: Conversation, *, branches: Sequence[Branch], user: User, prepared: Prepared
 ) -> None:
-    """In the transaction that shows the conversation."""
+    """Store the pause of memory, the summaries and the files of an imported conversation, in the transaction that shows
+    it."""
     if conversation.memory == Conversation.Memory.PAUSED:
-        # Since when is not known: nothing of it is learned.
+        # When it was paused is not known, so nothing of the conversation is learned.
         note_pause(user, conversation, True, conversation.created_at)
     _store_summaries(conversation, branches, prepared.summaries, prepared.now)
     _link_files(conversation, prepared.grown, prepared.files)

@@ -99,8 +99,9 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/imports", auth=allow("chat"), response=answers(409, 413, accepted=ImportShape))
 @creates(_again)
 async def new_import(request: ApiRequest, file: File[UploadedFile]) -> Any:
-    """An export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest, as the form field `file`: JSON or the zip. It
-    is imported in the background, without asking a model; conversations that were imported before are passed over."""
+    """Import an export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest, sent as the form field `file`: JSON or
+    the zip. The import runs in the background, without asking a model, and skips conversations that were imported
+    before."""
     return Status(202, await sync_to_async(_begin)(request.auth.user, file))
 
 
@@ -116,8 +117,8 @@ async def _upload_again(request: ApiRequest, made: str, values: dict[str, Any]) 
 @router.post("/imports/uploads", auth=allow("chat"), response=answers(409, 413, 507, ok=ImportShape))
 @creates(_upload_again)
 async def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
-    """Begin to upload an export in parts, or go on: where this file was begun before, `received_bytes` of it are here.
-    Its import begins with the last part; a file that nobody goes on with is deleted after two days."""
+    """Begin to upload an export in parts, or continue an upload of the same file: `received_bytes` of it have arrived.
+    The import begins with the last part; a file whose upload is not continued is deleted after two days."""
     return _shape(await sync_to_async(_begin_upload)(request.auth.user, body))
 
 
@@ -134,7 +135,7 @@ def _begin_upload(user: User, body: NewUpload) -> Import:
     openapi_extra={"requestBody": {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 async def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
-    """The bytes of the file from `offset` on, as the body. 409 where they are not the next ones: `GET
+    """Upload the bytes of the file from `offset` on, as the body. 409 where these are not the next bytes: `GET
     /imports/{import_id}` tells which are."""
     user = request.auth.user
     return _shape(await sync_to_async(_add_part)(user, import_id, offset, request))
@@ -146,21 +147,21 @@ def _add_part(user: User, import_id: str, offset: int, request: ApiRequest) -> I
 
 @router.get("/imports", auth=allow("chat", "read"), response=answers(ok=Page[ImportShape]))
 async def list_imports(request: ApiRequest) -> Any:
-    """The newest 50, newest first; each is kept for 90 days."""
+    """List the newest 50 imports, newest first; each is kept for 90 days."""
     rows = await sync_to_async(imports_of)(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
 
 
 @router.get("/imports/cost", auth=allow("chat", "read"), response=answers(ok=Costs))
 async def read_costs(request: ApiRequest) -> Any:
-    """What all that you imported holds. No model is asked until you go on with a conversation: then it is summarised,
-    by the model that is named here, for about this price if it were all of them."""
+    """Show how much you imported, and what it would cost to summarise all of it with the model named here. No model is
+    asked until you continue a conversation; then that one is summarised."""
     return await sync_to_async(estimate_costs)(request.auth.user)
 
 
 @router.get("/imports/{import_id}", auth=allow("chat", "read"), response=answers(404, ok=ImportShape))
 async def read_import(request: ApiRequest, import_id: str) -> Any:
-    """How far it is, and its report."""
+    """Show the progress of an import, and its report."""
     return _shape(await sync_to_async(accessible_import)(request.auth.user, import_id))
 
 

@@ -135,7 +135,7 @@ def discard_import(*, row: Import) -> None:
 
 
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
-    """None where it is done, or another worker is at it."""
+    """Take the lease of an import and return its row; None where the import is done or another worker has it."""
     free = Import.objects.filter(
         pk=import_id, state__in=[Import.State.WAITING, Import.State.RUNNING], lease_expires_at__lte=now
     )
@@ -144,7 +144,8 @@ def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
 
 
 def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool:
-    """Store how far it is, and hold it on; False where another worker has it, or its user is gone."""
+    """Store the progress of an import and renew its lease; return False where another worker has it or its user is
+    gone."""
     held = Import.objects.filter(pk=row.pk, fence=row.fence, state=Import.State.RUNNING)
     return bool(
         held.update(
@@ -157,7 +158,7 @@ def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool
 
 
 def pause_import(*, row: Import, now: datetime) -> None:
-    """Leave the rest to whichever worker comes next."""
+    """Leave the rest of an import to the next worker."""
     with transaction.atomic():
         if Import.objects.filter(pk=row.pk, fence=row.fence).update(lease_expires_at=now):
             _wake(row.pk)

@@ -49,7 +49,8 @@ def _described(tool: McpTool[Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """What a model can mend is a result that says so; an unknown tool is an error of the protocol."""
+    """Run a tool and return its result. A problem that the model can correct is a result that says so; an unknown tool
+    is an error of the protocol."""
     caller = _caller(context)
     tool = next((each for each in TOOLS if each.name == params.name), None)
     if tool is None:
@@ -75,7 +76,7 @@ def _problem(sentence: str) -> types.CallToolResult:
 
 
 async def list_resources(context: Context, params: Paging) -> types.ListResourcesResult:
-    """The profile, the newest days and the most recently used conversations; templates name all the others."""
+    """Return the profile, the newest days and the most recently used conversations; templates name all others."""
     caller = _caller(context)
 
     def find() -> list[types.Resource]:

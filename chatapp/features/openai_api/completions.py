@@ -83,7 +83,7 @@ async def create_completion(
     conversation_id: str | None = Header(None, alias=CONVERSATION_HEADER, max_length=200),
     idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
 ) -> HttpResponseBase:
-    """Answers what was sent, and stores nothing but its row in the ledger.
+    """Answer the messages, and store nothing but the usage.
 
     With `conversation` or the header `X-Conversation-Id` (an id, or `new`) only the newest messages of the user count:
     the server keeps the conversation, compacts it, and recalls what belongs to the question.

@@ -53,7 +53,7 @@ async def _conversation_again(request: ApiRequest, made: str, values: dict[str, 
 @router.post("/conversations", auth=allow("chat"))
 @creates(_conversation_again)
 async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn()) -> HttpResponseBase:
-    """Items are messages that were said before; they are not answered."""
+    """Make a conversation. Its `items` are messages of the past; they are not answered."""
     messages, images = await _images_of(only_messages(list(new.items or ())))
     made = await sync_to_async(_create)(request.auth.user, messages, images, new.metadata or {})
     return JsonResponse(made)
@@ -90,7 +90,7 @@ def _read(user: User, name: str) -> dict[str, Any]:
 
 @router.post("/conversations/{conversation_id}", auth=allow("chat"))
 async def update(request: ApiRequest, conversation_id: str, changes: ConversationUpdate) -> HttpResponseBase:
-    """Replaces the metadata."""
+    """Replace the metadata."""
     changed = await sync_to_async(_update)(request.auth.user, conversation_id, changes.metadata or {})
     return JsonResponse(changed)
 
@@ -103,7 +103,7 @@ def _update(user: User, name: str, metadata: dict[str, str]) -> dict[str, Any]:
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"))
 async def delete(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
-    """With everything in it, and what memory kept of it. It cannot be undone."""
+    """Delete the conversation with everything in it, and what memory kept of it. This cannot be undone."""
     name = await sync_to_async(_delete)(request.auth.user, conversation_id)
     return JsonResponse({"id": name, "object": "conversation.deleted", "deleted": True})
 
@@ -126,7 +126,7 @@ async def list_items(
     after: str | None = Query(None, max_length=MAX_ID_CHARS),
     include: list[str] = Query([], max_length=20),
 ) -> HttpResponseBase:
-    """What was said in what the conversation shows; calls of tools are no items here."""
+    """List the messages of the shown branch. Tool calls are not items."""
     page = await sync_to_async(_items)(request.auth.user, conversation_id, limit, order, after)
     return JsonResponse(page)
 
@@ -154,7 +154,7 @@ def _added(user: User, name: str, first_id: str, count: int) -> dict[str, Any]:
 @router.post("/conversations/{conversation_id}/items", auth=allow("chat"))
 @creates(_items_again)
 async def create_items(request: ApiRequest, conversation_id: str, new: NewItems) -> HttpResponseBase:
-    """Adds messages at the end, without an answer."""
+    """Add messages at the end, without an answer."""
     messages, images = await _images_of(only_messages(list(new.items)))
     page = await sync_to_async(_create_items)(request.auth.user, conversation_id, messages, images)
     return JsonResponse(page)
@@ -178,7 +178,7 @@ def _item(user: User, name: str, item: str) -> dict[str, Any]:
 
 @router.delete("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat"))
 async def delete_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
-    """Its words are forgotten, with all that was made of them."""
+    """Forget the text of a message, with everything made of it."""
     return JsonResponse(await sync_to_async(_delete_item)(request.auth.user, conversation_id, item_id))
 
 

@@ -40,7 +40,7 @@ _ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
 
 @router.get("/models", auth=allow("chat", "read"))
 async def list_models(request: ApiRequest) -> HttpResponseBase:
-    """The models that you may choose, the default first, and the one that makes vectors."""
+    """List the models that you may choose, the default first, and the embedding model."""
     return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request.auth.user)})
 
 
@@ -68,7 +68,7 @@ async def read_model(request: ApiRequest, model: str) -> HttpResponseBase:
 
 @router.post("/embeddings", auth=allow("chat"))
 async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpResponseBase:
-    """Vectors of the endpoint that the operator configured for the search."""
+    """Return embeddings from the endpoint that the operator configured for the search."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     found = endpoint()
     if found is None or asked.model != found.model_id:

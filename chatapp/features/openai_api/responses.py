@@ -70,8 +70,8 @@ async def create_response(
     asked: NewResponse,
     idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
 ) -> HttpResponseBase:
-    """Answers, and stores question and answer as a turn of a conversation: of the one named by `conversation`, the one
-    that `previous_response_id` is in, or a new one. With `store: false`, or with tools of the client alone, nothing is
+    """Answer, and store question and answer as a turn of a conversation: the one named by `conversation`, the one that
+    `previous_response_id` is in, or a new one. With `store: false`, or with tools of the client alone, nothing is
     stored."""
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
@@ -188,7 +188,7 @@ def _head_of(row: StoredResponse, conversation_id: str, model_name: str) -> Resp
 
 @router.get("/responses/{response_id}", auth=allow("chat", "read"))
 async def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
-    """A stored response as it stands: `in_progress` while it is written."""
+    """Show a stored response; it is `in_progress` while it is being written."""
     return JsonResponse(await sync_to_async(_response)(request.auth.user, response_id))
 
 
@@ -226,7 +226,7 @@ def _status_of(run: Run, answer: Message) -> tuple[str, str]:
 
 @router.get("/responses/{response_id}/input_items", auth=allow("chat", "read"))
 async def list_input(request: ApiRequest, response_id: str) -> HttpResponseBase:
-    """What the response answers."""
+    """List the message that the response answers."""
     return JsonResponse(await sync_to_async(_input)(request.auth.user, response_id))
 
 
@@ -237,8 +237,8 @@ def _input(user: User, name: str) -> dict[str, Any]:
 
 @router.delete("/responses/{response_id}", auth=allow("chat"))
 async def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
-    """Forgets question and answer, with all that was made of them. In a conversation that the client named they stay,
-    as its items."""
+    """Forget question and answer, with everything made of them. In a conversation that the client named they stay, as
+    its items."""
     await sync_to_async(_remove)(request.auth.user, response_id)
     return JsonResponse({"id": response_id, "object": "response", "deleted": True})
 

@@ -25,7 +25,7 @@ class PromptColumns(TypedDict, total=False):
 
 @transaction.atomic
 def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
-    """Raises Conflict for a name that the user has already, and for too many."""
+    """Store a prompt. Raise Conflict for a name that the user has already, and for too many."""
     if own_prompts(user).count() >= MAX_PROMPTS:
         raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
     row = _save(Prompt(owner=user, **columns))
@@ -42,7 +42,8 @@ def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptCol
 
 @transaction.atomic
 def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns]) -> Prompt:
-    """Raises NotFound, also for one of the operators', and Conflict for a name that the user has already."""
+    """Change a prompt of the user. Raise NotFound, also for a prompt of the operators, and Conflict for a name that the
+    user has already."""
     row = find_row(own_prompts(user), prompt_id)
     for name, value in columns.items():
         setattr(row, name, value)
@@ -60,7 +61,7 @@ def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
 
 @transaction.atomic
 def delete_prompt(*, user: User, prompt_id: str) -> None:
-    """Raises NotFound, also for one of the operators'."""
+    """Delete a prompt of the user. Raise NotFound, also for a prompt of the operators."""
     find_row(own_prompts(user), prompt_id).delete()
 
 

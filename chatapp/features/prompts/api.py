@@ -20,7 +20,7 @@ router = Router(tags=["prompts"])
 
 @router.get("/prompts", auth=allow("chat", "read"), response=answers(ok=Page[Prompt]))
 async def list_prompts(request: ApiRequest) -> Any:
-    """Yours and those that operators offer to everybody, by name."""
+    """List your prompts and those that operators offer to everybody, by name."""
     return await sync_to_async(_page)(request.auth.user)
 
 
@@ -35,7 +35,7 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/prompts", auth=allow("chat"), response=answers(409, created=Prompt))
 @creates(_again, "/prompts/{made}")
 async def create(request: ApiRequest, new: NewPrompt) -> Any:
-    """`/name` in the composer is replaced by its text."""
+    """Store a prompt: `/name` in the composer is replaced by its text."""
     return Status(201, await sync_to_async(_create)(request.auth.user, new))
 
 
@@ -54,7 +54,7 @@ def _read(user: User, prompt_id: str) -> dict[str, Any]:
 
 @router.patch("/prompts/{prompt_id}", auth=allow("chat"), response=answers(404, 409, ok=Prompt))
 async def change(request: ApiRequest, prompt_id: str, changes: PromptChanges) -> Any:
-    """Only what is sent is changed."""
+    """Change the fields that are sent."""
     return await sync_to_async(_change)(request.auth.user, prompt_id, changes.sent())
 
 

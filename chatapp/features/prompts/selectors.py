@@ -23,7 +23,7 @@ def own_prompts(user: User) -> QuerySet[Prompt]:
 
 
 def visible_prompt(user: User, prompt_id: str) -> Prompt:
-    """Raises NotFound."""
+    """Return a prompt of the user or of the operators. Raise NotFound."""
     return find_row(visible_prompts(user), prompt_id)
 
 

@@ -80,8 +80,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_again, "/conversations/{conversation_id}/share")
 async def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) -> Any:
-    """A link to the conversation as it is now. Called again, the same link shows it as it is then. Never shown: memory,
-    what was recalled, tools, traces, other branches."""
+    """Make a link to the conversation as it is now. A second call keeps the link and updates what it shows. A link
+    never shows memory, recalled text, tools, traces and other branches."""
     row, is_new = await sync_to_async(_share)(request.auth.user, conversation_id, wish.expires_at)
     return Status(201 if is_new else 200, _shape(row))
 
@@ -113,7 +113,7 @@ async def read_share(request: ApiRequest, conversation_id: str) -> Any:
 
 @router.delete("/conversations/{conversation_id}/share", auth=allow("chat"), response=answers(404))
 async def revoke(request: ApiRequest, conversation_id: str) -> Any:
-    """The link is dead from then on."""
+    """Revoke the link: it shows nothing any more."""
     await sync_to_async(_revoke)(request.auth.user, conversation_id)
     return Status(204, None)
 
@@ -130,7 +130,7 @@ async def read(
     after: Annotated[int, Query(ge=-1, le=MAX_ID)] = -1,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> Any:
-    """What a link shows, oldest first, for everybody who has it. `next_cursor` is the next `after`."""
+    """Show the shared messages, oldest first, to everybody who has the link. `next_cursor` is the next `after`."""
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Cache-Control"] = "private, no-store"
     return await sync_to_async(_page)(token, after, limit)
@@ -175,7 +175,7 @@ def _message_shape(row: Message, token: str) -> dict[str, Any]:
 async def show_image(
     request: ApiRequest, token: str, image: Annotated[str, Path(max_length=MAX_ID_CHARS)]
 ) -> Any:
-    """An image of a message that the link shows."""
+    """Show an image of a shared message."""
     return await sync_to_async(_image)(token, image)
 
 
@@ -195,7 +195,7 @@ async def _copy_again(request: ApiRequest, made: str, values: dict[str, Any]) ->
 @router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 413, created=Copy))
 @creates(_copy_again, "/conversations/{made}")
 async def copy(request: ApiRequest, token: str) -> Any:
-    """A conversation of the caller's own that begins with what the link shows."""
+    """Make a conversation of your own that begins with the shared messages."""
     row = await sync_to_async(_copy)(request.auth.user, token)
     return Status(201, {"id": str(row.pk)})
 

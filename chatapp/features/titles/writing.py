@@ -1,4 +1,4 @@
-"""Has the fast model write a title. Whatever goes wrong, the conversation stays named after its first message."""
+"""Have the fast model write a title. Where that fails, the conversation stays named after its first message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 
 
 def write_title(conversation_id: UUID) -> None:
-    """The worker's. Safe to call twice: one call is made, or none."""
+    """Have a model write the title, in the worker. Safe to call twice: at most one of the calls asks the model."""
     if not claim_title(conversation_id=conversation_id, now=clock.now()):
         return
     try:

@@ -96,7 +96,7 @@ def _delivery_shape(row: WebhookDelivery) -> dict[str, Any]:
 
 @router.get("/webhooks", auth=allow("chat", "read"), response=answers(ok=Page[WebhookShape]))
 async def list_webhooks(request: ApiRequest) -> Any:
-    """Oldest first."""
+    """List your webhooks, oldest first."""
     rows = await sync_to_async(webhooks_of)(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
 
@@ -109,8 +109,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/webhooks", auth=allow("chat"), response=answers(409, created=CreatedWebhook))
 @creates(_again, "/webhooks/{made}")
 async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
-    """From now on the address is sent a signed POST for each of these events of your conversations, until it answers
-    with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`."""
+    """Store a webhook: from now on the address is sent a signed POST for each of these events of your conversations,
+    until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`."""
     return Status(201, await sync_to_async(_create)(request.auth, new))
 
 
@@ -128,7 +128,7 @@ def _readable(caller: Caller) -> list[str]:
 
 @router.delete("/webhooks/{webhook_id}", auth=allow("chat"), response=answers(404))
 async def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
-    """With its delivery log; what waits is not sent."""
+    """Delete a webhook with its delivery log; what waits is not sent."""
     await sync_to_async(_delete)(request.auth.user, webhook_id)
     return Status(204, None)
 
@@ -145,7 +145,7 @@ def _delete(user: User, webhook_id: str) -> None:
 async def list_deliveries(
     request: ApiRequest, webhook_id: str, cursor: Cursor = None, limit: PageSize = 30
 ) -> Any:
-    """What was sent or waits, newest first; kept for 30 days."""
+    """List what was sent or waits to be sent, newest first; kept for 30 days."""
     return await sync_to_async(_deliveries)(request.auth.user, webhook_id, cursor, limit)
 
 
@@ -159,7 +159,7 @@ def _deliveries(user: User, webhook_id: str, cursor: str | None, limit: int) -> 
     response=answers(404, accepted=DeliveryShape),
 )
 async def redeliver(request: ApiRequest, webhook_id: str, delivery_id: str) -> Any:
-    """Sends it again, whatever became of it; the event reads as it does now."""
+    """Send an event again, whether or not it was delivered; the event reads as it does now."""
     return Status(202, await sync_to_async(_redeliver)(request.auth.user, webhook_id, delivery_id))
 
 

@@ -86,7 +86,7 @@ def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
 def test_notifications_are_offered_where_one_would_have_helped(page: Page, model: ModelServer) -> None:
     page.add_init_script(PERMISSION)
     page.reload()
-    offer = page.locator(".banner", has_text="Be told when an answer is ready")
+    offer = page.locator(".banner", has_text="Get a notification when an answer is ready")
     model.script(says("Slow and long.", hold_after=1))
     say(page, "Take your time")
     expect(page.locator("article.is-assistant")).to_be_visible()

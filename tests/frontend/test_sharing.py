@@ -37,7 +37,7 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
         expect(page.get_by_label("The link ends after")).to_have_value("as it is")
 
     page.get_by_role("button", name="Revoke link").click()
-    expect(page.get_by_role("dialog")).to_contain_text("can no longer read")
+    expect(page.get_by_role("dialog")).to_contain_text("The link will stop working")
     page.get_by_role("button", name="Revoke link").click()
     expect(page.locator(".share-link")).to_have_count(0)
     stranger.reload()

@@ -1,4 +1,4 @@
-"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+"""Reads and locks entries by their id, for one user: an entry of another user raises NotFound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
 
 
 def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
-    """Held until the transaction ends; its conversation first, as everywhere."""
+    """Return an entry of the user, locked until the transaction ends. Its conversation is locked before it, as
+    everywhere."""
     conversation_id = accessible_entry(user, entry_id).conversation_id
     if conversation_id:
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
@@ -25,7 +26,7 @@ def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
 
 
 def lock_shared_entry(entry_id: UUID) -> MemoryEntry:
-    """For an operator: what is in an agent's shared memory, whoever said it. Locked like `lock_entry`."""
+    """Return an entry of an agent's shared memory, whoever said it, locked like by `lock_entry`. For operators."""
     shared = MemoryEntry.objects.filter(scope__isnull=False, state=MemoryEntry.State.KEPT)
     conversation_id = find_row(shared, entry_id).conversation_id
     if conversation_id:

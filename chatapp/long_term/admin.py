@@ -25,7 +25,7 @@ PREVIEW_CHARS = 120
 
 
 class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Brings back the revision it was opened with: what was forgotten since must not return with it."""
+    """A form that sends back the revision it was opened with, so that what was forgotten since does not return."""
 
     class Meta:
         model = SharedEntry
@@ -33,7 +33,7 @@ class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar = {"revision": forms.HiddenInput}
 
     def clean(self) -> dict[str, Any]:
-        """Locks the entry for the rest of the view, so that what holds here holds when it is saved."""
+        """Lock the entry for the rest of the view, so that what is checked here is still true when it is saved."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         try:
             entry = lock_shared_entry(self.instance.pk)
@@ -46,8 +46,8 @@ class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(SharedEntry)
 class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """It stays an entry of whoever said it: words that are changed here change there, what is deleted here is shared
-    no more, and those who were told it lose it."""
+    """Entries of shared memories. Each stays an entry of the user who said it: a change here changes it there, too. To
+    delete it here only takes it out of the shared memory, and removes what others were told of it."""
 
     form = SharedEntryForm
     list_display = ("preview", "scope", "day", "author")
@@ -61,7 +61,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     readonly_fields = ("scope", "day", "author")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SharedEntry]:
-        """Closed ones, too: they may be opened again."""
+        """Return kept entries of all shared memories, also of closed ones, which may be opened again."""
         return super().get_queryset(request).filter(scope__isnull=False, state=SharedEntry.State.KEPT)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -75,7 +75,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         edit_shared_entry(entry_id=obj.pk, **form.cleaned_data)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The entry leaves the shared memory; its rows stay its user's."""
+        """Return the entries alone: they leave the shared memory, and no row is deleted."""
         perms = set() if self.has_delete_permission(request) else {SharedEntry._meta.verbose_name}
         return [str(entry) for entry in objs], {SharedEntry._meta.verbose_name_plural: len(objs)}, perms, []
 

@@ -25,7 +25,7 @@ ENTRIES_AT_ONCE = 500
 
 def write_archive(user_id: UUID) -> IO[bytes]:
     """Return the zip as an open file, at its beginning."""
-    archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - whoever sends it closes it
+    archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - the response closes it
     with ZipFile(archive, "w", ZIP_DEFLATED) as files:
         for name, text in _day_files(user_id):
             files.writestr(name, text)

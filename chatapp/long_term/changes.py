@@ -1,5 +1,5 @@
-"""What users change in their memory, as a whole: the rows in one transaction, then the files that show them. A crash
-between is mended by the sweep."""
+"""Changes that users make to their memory: rows in one transaction, then the files that show them. After a crash
+between the two, the sweep writes the files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) ->
 
 
 def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> None:
-    """The operator's view is one transaction: the file follows its commit. Raises Conflict for a former revision."""
+    """Replace the text of a shared entry. For an operator's view, which is one transaction: the file follows its
+    commit. Raise Conflict for a former revision."""
     entry = entries.edit_shared_entry(entry_id=entry_id, text=text, revision=revision)
     transaction.on_commit(partial(_shown, entry))
 
@@ -50,8 +51,9 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
 ) -> list[MemoryEntry]:
-    """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
-    or nothing. Where much is, that is noted with the changes, and done in pieces behind them."""
+    """Store what a day shall say, all of it or nothing; return its entries afterwards. What is missing is forgotten,
+    except lines that were only moved; many missing entries are noted with the changes and forgotten in pieces after
+    them. Raise Conflict."""
     rows = day_entries(user.pk, day)
     missing = _missing(rows, sections)
     ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen and not missing.are_many else None
@@ -89,8 +91,8 @@ def rewrite_day(
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """What a day shall not say any more. Of an entry some of whose lines stand elsewhere now, that is `moved`, only
-    the `lines` that do not are forgotten."""
+    """The entries that a day shall not have any more. Of an entry some of whose lines are in other sections now, which
+    is `moved`, only its other `lines` are forgotten."""
 
     chosen: Sequence[UUID]
     lines: Mapping[UUID, Sequence[str]]
@@ -132,7 +134,7 @@ def forget_entry(*, user: User, entry_id: str) -> None:
 
 
 def forget_day(*, user: User, day: date) -> None:
-    """Raises NotFound where there is nothing to forget."""
+    """Forget all entries of a day. Raise NotFound where there are none."""
     rows = day_entries(user.pk, day)
     if not rows:
         raise NotFound("There is no memory of this day.")

@@ -1,4 +1,4 @@
-"""Consolidations from the first note of a night to `MEMORY.md`, by a worker. Each step can be repeated."""
+"""Carries out consolidations in a worker, from queueing to `MEMORY.md`. Each step can be repeated."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WORKERS_DIED = "Workers died while they asked for it, or the profile kept changi
 
 
 def queue_due() -> int:
-    """For every user whose night has come; how many."""
+    """Queue a consolidation for every user whose night has come; return how many."""
     now = clock.now()
     queued = [queue_consolidation(user_id=user_id, night=night, now=now) for user_id, night in users_due(now)]
     return sum(row is not None for row in queued)
@@ -75,7 +75,7 @@ def queue_due() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A consolidation that is ours, with everything it needs."""
+    """A consolidation whose lease is held here, with everything that its model call needs."""
 
     row: Consolidation
     config: ModelConfig
@@ -94,7 +94,7 @@ class _Work:
 
     @property
     def is_barred(self) -> Callable[[str], bool]:
-        """Knows again what the user removed or forgot."""
+        """Return a check of whether a line says what the user removed or forgot."""
         prints = fingerprinter_for(self.row.user_id)
         removed = Tombstones(prints.fingerprints(self.edits.removed), prints)
         forgotten = tombstones_of(self.row.user_id)
@@ -102,7 +102,7 @@ class _Work:
 
 
 def consolidate(consolidation_id: UUID) -> None:
-    """The worker's. Safe to call twice, and to die in the middle of."""
+    """Carry out a consolidation. For the worker; safe to call twice, and to be killed at any point."""
     lease = claim_consolidation(consolidation_id=consolidation_id, now=clock.now())
     if lease is None:
         return
@@ -135,7 +135,7 @@ def _carry_out(lease: ConsolidationLease) -> Consolidation:
 
 
 def _reason_not_to(row: Consolidation) -> str:
-    """Empty where a language model can be asked."""
+    """Return why no model can be asked; empty where one can."""
     try:
         return NO_MODEL if _model(row).kind == ModelConfig.Kind.DEMO else ""
     except NotFound as error:
@@ -185,7 +185,8 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
 
 
 def _places_of(user_id: UUID, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
-    """Every place where the older was said before the newest place of the newer; a model may name what nobody said."""
+    """Return pairs of places: each where the older statement was said before the newest place of the newer one. A
+    statement that a model named and nobody said has none."""
     pairs: list[tuple[SaidAt, SaidAt]] = []
     for over in named:
         newer = max(_said(user_id, over.newer, over.older), key=lambda said: said.at, default=None)
@@ -228,7 +229,7 @@ def _calls(work: _Work, asking: Asking) -> list[CallUsage]:
 
 
 def _go_on(row: Consolidation) -> None:
-    """A long backlog becomes several passes, so many a day."""
+    """Queue another pass where entries are left: a long backlog takes several passes, up to `PASSES_A_DAY`."""
     row.refresh_from_db()
     now = clock.now()
     is_done = row.status == Consolidation.Status.DONE and row.entry_count

@@ -39,7 +39,7 @@ def day_path(user_id: UUID, day: date) -> Path:
 
 @contextmanager
 def _sole_writer(folder: Path) -> Iterator[None]:
-    """Held across threads and processes: a slower writer must not replace a newer file with an older one."""
+    """Hold a lock across threads and processes: a slower writer must not replace a newer file with an older one."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,8 +65,8 @@ def daily_entry(row: MemoryEntry) -> DailyEntry:
 
 
 def write_day(user_id: UUID, day: date) -> list[MemoryEntry]:
-    """Brings one file up to date with its rows and returns them; a day without entries has no file. Safe to repeat at
-    any point."""
+    """Write one daily file from its rows and return them; a day without entries has no file. Safe to repeat at any
+    point."""
     with _sole_writer(user_folder(user_id)):
         marks = memory_selectors.stale_mark_ids(user_id, day)
         rows = memory_selectors.day_entries(user_id, day)
@@ -84,7 +84,7 @@ def profile_path(user_id: UUID) -> Path:
 
 
 def write_profile(user_id: UUID) -> None:
-    """Brings MEMORY.md up to date with the profile; an empty profile has no file. Safe to repeat at any point."""
+    """Write MEMORY.md from the profile; an empty profile has no file. Safe to repeat at any point."""
     with _sole_writer(user_folder(user_id)):
         profile = profile_of(user_id)
         if profile.text:
@@ -95,7 +95,7 @@ def write_profile(user_id: UUID) -> None:
 
 
 def write_profiles(user_ids: Iterable[UUID]) -> int:
-    """How many were written. One that cannot be written is tried again by the sweep."""
+    """Write profiles; return how many. The sweep tries again those that cannot be written."""
     written = 0
     for user_id in user_ids:
         try:
@@ -107,7 +107,8 @@ def write_profiles(user_ids: Iterable[UUID]) -> int:
 
 
 def write_days(days: Iterable[tuple[UUID, date]]) -> int:
-    """How many were written. A day that cannot be written stays marked as behind, and is tried again by the sweep."""
+    """Write daily files; return how many. The sweep tries again those that cannot be written, which stay marked as
+    behind."""
     return sum(_try_to_write(user_id, day) is not None for user_id, day in days)
 
 
@@ -126,13 +127,12 @@ def _try_to_write(user_id: UUID, day: date) -> list[MemoryEntry] | None:
 
 
 def sweep_unwritten() -> int:
-    """Writes what a crash left undone."""
+    """Write the files that a crash left behind their rows; return how many."""
     return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
 
 
 def sweep_orphans() -> int:
-    """Removes what no row stands for any more: folders of users who are gone, profiles that were forgotten when the
-    process died. How many."""
+    """Remove folders of users who are gone, and profiles that were forgotten when the process died. Return how many."""
     root = Path(settings.DATA_DIR) / "memory"
     folders = {UUID(path.name): path for path in root.iterdir()} if root.is_dir() else {}
     gone = users_gone(folders)
@@ -143,7 +143,8 @@ def sweep_orphans() -> int:
 
 
 def rebuild_files(user_id: UUID) -> int:
-    """Writes every day of a user and the profile anew, and removes the files of days that have no entries."""
+    """Write every day of a user and the profile anew, and remove the files of days that have no entries. Return how
+    many were written."""
     days = memory_selectors.all_days(user_id)
     folder = user_folder(user_id)
     for path in folder.iterdir() if folder.is_dir() else ():

@@ -18,10 +18,10 @@ from memory.types import Message
 def learn_from(
     row: Compaction, summary: str, messages: Sequence[Message], *, first_id: UUID, last_id: UUID
 ) -> Learned:
-    """Without what memory has already, or had before it was corrected, what was recalled here, small talk, and what was
-    forgotten.
+    """Return what a summary adds to memory: without what memory has already or had before a correction, what was
+    recalled here, small talk, and what was forgotten.
 
-    The entry of the same span is passed over, so that a repeated job says the same again.
+    The entry of the same span does not count as known, so that a repeated job returns the same.
     """
     user_id = row.conversation.owner_id
     lift_requested(

@@ -1,4 +1,4 @@
-"""What left the context: checkpoints, the entries of the daily files with what they said before, and pauses."""
+"""The tables of long-term memory: entries with their revisions and sources, pauses, the profile, consolidations."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class SharedEntry(MemoryEntry):
 
 
 class EntryRevision(models.Model):
-    """What an entry said before it was changed, by whose hand."""
+    """A former text of an entry, and who wrote it."""
 
     entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -154,7 +154,7 @@ class MemoryPause(models.Model):
 
 
 class Profile(models.Model):
-    """What is in context now. The row is the truth; `MEMORY.md` shows the version `written_version`."""
+    """A user's profile as contexts show it. The row is the truth; `MEMORY.md` shows the version `written_version`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="profile"
@@ -178,7 +178,7 @@ class Profile(models.Model):
 
 
 class ProfileVersion(models.Model):
-    """What the profile said from `created_at` on, and by whose hand. Numbered from 1 per user."""
+    """What the profile said from `created_at` on, and who wrote it. Numbered from 1 per user."""
 
     class Author(models.TextChoices):
         USER = "user"
@@ -198,7 +198,7 @@ class ProfileVersion(models.Model):
 
 
 class Consolidation(models.Model):
-    """One pass over what a user's entries say that the profile does not know yet. A row before it is work.
+    """One pass over entries that the profile does not know yet; the row is stored before the work begins.
 
     `night` is the user's day that begins with it; None where the user asked for it.
     """

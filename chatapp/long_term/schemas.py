@@ -1,4 +1,4 @@
-"""What programs and pages may send. Texts come out normalised; ids stay strings until a selector looks them up."""
+"""What programs send to and get from memory. Texts are normalised; ids stay strings until a selector looks them up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class NewEntry(Body):
 
 class EntryChange(Body):
     text: EntryText
-    revision: Number | None = Field(None, description="The one you changed; 409 if it is another now.")
+    revision: Number | None = Field(
+        None, description="The revision you changed; 409 if it is not the present one."
+    )
 
 
 class RevisionIn(Body):
@@ -109,16 +111,16 @@ class MemoryDayText(Shape):
 class MemorySettings(Shape):
     paused: bool = Field(description="Nothing is learned, and conversations know nothing of each other.")
     review: bool = Field(description="What is extracted waits for approval.")
-    profile: bool = Field(description="Conversations are told of the profile.")
+    profile: bool = Field(description="Conversations get the profile in their context.")
 
 
 class Consolidation(Shape):
-    """The last pass over what the profile did not know."""
+    """The last pass that brought new entries into the profile."""
 
     status: Literal["pending", "running", "done", "failed", "skipped"]
     reason: str | None = Field(description="Why it failed or was skipped.")
     entry_count: int
-    version: int | None = Field(description="What it made; null = there was nothing new.")
+    version: int | None = Field(description="The version it made; null = nothing was new.")
     created_at: Moment
     finished_at: Moment | None
 
@@ -132,7 +134,7 @@ class Profile(Shape):
     updated_at: Moment | None
     tokens: int
     budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
-    is_used: bool = Field(description="Whether conversations are told of it.")
+    is_used: bool = Field(description="Whether conversations get it in their context.")
     consolidation: Consolidation | None
 
 

@@ -37,7 +37,8 @@ class Known:
 def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -> tuple[Known, ...]:
     """Return the statements of memory nearest to what the user said in these messages of the compaction's span.
 
-    Of the user alone; in a scope, of what they said there; of this conversation, of what its branch shows.
+    Only entries of the same user are read; in a scope, only those made there; of this conversation, only those about
+    earlier messages of its branch.
     """
     said = [message.text for message in messages if message.role == "user"]
     found = list(islice(_statements(compaction), NEWEST_SENTENCES))

@@ -39,8 +39,8 @@ class ConsolidationLease:
 
 @dataclass(frozen=True, slots=True)
 class NewProfile:
-    """`text` grew from `version` and what the entries said in these revisions. `over` are the places of statements
-    that are so no more, each with that of what is."""
+    """`text` was made of the profile's `version` and the entries in these revisions. `over` are pairs: the place of a
+    statement that no longer holds, and the place of the one that supersedes it."""
 
     text: str
     version: int
@@ -49,7 +49,7 @@ class NewProfile:
 
 
 def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
-    """None when one is under way already, or was done this night."""
+    """Store a consolidation and wake a worker; None where one is under way already, or was stored for this night."""
     try:
         with transaction.atomic():
             row = Consolidation.objects.create(
@@ -62,7 +62,7 @@ def queue_consolidation(*, user_id: UUID, night: date | None = None, now: dateti
 
 
 def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> ConsolidationLease | None:
-    """A pending one, or one whose holder's lease ran out."""
+    """Take the lease of a consolidation that is pending, or whose holder's lease ran out; None for any other."""
     free = Q(status=Consolidation.Status.PENDING)
     free |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
     with transaction.atomic():
@@ -81,7 +81,8 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
 
 
 def release_all_consolidations(*, now: datetime) -> None:
-    """For a process that knows it is the only one: whoever held them is gone, and so are the broker's messages."""
+    """End all leases and wake workers. For a process that knows it is the only one: every holder is gone, and so are
+    the broker's messages."""
     with transaction.atomic():
         Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
         active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
@@ -103,10 +104,8 @@ def _lock_held(lease: ConsolidationLease) -> Consolidation:
 def complete_consolidation(
     *, lease: ConsolidationLease, new: NewProfile, calls: Sequence[CallUsage], now: datetime
 ) -> bool:
-    """Version, ledger and what is known now, together. Raises LeaseLost.
-
-    False where the profile was changed meanwhile: it is begun again then.
-    """
+    """Store the new version, its usage and which entries the profile knows now. Return False where the profile was
+    changed meanwhile: the consolidation is pending again then. Raise LeaseLost."""
     row = _lock_held(lease)
     record_background_calls(User(pk=row.user_id), None, calls)
     profile = lock_profile(row.user_id)
@@ -142,7 +141,7 @@ def end_consolidation(
     calls: Sequence[CallUsage] = (),
     now: datetime,
 ) -> None:
-    """Without a new version; `reason` says why not. Raises LeaseLost."""
+    """End a consolidation without a new version; `reason` says why there is none. Raise LeaseLost."""
     row = _lock_held(lease)
     record_background_calls(User(pk=row.user_id), None, calls)
     _end(row, status, reason, calls, now)

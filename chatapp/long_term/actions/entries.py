@@ -1,4 +1,4 @@
-"""What is learned becomes entries, once each; and the marks that say which daily files are behind."""
+"""Writes memory entries, and the marks of daily files that are behind them."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ MARKED_AT_ONCE = 500
 def record_entry(
     *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
 ) -> MemoryEntry | None:
-    """The one entry of this span, made now or earlier; None for a temporary conversation, and while memory is paused.
+    """Return the one entry of this span, made now or earlier; None for a temporary conversation, and while memory is
+    paused.
 
-    What its user wrote in it stands, however often the span is summarised again.
+    A text that the user wrote stays, however often the span is summarised again.
     """
     conversation = compaction.conversation
     if not conversation.uses_memory or is_paused(conversation):
@@ -81,7 +82,8 @@ def record_entry(
 
 
 def _entry_of_span(compaction: Compaction, span: Mapping[str, UUID]) -> MemoryEntry | None:
-    """By the compaction where it is repeated, by the span where it was undone and done again."""
+    """Return the entry of this compaction where its job is repeated, or of its span where an undone compaction is done
+    again."""
     rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
     undone = rows.filter(**span, compaction__status=Compaction.Status.UNDONE)
     return rows.filter(compaction=compaction).first() or undone.first()
@@ -98,8 +100,8 @@ def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> Mem
 
 
 def index_standing(compaction: Compaction) -> None:
-    """Called in the transaction that finishes, undoes or redoes it: what was learned of these messages is found as long
-    as a summary stands for them. The entries are locked before the index, as everywhere."""
+    """Index the entries of these messages as long as a summary covers them. To be called in the transaction that
+    finishes, undoes or redoes the compaction. The entries are locked before the index, as everywhere."""
     of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
     entries = list(of_same.select_for_update().order_by("pk"))
     if entries:
@@ -112,8 +114,8 @@ def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What stores that entries say something else now, and what they said before; and what those that are `kept` say,
-    as it is indexed."""
+    """Statements that store new texts of entries and their history; and the entries that are `kept`, with their texts
+    as read for the index."""
 
     statements: Prepared
     kept: Sequence[MemoryEntry]
@@ -121,12 +123,13 @@ class Edits:
 
 
 def rewrite_entries(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> None:
-    """Called in a transaction that holds the rows, all of one user; what they said becomes their history."""
+    """Give entries of one user new texts; the former ones become their history. To be called in a transaction that
+    holds the rows."""
     _store_edits(_make_edits(texts, author))
 
 
 def _make_edits(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> Edits:
-    """Let these entries of one user say these texts."""
+    """Give entries of one user new texts; return the edits to store."""
     changed = {entry: text for entry, text in texts.items() if text != entry.text}
     history = [
         EntryRevision(
@@ -164,8 +167,11 @@ def note_sources(
     last_message_id: UUID,
     at: datetime,
 ) -> None:
-    """Called in the transaction that records what was learned: this span says it, too. The entries are locked here, or
-    the foreign keys would do it at the commit, behind the index (`lock_reached`)."""
+    """Note that this span says what these entries say. To be called in the transaction that records what was learned.
+
+    The entries are locked here: the foreign keys would lock them at the commit, after the index, against the order of
+    `lock_reached`.
+    """
     known = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
     present = list(known.select_for_update().order_by("pk"))
     EntrySource.objects.bulk_create(
@@ -184,7 +190,8 @@ def note_sources(
 
 
 def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
-    """Notes that the file holds these entries, and tells their conversations so; how many were news."""
+    """Note that the file holds these entries, and append an event to their conversations. Return how many were not
+    written before."""
     ids = list(entry_ids)
     told = kept_entries().filter(pk__in=ids, written_at=None).exclude(conversation=None)
     of_conversations = set(told.values_list("pk", flat=True)) if ids else set()
@@ -198,7 +205,7 @@ def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
 
 @transaction.atomic
 def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> int:
-    """Of no conversation that would be told."""
+    """Mark entries that have no conversation, where no event is due. Return how many."""
     rows = kept_entries().filter(pk__in=entry_ids, written_at=None, conversation=None)
     held = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
     return MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
@@ -239,7 +246,8 @@ def _memory_event(
 
 
 def mark_days_stale(user_id: UUID, days: Iterable[date]) -> None:
-    """Called in the transaction that changes or removes entries: their files must be written anew."""
+    """Mark days whose files must be written anew. To be called in the transaction that changes or removes their
+    entries."""
     StaleDay.objects.bulk_create([StaleDay(user_id=user_id, day=day) for day in sorted(set(days))])
 
 
@@ -252,7 +260,7 @@ CHANGED = "It was changed meanwhile. Read it again and repeat your change."
 
 @dataclass(frozen=True, slots=True)
 class DaySection:
-    """What a day shall say at one place. `entry_id` is None for what is new, `clock` the local time it is dated."""
+    """One section of a day as it shall be. `entry_id` is None for a new one; `clock` is its local time."""
 
     entry_id: str | None
     text: str
@@ -263,7 +271,7 @@ class DaySection:
 def add_entry(
     *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
 ) -> MemoryEntry:
-    """In the user's own words, on that day of theirs; today by default."""
+    """Store an entry in the user's own words, on a day of the user's time zone; today by default."""
     made = _make_entries(user, [DaySection(None, text, clock)], day, now)
     _store_entries(made)
     [entry] = made.entries
@@ -273,7 +281,7 @@ def add_entry(
 
 @dataclass(frozen=True, slots=True)
 class NewEntries:
-    """Entries of one user, what stores them, and what they say, as it is indexed."""
+    """New entries of one user, the statements that store them, and their texts as read for the index."""
 
     entries: Sequence[MemoryEntry]
     statements: Prepared
@@ -307,7 +315,8 @@ def _store_entries(new: NewEntries) -> None:
 
 @transaction.atomic
 def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = None) -> MemoryEntry:
-    """Raises Conflict where `revision` is given and is not the present one."""
+    """Replace the text of an entry by the user's. Raise Conflict where `revision` is given and is not the present
+    one."""
     entry = lock_entry(user, entry_id)
     if revision is not None:
         check_revision(entry, revision)
@@ -316,15 +325,15 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = N
 
 
 def check_revision(entry: MemoryEntry, read: int) -> None:
-    """Raises Conflict where it is not the one that was read."""
+    """Raise Conflict where the entry was changed since the revision that was read."""
     if read != entry.revision:
         raise Conflict(CHANGED, details={"revision": entry.revision})
 
 
 @transaction.atomic
 def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> MemoryEntry:
-    """By an operator, who has read that revision; else raises Conflict. Its user sees who wrote it, and can revert
-    it."""
+    """Replace the text of a shared entry by an operator's; its user sees who wrote it, and can revert it. Raise
+    Conflict where `revision`, which the operator has read, is not the present one."""
     entry = lock_shared_entry(entry_id)
     check_revision(entry, revision)
     rewrite_entry(entry, text, MemoryEntry.Author.OPERATOR)
@@ -333,7 +342,7 @@ def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> MemoryEntr
 
 @transaction.atomic
 def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
-    """Says again what it said then: a new revision, so that this can be reverted, too."""
+    """Restore the text of an earlier revision as a new one, so that this can be reverted, too. Raise NotFound."""
     entry = lock_entry(user, entry_id)
     then = entry.revisions.filter(number=revision).first()
     if then is None and revision != entry.revision:
@@ -345,7 +354,7 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 
 @transaction.atomic
 def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
-    """What was proposed is remembered from now on."""
+    """Keep a proposed entry and index it. Safe to call twice."""
     entry = lock_entry(user, entry_id)
     if entry.state == MemoryEntry.State.PROPOSED:
         entry.state = MemoryEntry.State.KEPT
@@ -356,8 +365,7 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class DayChanges:
-    """What changes where a day shall say something else, made before anything is locked: of entries with these
-    `revisions`."""
+    """The changes of a day, made before anything is locked, from entries in these `revisions`."""
 
     user: User
     day: date
@@ -378,10 +386,10 @@ def make_day_changes(
     now: datetime,
     version: str | None,
 ) -> DayChanges:
-    """Return what lets the day, whose entries are `rows`, say what `sections` say: other words are edits, what has no
-    id is new. What is missing stays: whoever calls this forgets it.
+    """Return the changes that turn a day with the entries `rows` into `sections`: other words are edits, a section
+    without an id is new. Missing entries stay: the caller forgets them.
 
-    Raises Conflict where `version` is not that of the day, or a section names what is not there.
+    Raise Conflict where `version` is not that of the day, or a section names an entry that is not there.
     """
     revisions = {row.pk: row.revision for row in rows}
     if version and version != (present := day_version(rows)):
@@ -397,7 +405,7 @@ def make_day_changes(
 
 @transaction.atomic
 def store_day_changes(changes: DayChanges) -> None:
-    """Raises Conflict where the day was changed since it was read."""
+    """Store the changes of a day. Raise Conflict where the day was changed since it was read."""
     lock_day(changes.user, changes.day)
     if not changes.are_current():
         present = day_version(day_entries(changes.user.pk, changes.day))
@@ -420,7 +428,8 @@ def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) ->
 
 @transaction.atomic
 def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
-    """What was proposed is not proposed again. Raises Conflict for what was approved already."""
+    """Delete a proposed entry, and bar it from being proposed again. Raise Conflict for one that was approved
+    already."""
     entry = lock_entry(user, entry_id)
     if entry.state != MemoryEntry.State.PROPOSED:
         raise Conflict("This entry was approved already. Delete it to forget it.")
@@ -430,7 +439,8 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
 
 @transaction.atomic
 def drop_entries(entries: Iterable[MemoryEntry]) -> None:
-    """With their history and their place in the index; what they said is not forgotten, it stands elsewhere now."""
+    """Delete entries with their history and their place in the index. Nothing is barred from being learned: other
+    entries say it now."""
     rows = list(entries)
     for user_id in {entry.user_id for entry in rows}:
         own = [entry for entry in rows if entry.user_id == user_id]
@@ -440,8 +450,8 @@ def drop_entries(entries: Iterable[MemoryEntry]) -> None:
 
 
 def delete_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Called in a transaction that holds them: entries of the user go with their history, their sources and their
-    claims, in as many statements however many they are. Their place in the index is the caller's."""
+    """Delete entries of the user with their history, sources and claims, in a fixed number of statements. To be called
+    in a transaction that holds them; the caller removes them from the index."""
     drop_entry_claims(user_id, entry_ids)
     EntryRevision.objects.filter(entry__in=entry_ids).delete()
     EntrySource.objects.filter(entry__in=entry_ids).delete()

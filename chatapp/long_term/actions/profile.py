@@ -20,7 +20,7 @@ from memory.consolidation import name_sources
 
 @transaction.atomic
 def write_profile(*, user_id: UUID, text: str, now: datetime, version: int | None = None) -> Profile:
-    """The user's own words. Raises Conflict where `version` is given and is not the present one."""
+    """Store the profile in the user's own words. Raise Conflict where `version` is given and is not the present one."""
     profile = lock_profile(user_id)
     if version is not None and version != profile.version:
         raise Conflict(
@@ -33,7 +33,7 @@ def write_profile(*, user_id: UUID, text: str, now: datetime, version: int | Non
 
 @transaction.atomic
 def revert_profile(*, user: User, number: int, now: datetime) -> Profile:
-    """It says again what it said then: a new version, so that this can be reverted, too."""
+    """Restore the text of an earlier version as a new one, so that this can be reverted, too. Raise NotFound."""
     profile = lock_profile(user.pk)
     then = accessible_version(user, number)
     set_text(profile, then.text, ProfileVersion.Author.USER, now, sources=then.sources)
@@ -54,10 +54,11 @@ def set_text(
     notes: Mapping[str, str] | None = None,
     sources: Sequence[Sequence[str]] | None = None,
 ) -> bool:
-    """Called in a transaction that holds the row. Return whether there is anything new.
+    """Store a new text and its version; return whether the text is new. To be called in a transaction that holds the
+    row.
 
-    Of what was forgotten, a consolidation learns nothing again. New lines were made of `notes`, by the ids of entries;
-    `sources` are given where they are known.
+    A consolidation's text loses the lines that were forgotten. The sources of each line are `sources` where they are
+    known; else new lines are traced to `notes`, texts by the ids of their entries.
     """
     if author == ProfileVersion.Author.CONSOLIDATION:
         text = tombstones_of(profile.user_id).filter_text(text)
@@ -82,8 +83,8 @@ def set_text(
 def forget_lines(
     user_id: UUID, gone: Callable[[str, Sequence[str]], bool], now: datetime
 ) -> tuple[int, set[str]]:
-    """Called in a transaction that forgets: drop the lines that are `gone`, by what they say and their sources, from
-    the profile and all its versions. Return how many the profile lost, and the ids of all their sources."""
+    """Drop the lines that are `gone`, by their text and sources, from the profile and all its versions. Return how many
+    the profile lost, and the ids of all their sources. To be called in a transaction that forgets."""
     sources: set[str] = set()
     # Before its versions: who writes one holds the profile, and none may be added meanwhile.
     profile = Profile.objects.select_for_update().filter(pk=user_id).first()
@@ -113,8 +114,8 @@ def _without(
 
 
 def empty_profile(user_id: UUID, now: datetime) -> int:
-    """Called in a transaction that forgets everything. Return how many lines it had; its versions go, their number
-    stays."""
+    """Empty the profile and delete its versions; the version number goes on. Return how many lines it had. To be called
+    in a transaction that forgets everything."""
     profile = Profile.objects.select_for_update().filter(pk=user_id).first()
     if profile is None:
         return 0
@@ -125,6 +126,7 @@ def empty_profile(user_id: UUID, now: datetime) -> int:
 
 
 def mark_profile_written(written: Profile) -> None:
-    """The file says what it says; what came meanwhile, or was forgotten, is still to be written."""
+    """Note which version the file shows, unless the profile was changed while it was written: then the file is behind
+    still."""
     same = Profile.objects.filter(pk=written.pk, version=written.version, text=written.text)
     same.update(written_version=written.version)

@@ -1,4 +1,4 @@
-"""What users say about being remembered: pause, resume, review, the profile."""
+"""Changes users' settings: whether and how memory works, their name, their time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chatapp.long_term.selectors.entries import all_days
 
 @transaction.atomic
 def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: datetime) -> User:
-    """`changes` holds columns by name: memory_paused, reviews_memory, uses_profile."""
+    """Change memory_paused, reviews_memory or uses_profile, columns by name in `changes`. Return the user."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     for name, value in changes.items():
         setattr(locked, name, value)
@@ -27,7 +27,7 @@ def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: date
 
 
 def update_settings(*, user: User, changes: Mapping[str, Any]) -> User:
-    """`changes` holds columns by name: name, time_zone. Daily files tell the time where their user lives: after a move
+    """Change the name or time zone, columns by name in `changes`. Daily files show local times: after a new time zone
     the sweep writes them anew."""
     with transaction.atomic():
         if changes.get("time_zone", user.time_zone) != user.time_zone:

@@ -1,5 +1,5 @@
-"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and not learned again, unless its
-user asks to remember it after all: then its tombstone goes."""
+"""Stores tombstones of what was forgotten, so that it is not learned again, and deletes those of what its user asks to
+remember after all."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def raise_tombstones(
     for_good: bool = False,
     receipt: ForgetReceipt | None = None,
 ) -> int:
-    """Called in the transaction that forgets them. Return how many sentences are barred."""
+    """Store tombstones of these texts; return how many sentences they bar. To be called in the transaction that
+    forgets."""
     return store_tombstones(make_tombstones(user_id, texts, now), for_good=for_good, receipt=receipt)
 
 
 def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[Tombstone]:
-    """Not stored yet."""
+    """Return tombstones of these texts' sentences, not stored yet."""
     return [
         Tombstone(
             user_id=user_id,
@@ -49,7 +50,7 @@ def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[
 def store_tombstones(
     rows: Sequence[Tombstone], *, for_good: bool = False, receipt: ForgetReceipt | None = None
 ) -> int:
-    """Called in the transaction that forgets what they bar. Return how many they are."""
+    """Store tombstones; return how many. To be called in the transaction that forgets what they bar."""
     for row in rows:
         row.for_good, row.receipt = for_good, receipt
     changed = ("created_at", "receipt_id", *(("for_good",) if for_good else ()))

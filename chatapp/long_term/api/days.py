@@ -1,4 +1,4 @@
-"""The daily memory as Markdown."""
+"""The API of daily files, as Markdown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
     response=answers(ok=Page[schemas.MemoryDay]),
 )
 async def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
+    """List the days that hold memory entries, newest first. Days are those of your time zone (`PATCH /me`)."""
     return await sync_to_async(_days)(request.auth.user, cursor, limit)
 
 
@@ -66,7 +66,7 @@ def _day_of_cursor(cursor: str | None) -> date | None:
 
 
 def day_of_path(raw: str) -> date:
-    """Raises NotFound for what is no day."""
+    """Return the day of an address. Raise NotFound for what is no day."""
     try:
         return _DAY.validate_python(raw)
     except ValidationError:
@@ -80,7 +80,8 @@ def day_of_path(raw: str) -> date:
     openapi_extra=READ,
 )
 async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
-    """One daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown alone."""
+    """Return one daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown
+    alone."""
     shape = await sync_to_async(_day_text)(request.auth.user, day_of_path(day))
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
@@ -108,8 +109,8 @@ def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
 
 
 def _superseded(rows: Sequence[MemoryEntry]) -> dict[UUID, list[dict[str, Any]]]:
-    """Return by entry of one user its sentences that are over: what they say, until when it was so, and what is so
-    since."""
+    """Return by entry its sentences that a newer statement superseded: the text, until when it held, and the newer one.
+    All entries are of one user."""
     if not rows:
         return {}
     user_id = rows[0].user_id
@@ -138,8 +139,8 @@ def _over(claims: Sequence[Superseded]) -> list[dict[str, Any]]:
 async def write_day(
     request: ApiRequest, response: HttpResponse, day: str, body: MarkdownIn, if_match: IfMatch = None
 ) -> Any:
-    """The day says this from now on: changed sections become edits with a history, sections that are missing are
-    forgotten, a section of your own begins with `## 14:05` or stands ahead of the first one.
+    """Replace a daily file: changed sections become edits with a history, sections that are missing are forgotten, a
+    section of your own begins with `## 14:05` or stands ahead of the first one.
 
     With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
     """
@@ -157,7 +158,7 @@ def _write_day(user: User, day: date, markdown: str, version: str | None) -> dic
 
 
 def _sections(markdown: str) -> list[DaySection]:
-    """A section whose text was emptied is one that was removed."""
+    """Return the sections of a day's Markdown. One whose text was emptied counts as removed. Raise InvalidInput."""
     try:
         return [_section(entry) for entry in parse_day(markdown) if entry.text.strip()]
     except ValidationError as error:
@@ -176,6 +177,6 @@ def _section(entry: DailyEntry) -> DaySection:
 
 @memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=answers(404))
 async def remove_day(request: ApiRequest, day: str) -> Any:
-    """Everything that is remembered of this day is forgotten."""
+    """Forget everything that is remembered of this day."""
     await sync_to_async(changes.forget_day)(user=request.auth.user, day=day_of_path(day))
     return Status(204, None)

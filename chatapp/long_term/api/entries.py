@@ -1,4 +1,4 @@
-"""Memory entries one by one: written, changed, forgotten, with everything they said before."""
+"""The API of memory entries: add, read, change, forget, and their history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @entries_router.post("/memory/entries", auth=allow("memory"), response=answers(created=schemas.MemoryEntry))
 @creates(_again, "/memory/entries/{made}")
 async def add(request: ApiRequest, new: NewEntry) -> Any:
-    """Something to remember, in your own words."""
+    """Store something to remember, in your own words."""
     return Status(201, await sync_to_async(_add)(request.auth.user, new))
 
 
@@ -56,7 +56,8 @@ def _read(user: User, entry_id: str) -> dict[str, Any]:
     response=answers(404, 409, ok=schemas.MemoryEntry),
 )
 async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
-    """Your words stand from now on, whatever is extracted again; what it said before is its history."""
+    """Replace the text of an entry. Your words stay, whatever is extracted again; the former text is kept as its
+    history."""
     return await sync_to_async(_change)(request.auth.user, entry_id, change)
 
 
@@ -67,7 +68,7 @@ def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
 
 @entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=answers(404))
 async def remove(request: ApiRequest, entry_id: str) -> Any:
-    """It is forgotten, with its history."""
+    """Forget an entry with its history."""
     await sync_to_async(changes.forget_entry)(user=request.auth.user, entry_id=entry_id)
     return Status(204, None)
 
@@ -78,7 +79,7 @@ async def remove(request: ApiRequest, entry_id: str) -> Any:
     response=answers(404, ok=Page[schemas.EntryRevision]),
 )
 async def history(request: ApiRequest, entry_id: str) -> Any:
-    """What it says and everything it said before, newest first."""
+    """List the present text of an entry and its earlier ones, newest first."""
     return {"items": await sync_to_async(_history)(request.auth.user, entry_id), "next_cursor": None}
 
 
@@ -101,7 +102,7 @@ def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
     response=answers(404, ok=schemas.MemoryEntry),
 )
 async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
-    """It says again what it said in that revision."""
+    """Restore the text of an earlier revision, as a new one."""
     return await sync_to_async(_revert)(request.auth.user, entry_id, body.revision)
 
 

@@ -1,4 +1,4 @@
-"""The profile: what is always in context, with everything it said before."""
+"""The API of the profile and its versions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MARKDOWN = {"schema": {"type": "string"}}
     openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
 )
 async def read(request: ApiRequest, response: HttpResponse) -> Any:
-    """Your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
+    """Return your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
     shape = await sync_to_async(_read)(request.auth.user)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
@@ -97,14 +97,16 @@ def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
 async def write(
     request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None
 ) -> Any:
-    """In your own words; what you write or remove stays so. With `If-Match`, 409 when it was changed meanwhile."""
+    """Replace the profile with your own words; what you write or remove stays so. With `If-Match`, 409 when it was
+    changed meanwhile."""
     shape = await sync_to_async(_write)(request.auth.user, body.markdown, _expected(if_match))
     tag_version(response, shape["version"])
     return shape
 
 
 def _expected(if_match: str | None) -> int | None:
-    """A tag that is none of ours matches no version."""
+    """Return the version that a tag names: None where none was sent, -1, which matches no version, where it is none of
+    ours."""
     version = version_of(if_match)
     if version is None:
         return None
@@ -122,7 +124,7 @@ def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
     response=answers(ok=Page[schemas.ProfileVersion]),
 )
 async def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """Newest first: who changed it, and when."""
+    """List the versions of the profile, newest first: who changed it, and when."""
     return await sync_to_async(_versions)(request.auth.user, cursor, limit)
 
 
@@ -151,7 +153,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
     response=answers(404, ok=schemas.ProfileVersionText),
 )
 async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
-    """One version, and what it changed, line by line: `against` the one before it by default."""
+    """Return one version and its changes, line by line, `against` the one before it by default."""
     return await sync_to_async(_read_version)(request.auth.user, version, against)
 
 
@@ -169,7 +171,7 @@ def _read_version(user: User, number: int, against: int | None) -> dict[str, Any
     response=answers(404, ok=schemas.Profile),
 )
 async def revert(request: ApiRequest, version: Number) -> Any:
-    """It says again what it said in that version, as a new one."""
+    """Restore the text of an earlier version, as a new one."""
     return await sync_to_async(_revert)(request.auth.user, version)
 
 
@@ -183,7 +185,7 @@ def _revert(user: User, number: int) -> dict[str, Any]:
     response=answers(accepted=schemas.Profile),
 )
 async def consolidate(request: ApiRequest) -> Any:
-    """Takes over now what was noted since the last time, instead of at night. `consolidation` tells how it goes."""
+    """Bring new entries into the profile now, instead of at night. `consolidation` tells how far it is."""
     return Status(202, await sync_to_async(_consolidate)(request.auth.user))
 
 

@@ -1,4 +1,4 @@
-"""Whether and how anything is remembered, and what waits for approval."""
+"""The API of memory settings, and of entries that wait for approval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def read(request: ApiRequest) -> Any:
 
 @settings_router.patch("/memory/settings", auth=allow("memory"), response=answers(ok=schemas.MemorySettings))
 async def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
-    """Only what is sent is changed."""
+    """Change the settings that are sent."""
     return await sync_to_async(_change)(request.auth.user, changes.sent())
 
 
@@ -51,7 +51,8 @@ def _shape(user: User) -> dict[str, bool]:
     response=answers(ok=Page[schemas.MemoryEntry]),
 )
 async def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """Entries that wait for your approval, newest first. Until then they are in no file, search, recall or profile."""
+    """List the entries that wait for your approval, newest first. Until then they are in no file, search, recall or
+    profile."""
     return await sync_to_async(_waiting)(request.auth.user, cursor, limit)
 
 
@@ -65,7 +66,7 @@ def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     response=answers(404, ok=schemas.MemoryEntry),
 )
 async def approve(request: ApiRequest, entry_id: str) -> Any:
-    """It is remembered from now on. Approving twice is approving once."""
+    """Approve an entry: it is remembered from now on. A second approval changes nothing."""
     return await sync_to_async(_approve)(request.auth.user, entry_id)
 
 
@@ -75,6 +76,7 @@ def _approve(user: User, entry_id: str) -> dict[str, Any]:
 
 @settings_router.post("/memory/review/{entry_id}/reject", auth=allow("memory"), response=answers(404, 409))
 async def reject(request: ApiRequest, entry_id: str) -> Any:
-    """It is forgotten before it was remembered. What was approved already is deleted as an entry."""
+    """Reject an entry: it is forgotten before it was remembered. One that was approved already is deleted as an
+    entry."""
     await sync_to_async(memory_changes.reject_entry)(user=request.auth.user, entry_id=entry_id)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""The memories that agents share, as their users know them: read-only, and without a word of who said it."""
+"""The API of shared memories for their readers: read-only, and without who said it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SharedEntry(Shape):
     response=answers(ok=Page[SharedMemory]),
 )
 async def memories(request: ApiRequest) -> Any:
-    """The agents that share their memory with everybody who talks to them."""
+    """List the agents that share their memory with everybody who talks to them."""
     return {"items": await sync_to_async(_memories)(request.auth.user), "next_cursor": None}
 
 
@@ -63,7 +63,7 @@ async def entries(
     cursor: Cursor = None,
     limit: PageSize = 50,
 ) -> Any:
-    """All that may be recalled in chats with this agent besides what was said there, newest first."""
+    """List all that may be recalled in chats with this agent besides what was said there, newest first."""
     return await sync_to_async(_entries)(request.auth.user, agent_id, cursor, limit)
 
 

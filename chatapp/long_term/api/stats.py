@@ -1,4 +1,4 @@
-"""Memory in numbers, and memory to take away."""
+"""The API of memory statistics, and of the export of daily files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ ZIP = {"schema": {"type": "string", "format": "binary"}}
     response=answers(ok=Page[schemas.MemoryStats]),
 )
 async def stats(request: ApiRequest, period: Query[Period]) -> Any:
-    """What was remembered and what models read and wrote for you, day by day, oldest first; days of your time zone."""
+    """Count what was remembered and what models read and wrote for you, day by day, oldest first. Days are those of
+    your time zone."""
     return await sync_to_async(_stats)(request.auth.user, period)
 
 
@@ -58,6 +59,6 @@ def _stats(user: User, period: Period) -> dict[str, Any]:
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
 async def export(request: ApiRequest) -> FileResponse:
-    """Your daily files and your profile, as Markdown in a zip."""
+    """Download your daily files and your profile, as Markdown in a zip."""
     archive = await sync_to_async(write_archive)(request.auth.user.pk)
     return FileResponse(archive, as_attachment=True, filename="memory.zip", content_type="application/zip")

@@ -1,4 +1,4 @@
-"""Reads memory entries and the days they belong to, always of one user. What waits for approval is in no day."""
+"""Reads memory entries and the days they belong to, always of one user. Proposed entries are in no day."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def kept_entries() -> QuerySet[MemoryEntry]:
 
 
 def withdrawn_entries() -> QuerySet[MemoryEntry]:
-    """Their summary was undone, no other took any of their messages out of the context again, and nobody wrote in
-    them: the messages stand for themselves."""
+    """Return extracted entries that no summary covers any more: theirs was undone, and no other took one of their
+    messages out of the context again. The messages themselves are found instead."""
     standing = Compaction.objects.filter(
         status=Compaction.Status.DONE,
         branch=OuterRef("compaction__branch"),
@@ -57,7 +57,7 @@ class DayCount:
 
 
 def list_days(user: User, *, before: date | None = None, limit: int = 50) -> list[DayCount]:
-    """Newest first; `before` is the last day of the page ahead."""
+    """Return days with their number of entries, newest first; `before` is the last day of the page ahead."""
     rows = kept_entries().filter(user=user)
     if before is not None:
         rows = rows.filter(day__lt=before)
@@ -69,18 +69,18 @@ READ_SOURCES = "read_sources"
 
 
 def _with_sources(rows: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
-    """As lists: a queryset for each entry would take longer than all else."""
+    """Add the sources to a query, as lists: a queryset for each entry would take longer than all else."""
     return rows.prefetch_related(Prefetch("sources", to_attr=READ_SOURCES))
 
 
 def sources_of(entry: MemoryEntry) -> Sequence[EntrySource]:
-    """Return the other spans that say it, which were read with it, or are read now."""
+    """Return the other spans that say the same, read along with the entry or now."""
     known: Sequence[EntrySource] | None = getattr(entry, READ_SOURCES, None)
     return list(entry.sources.all()) if known is None else known
 
 
 def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
-    """Oldest first, with their conversations and their user, who is read once."""
+    """Return the entries of a day, oldest first, with their conversations and their user, who is read once."""
     rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "scope")
     found = list(_with_sources(rows).order_by("created_at", "id"))
     if found:
@@ -91,7 +91,7 @@ def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
 
 
 def revisions_of_day(user_id: UUID, day: date) -> dict[UUID, int]:
-    """Return which entries the day has, and the revision of each: the same as before, and none of them has changed."""
+    """Return the revision of each entry of the day, by its id: equal to an earlier answer where nothing has changed."""
     stored = execute(_REVISIONS, user_id, day.isoformat(), MemoryEntry.State.KEPT.value)
     return {as_key(pk): revision for pk, revision in stored.fetchall()}
 
@@ -100,20 +100,20 @@ _REVISIONS = "SELECT id, revision FROM chatapp_memoryentry WHERE user_id = %s AN
 
 
 def lock_day(user: User, day: date) -> None:
-    """Hold its entries until the transaction ends; their conversations before them, as everywhere."""
+    """Lock the entries of a day until the transaction ends, their conversations before them, as everywhere."""
     rows = kept_entries().filter(user=user, day=day)
     lock_rows(Conversation.objects.filter(pk__in=rows.values("conversation")))
     lock_rows(rows)
 
 
 def day_version(rows: Iterable[MemoryEntry]) -> str:
-    """Another one whenever an entry of the day comes, changes or goes."""
+    """Return a tag that changes whenever an entry of the day is added, changed or removed."""
     said = "\n".join(f"{row.pk} {row.revision}" for row in rows)
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def proposed_entries(user: User) -> QuerySet[MemoryEntry]:
-    """Return what waits for approval."""
+    """Return the entries that wait for the user's approval."""
     rows = MemoryEntry.objects.filter(user=user, state=MemoryEntry.State.PROPOSED)
     return _with_sources(rows.select_related("scope"))
 
@@ -123,7 +123,7 @@ def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
 
 
 def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
-    """Days whose file lacks an entry or shows what is gone."""
+    """Return (user id, day) of days whose file lacks an entry or shows what is gone."""
     unwritten = (
         kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")
     )
@@ -139,7 +139,7 @@ def all_days(user_id: UUID) -> list[date]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One text of an entry, and by whose hand."""
+    """One text of an entry, and who wrote it."""
 
     number: int
     text: str
@@ -149,14 +149,14 @@ class Said:
 
 
 def entry_history(entry: MemoryEntry) -> list[Said]:
-    """Newest first, the present text included."""
+    """Return the texts of an entry, newest first, the present one included."""
     now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
     earlier = entry.revisions.order_by("-number")
     return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
 
 
 def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
-    """Raises NotFound."""
+    """Return a kept entry of the user. Raise NotFound."""
     rows = kept_entries().filter(user_id=parse_id(user_id), pk=parse_id(entry_id))
     row = rows.select_related("conversation", "user").first()
     if row is None:
@@ -175,7 +175,7 @@ class DayStats:
 
 
 def memory_stats(user: User, first: date, last: date) -> dict[date, DayStats]:
-    """Days with anything to tell, oldest first."""
+    """Return the counts of days that have any, oldest first."""
     days: dict[date, DayStats] = defaultdict(DayStats)
     entries = kept_entries().filter(user=user, day__gte=first, day__lte=last)
     for day, text in entries.values_list("day", "text").iterator():
@@ -196,8 +196,8 @@ NEWEST_ENTRIES = 2_000
 
 
 def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Iterator[tuple[str, str]]:
-    """`(entry id, text)`, newest first, without the entry of this very span. In a scope, what its user said there:
-    what is known of them elsewhere is not known to it."""
+    """Yield (entry id, text) of the user's entries, newest first, without the entry of this very span. In a scope, only
+    of what its user said there: the scope knows nothing of the user from elsewhere."""
     conversation = compaction.conversation
     of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
     rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
@@ -209,8 +209,8 @@ def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Ite
 
 
 def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
-    """What entries of the same messages said before somebody edited them: it is not learned from these again. It has no
-    source."""
+    """Yield ("", text) of what entries of the same messages said before somebody edited them: it is not learned from
+    these messages again."""
     others = entries_of_the_same(compaction).exclude(compaction=compaction)
     edited = others.exclude(author=MemoryEntry.Author.EXTRACTION)
     texts = EntryRevision.objects.filter(entry__in=edited).values_list("text", flat=True)
@@ -219,7 +219,7 @@ def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
 
 
 def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
-    """Its own, and those of summaries of some of its messages that were undone."""
+    """Return the entries of this compaction, and of compactions of the same branch that share messages with it."""
     return MemoryEntry.objects.filter(
         compaction__branch=compaction.branch_id,
         compaction__first_position__lte=compaction.last_position,
@@ -228,8 +228,8 @@ def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
 
 
 def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
-    """What was brought back into its conversation, whole: saying it again is no news. It has no source here. What the
-    span itself said first is news, though it came back meanwhile."""
+    """Yield ("", text) of what was recalled in the conversation, whole: it is not learned as news. What the span itself
+    said first is news, also where it was recalled later."""
     recalls = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
     sources = [
         item["source"] for payload in recalls.values_list("payload", flat=True) for item in payload["items"]

@@ -43,7 +43,7 @@ def pauses_of(user_id: UUID) -> MemoryPauses:
 
 
 def is_paused(conversation: Conversation) -> bool:
-    """Whether nothing is learned here now, and nothing recalled from elsewhere."""
+    """Return whether memory is paused: nothing is learned here now, and nothing recalled from elsewhere."""
     return conversation.memory == Conversation.Memory.PAUSED or conversation.user.memory_paused
 
 
@@ -61,7 +61,7 @@ def was_paused(conversation: Conversation, upto_position: int) -> bool:
 
 
 def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
-    """Those of these messages that the user wrote in a chat that is remembered, in their order."""
+    """Return those of these messages that the user wrote in a chat that is remembered, oldest first."""
     asked = Exists(Run.objects.filter(question=OuterRef("pk")))
     sent = Q(role=Message.Role.USER) & (Q(kind=Message.Kind.INJECTED) | asked)
     found = Message.objects.filter(sent, pk__in=list(message_ids), conversation__temporary=False)

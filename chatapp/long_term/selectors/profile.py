@@ -17,8 +17,8 @@ from memory.consolidation import UserEdits, read_edits
 
 
 def profile_text(conversation: Conversation) -> str:
-    """What a context of this conversation may know of its user: nothing where it is temporary, or adds to a shared
-    memory, or memory is paused or the profile switched off."""
+    """Return the profile as contexts of this conversation show it: empty where the conversation is temporary or adds to
+    a shared memory, memory is paused, or the profile is switched off."""
     is_closed = not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED
     if is_closed or conversation.scope_id is not None:
         return ""
@@ -31,12 +31,12 @@ def profile_text(conversation: Conversation) -> str:
 
 
 def profile_of(user_id: UUID) -> Profile:
-    """An empty one, not stored, where there is none yet."""
+    """Return the user's profile, or an empty one that is not stored."""
     return Profile.objects.filter(user_id=user_id).first() or Profile(user_id=user_id)
 
 
 def version_page(user: User, *, before: int | None, limit: int) -> list[ProfileVersion]:
-    """Newest first; `before` is the last number of the page ahead."""
+    """Return versions, newest first; `before` is the last number of the page ahead."""
     rows = ProfileVersion.objects.filter(profile__user=user)
     if before is not None:
         rows = rows.filter(number__lt=before)
@@ -51,7 +51,7 @@ def accessible_version(user: User, number: int) -> ProfileVersion:
 
 
 def profiles_behind(limit: int = 1_000) -> list[UUID]:
-    """Users whose file does not show their profile as it is."""
+    """Return the users whose file does not show their profile as it is."""
     rows = Profile.objects.exclude(version=F("written_version"))
     return list(rows.order_by("user").values_list("user_id", flat=True)[:limit])
 
@@ -62,13 +62,13 @@ VERSIONS_READ = 1_000
 
 
 def _unknown() -> QuerySet[MemoryEntry]:
-    """Entries that no profile has taken into account, of users who want one and may be learned about."""
+    """Return entries that no profile has taken into account, of users who want one and may be learned about."""
     wanted = kept_entries().filter(consolidated_at=None, user__is_active=True)
     return wanted.filter(user__uses_profile=True, user__memory_paused=False)
 
 
 def users_due(now: datetime) -> list[tuple[UUID, date]]:
-    """Users whose midnight has passed since something was noted, with their day; once a night each."""
+    """Return (user id, day begun) of users whose midnight has passed since something was noted; each once a night."""
     rows = _unknown().values("user_id", "user__time_zone").annotate(first=Min("day")).order_by("user_id")
     due = [
         (row["user_id"], today)
@@ -81,7 +81,7 @@ def users_due(now: datetime) -> list[tuple[UUID, date]]:
 
 
 def unknown_entries(row: Consolidation) -> list[MemoryEntry]:
-    """What this consolidation may read, oldest first; by night, only of the days that are over."""
+    """Return what this consolidation may read, oldest first; at night, only days that are over."""
     rows = _unknown().filter(user_id=row.user_id)
     if row.night is not None:
         rows = rows.filter(day__lt=row.night)
@@ -93,14 +93,14 @@ def has_unknown_entries(row: Consolidation) -> bool:
 
 
 def edits_of(user_id: UUID) -> UserEdits:
-    """What the user wrote in the profile and took out of it."""
+    """Return what the user wrote in the profile and removed from it."""
     newest = ProfileVersion.objects.filter(profile=user_id).order_by("-number")[:VERSIONS_READ]
     versions = list(newest.values_list("author", "text"))
     return read_edits((author == ProfileVersion.Author.USER, text) for author, text in reversed(versions))
 
 
 def waiting_consolidations(now: datetime) -> list[UUID]:
-    """Pending for longer than a wake-up takes, or held by a worker that is gone."""
+    """Return consolidations that have been pending for longer than a wake-up takes, or whose worker is gone."""
     late = Q(status=Consolidation.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
     return list(

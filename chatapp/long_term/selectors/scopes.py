@@ -24,7 +24,8 @@ from chatapp.operations.errors import NotFound
 
 
 def open_scope(conversation: Conversation) -> UUID | None:
-    """Whose shared memory is known here now, and what is remembered here becomes part of."""
+    """Return the agent whose shared memory this conversation reads and adds to now; None where there is none or it is
+    closed."""
     scope = conversation.scope
     return scope.pk if scope is not None and scope_for(scope, temporary=conversation.temporary) else None
 
@@ -48,25 +49,25 @@ def memory_access_of(conversation: Conversation) -> MemoryAccess:
 
 
 def memory_access_in(conversation_id: UUID | str) -> MemoryAccess:
-    """The same; nothing where it was deleted."""
+    """Return what a conversation may read, by its id; nothing where it was deleted."""
     rows = Conversation.objects.select_related("user", "scope")
     row = rows.filter(pk=conversation_id).first()
     return memory_access_of(row) if row is not None else NO_ACCESS
 
 
 def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
-    """What everybody in the scope may know, whoever said it."""
+    """Return what everybody in the scope may know, whoever said it."""
     withdrawn = withdrawn_entries().filter(scope=scope_id)
     return kept_entries().filter(scope=scope_id).exclude(pk__in=withdrawn.values("pk"))
 
 
 def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
-    """Raises NotFound."""
+    """Return an entry of the scope. Raise NotFound."""
     return find_row(shared_entries(scope_id), entry_id)
 
 
 def readable_scopes(user: User) -> list[tuple[Agent, int]]:
-    """The open ones, whose agents this user may talk to, with how much is in each."""
+    """Return the agents whose shared memory is open and that this user may talk to, each with its number of entries."""
     return [
         (agent, shared_entries(agent.pk).count())
         for agent in visible_agents(user).filter(shares_memory=True)
@@ -75,7 +76,7 @@ def readable_scopes(user: User) -> list[tuple[Agent, int]]:
 
 
 def accessible_scope(user: User, agent_id: str) -> UUID:
-    """Raises NotFound, also for one that is closed."""
+    """Return the id of the scope of an agent that the user may talk to. Raise NotFound, also where it is closed."""
     agent = visible_agents(user).filter(pk=parse_id(agent_id)).first()
     if scope_for(agent, temporary=False) is None or agent is None:
         raise NotFound()
@@ -83,7 +84,7 @@ def accessible_scope(user: User, agent_id: str) -> UUID:
 
 
 def scopes_of(user_id: UUID) -> list[UUID]:
-    """Where anything they said may be known to others, or was while there was that agent."""
+    """Return the scopes in which others may know what this user said, also those whose agent was deleted."""
     shared = MemoryEntry.objects.filter(user_id=user_id, shared_in__isnull=False)
     begun = Conversation.objects.filter(user_id=user_id, shared_in__isnull=False)
     ids = {*shared.values_list("shared_in", flat=True), *begun.values_list("shared_in", flat=True)}

@@ -1,4 +1,4 @@
-"""Reads what was forgotten, and what of it could still be said: receipts, proposals, tombstones, sources."""
+"""Reads tombstones: what was forgotten and is not learned again."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
 SALT = "palimpsest.tombstones"
 CACHE_BYTES = 20_000_000
 BYTES_EACH = 1_000
-"""What one takes in memory, about."""
+"""The approximate memory of one tombstone."""
 ASKED_AT_ONCE = 100
 
 
 def fingerprinter_for(user_id: UUID) -> Fingerprinter:
-    """With a key that is not in the database: its rows alone do not tell what was forgotten."""
+    """Return a fingerprinter whose key is not in the database: the rows alone do not tell what was forgotten."""
     key = salted_hmac(SALT, str(user_id), algorithm="sha256").digest()
     return Fingerprinter(key, vocabulary)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Those of one user in an edition."""
+    """The tombstones of one user in an edition."""
 
     edition: str
     tombstones: Tombstones
@@ -50,7 +50,7 @@ _cache = IndexCache[_Read](CACHE_BYTES)
 
 
 def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
-    """Return what is stored, and `more` that is not stored yet. What is stored is read once for each change of it."""
+    """Return the user's tombstones, and `more` that are not stored yet. Stored ones are read once for each edition."""
     rows = Tombstone.objects.filter(user_id=user_id)
     if more:
         return _known(
@@ -66,8 +66,8 @@ def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
 
 
 def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
-    """Return at least those that cover one of these sentences. Of short ones no others are read, however many the user
-    has."""
+    """Return tombstones of the user, at least those that cover one of these sentences. For short sentences no others
+    are read, however many the user has."""
     fingerprinter = fingerprinter_for(user_id)
     asked = [one for sentence in sentences if (one := fingerprinter.fingerprint(sentence))]
     if not all(one.is_short for one in asked):
@@ -96,6 +96,6 @@ def _known(user_id: UUID, rows: Iterable[tuple[int, bytes | memoryview]]) -> Tom
 
 
 def liftable_tombstones(user_id: UUID) -> dict[int, datetime]:
-    """What stands for each, and since when it does: those that are not for good."""
+    """Return when each tombstone that is not for good was stored, by the fingerprint of its whole sentence."""
     rows = Tombstone.objects.filter(user_id=user_id, for_good=False)
     return dict(rows.values_list("whole", "created_at"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
@@ -24,7 +24,8 @@ from memory.bounds import (
     Temperature,
 )
 from memory.errors import PolicyError
-from memory.policy import merge_policies
+from memory.plain_types import PlainTypes
+from memory.policy import check_written, merge_policies
 
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
 BACKENDS = ("openai_compat", "openai")
@@ -47,7 +48,7 @@ class ProfileError(PlaceError):
     """A file that cannot be used."""
 
 
-class _Declared(BaseModel):
+class _Declared(PlainTypes):
     """A section of the file. Unknown keys are ignored: the file may be written for more than this service."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -211,6 +212,7 @@ def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return the policy by our own field names, so that a later layer wins whatever name it uses."""
     fields = {name: value for name, value in declared.items() if name != "summary_brain"}
     try:
+        check_written(place, fields)
         effective = merge_policies((place, fields))
     except PolicyError as error:
         raise ProfileError(f"{place}.{error.field}", error.problem) from None

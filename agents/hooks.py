@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from agents.plain_types import PlainTypes
 from memory.bounds import (
     MAX_HOOK_CHARS,
     MAX_ID_CHARS,
@@ -24,6 +23,7 @@ from memory.bounds import (
     Position,
 )
 from memory.errors import PolicyError
+from memory.plain_types import PlainTypes
 from memory.policy import ContextPolicy
 from memory.strategies.registry import StrategyName
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
-from agents.plain_types import PlainTypes
 from agents.plan.choosing import WantedMode
 from agents.yaml_text import PlaceError, YamlError, read_yaml, write_yaml
 from memory.bounds import (
@@ -22,6 +21,7 @@ from memory.bounds import (
     Seconds,
     Temperature,
 )
+from memory.plain_types import PlainTypes
 
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Greeting = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]

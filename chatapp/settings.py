@@ -13,7 +13,7 @@ from agents.hooks import read_hooks
 from chatapp.operations import environment as env
 from chatapp.operations.mail_settings import mail
 from memory.bounds import MAX_RETENTION_DAYS, MAX_TOKENS
-from memory.policy import merge_policies
+from memory.policy import check_written
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DAY_S = 86_400
@@ -85,7 +85,7 @@ if OIDC_ISSUER and "openid" not in OIDC_SCOPES.split():
 OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # For the whole deployment, below models and agents.
-CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: merge_policies(("environment", fields)))
+CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: check_written("environment", fields))
 # For every conversation, before those of its agent and its own.
 HOOKS = env.json_objects("HOOKS", lambda hooks: read_hooks(hooks, "environment"))
 # Where webhooks may lead: * for all public addresses; nowhere for "none".

@@ -22,6 +22,7 @@ from memory.bounds import (
 )
 from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 from memory.errors import PolicyError
+from memory.plain_types import plain_checks
 from memory.strategies.protocol import Strategy, SummaryForm
 from memory.strategies.registry import StrategyName, strategy_named
 
@@ -235,6 +236,21 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
         raise PolicyError(field, origins.get(field, "policy"), first["msg"]) from error
 
 
+def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
+    """Return the policy of one layer as somebody writes it: a text is no number, though what was stored once is read
+    so. Raise PolicyError."""
+    for given, value in fields.items():
+        check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
+        if check and value is not None and (kind := check(value)):
+            raise PolicyError(given, origin, KINDS[kind])
+    return merge_policies((origin, fields)).policy
+
+
+KINDS = {
+    bool: "Input should be a valid boolean",
+    int: "Input should be a valid integer",
+    float: "Input should be a valid number",
+}
 USER_FIELDS = frozenset(
     {
         "strategy",
@@ -280,7 +296,7 @@ def check_user_fields(
 
     `operator` is the policy without the user's layer. Its zeros mean "no limit".
     """
-    wanted = merge_policies((origin, fields)).policy
+    wanted = check_written(origin, fields)
     for given, value in fields.items():
         name = ALIASES.get(given, given)
         if name not in USER_FIELDS:

@@ -22,7 +22,7 @@ from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model
 from memory.errors import PolicyError
-from memory.policy import ContextPolicy, check_user_fields, merge_policies
+from memory.policy import ContextPolicy, check_user_fields, check_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class _Check:
         policy = self.preset.context_policy
         try:
             if self.is_operator:
-                merge_policies(("agent", policy))
+                check_written("agent", policy)
             else:
                 check_user_fields(
                     policy, self.choices.policy_limits(model or default_model(self.owner_id)), "agent"

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from chatapp.operations.admin.fields import Guide, Part, YamlField
 from chatapp.operations.translations import translate_sentence
 from memory.errors import PolicyError
-from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
+from memory.policy import ContextPolicy, EffectivePolicy, check_written
 
 OF_SEVERAL_LINES = {"summary_schema", "summary_template", "compact_prompt"}
 KINDS: dict[str, Literal["number", "text", "flag"]] = {
@@ -63,7 +63,7 @@ def check_policy_field(policy: Any, level: str) -> dict[str, Any]:
     if not isinstance(policy, dict):
         raise ValidationError(gettext("Enter fields with their values, such as keep_recent: 20."))
     try:
-        merge_policies((level, policy))
+        check_written(level, policy)
     except PolicyError as error:
         raise ValidationError(
             f"{error.field} ({gettext(error.origin)}): {translate_sentence(error.problem)}"

@@ -16,7 +16,7 @@ from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of, named_window, resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
-from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, merge_policies
+from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, check_written, merge_policies
 from memory.tokens import Calibration
 
 
@@ -106,7 +106,7 @@ def check_own_policy(
 
     Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
     """
-    merge_policies(("conversation", policy))
+    check_written("conversation", policy)
     if is_operator or not policy:
         return
     agent = agent_of(conversation)

@@ -6,35 +6,40 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from django.conf import settings
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
+from memory.plain_types import PlainTypes
 
 STORABLE = r"^[^\x00]*$"  # lone surrogates are no JSON to pydantic
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
 Name = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
 
 
-class Subscribe(BaseModel):
+class _Frame(PlainTypes):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Subscribe(_Frame):
     type: Literal["subscribe"]
     conversation_id: Id
     after_seq: Position = 0
 
 
-class Unsubscribe(BaseModel):
+class Unsubscribe(_Frame):
     type: Literal["unsubscribe"]
     conversation_id: Id
 
 
-class TextContent(BaseModel):
+class TextContent(PlainTypes):
     model_config = ConfigDict(extra="ignore")
 
     type: Literal["text"]
     text: str
 
 
-class ImageContent(BaseModel):
+class ImageContent(PlainTypes):
     """`file_id` is the id of an upload of the same user."""
 
     model_config = ConfigDict(extra="ignore")
@@ -63,7 +68,7 @@ def attachment_ids(content: Content, attachments: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*inside, *attachments]))
 
 
-class MessageSend(BaseModel):
+class MessageSend(_Frame):
     type: Literal["message.send"]
     client_id: Key
     conversation_id: Id
@@ -74,7 +79,7 @@ class MessageSend(BaseModel):
     mode: Literal["react", "plan", "auto"] | None = None
 
 
-class MessageInject(BaseModel):
+class MessageInject(_Frame):
     """Into the answer that is being written; an ordinary message where none is."""
 
     type: Literal["message.inject"]
@@ -84,24 +89,24 @@ class MessageInject(BaseModel):
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
 
 
-class ToolApprove(BaseModel):
+class ToolApprove(_Frame):
     type: Literal["tool.approve"]
     run_id: Id
     call_id: Id
 
 
-class ToolDeny(BaseModel):
+class ToolDeny(_Frame):
     type: Literal["tool.deny"]
     run_id: Id
     call_id: Id
 
 
-class RunStop(BaseModel):
+class RunStop(_Frame):
     type: Literal["run.stop"]
     run_id: Id
 
 
-class MessageSync(BaseModel):
+class MessageSync(_Frame):
     """The sender has the first `length` characters."""
 
     type: Literal["message.sync"]
@@ -109,7 +114,7 @@ class MessageSync(BaseModel):
     length: Position
 
 
-class Ping(BaseModel):
+class Ping(_Frame):
     type: Literal["ping"]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
+from jsonschema import Draft202012Validator, FormatChecker
+from pydantic import BaseModel, ValidationError
 
 from chatapp.accounts.models import User
 from chatapp.providers.models import ModelConfig
+from chatapp.realtime.frames import ClientFrameAdapter
+from memory.plain_types import PlainTypes
 from tests.api.description import describe_api
 from tests.api.program import Program
 
@@ -20,12 +26,17 @@ CONVERSATIONS = "/api/v1/conversations"
     [
         (CONVERSATIONS, "temporary", "true"),
         (CONVERSATIONS, "temporary", 1),
+        (CONVERSATIONS, "context_policy", {"keep_recent": "5"}),
+        ("/api/v1/agents", "context_policy", {"trigger": "0.5"}),
+        (f"{CONVERSATIONS}/ID/share", "expires_at", 1_900_000_000),
         ("/api/v1/agents", "temperature", "0.5"),
         (f"{CONVERSATIONS}/ID/read", "message_count", "1"),
         (f"{CONVERSATIONS}/ID/read", "message_count", True),
         (f"{CONVERSATIONS}/ID/messages", "stream", "no"),
         ("/v1/chat/completions", "temperature", "0.5"),
         ("/v1/chat/completions", "stream", 0),
+        ("/v1/chat/completions", "n", True),
+        ("/v1/chat/completions", "logit_bias", {"50256": "-100"}),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(
@@ -39,6 +50,47 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(
     told = answer.json()["error"]
     assert answer.status_code in (400, 422), answer.content
     assert field == (told.get("param") or told["details"][0]["field"])
+
+
+VALUES_OF_ALL_TYPES: tuple[Any, ...] = (
+    *("5", "true", "1900000000", "20000", "2026-11-23", "10:00"),
+    *(5, 0, 1.5, 1_900_000_000, 1_699_920_000, True, False),
+    *([], {}, ["5"], [5], [True], {"a": "5"}),
+)
+
+
+def bodies(of: type[BaseModel] = PlainTypes) -> Iterator[type[BaseModel]]:
+    for body in of.__subclasses__():
+        yield body
+        yield from bodies(body)
+
+
+def test_no_field_of_any_body_takes_a_value_that_its_description_excludes() -> None:
+    taken = []
+    for body in set(bodies()):
+        schema = describe(body)
+        for name, field in schema.get("properties", {}).items():
+            if name == "context_policy":  # by the level it is written at
+                continue
+            described = Draft202012Validator(
+                {**field, "$defs": schema.get("$defs", {})}, format_checker=FormatChecker()
+            )
+            others = [value for value in VALUES_OF_ALL_TYPES if not described.is_valid(value)]
+            taken += [(body.__name__, name, value) for value in others if not is_refused(body, name, value)]
+    assert taken == []
+
+
+def describe(body: type[BaseModel]) -> dict[str, Any]:
+    body.model_rebuild()
+    return body.model_json_schema()
+
+
+def is_refused(body: type[BaseModel], name: str, value: Any) -> bool:
+    try:
+        body.model_validate({name: value})
+    except ValidationError as error:
+        return any(each["loc"][:1] == (name,) for each in error.errors())
+    return False
 
 
 def test_null_is_described_where_it_is_accepted_and_nowhere_else(alice_client: Client) -> None:
@@ -65,3 +117,17 @@ async def test_an_empty_markdown_empties_what_it_replaces(
     assert answer.status_code == 200, answer.content
     assert "bees" not in answer.json()["markdown"]
     assert (await alice_program.call("PUT", path, body=b"")).status_code == 422  # as JSON
+
+
+@pytest.mark.parametrize(
+    ("frame", "field"),
+    [
+        ({"type": "subscribe", "conversation_id": "1", "after_seq": "5"}, "after_seq"),
+        ({"type": "message.sync", "message_id": "1", "length": True}, "length"),
+        ({"type": "ping", "pong": 1}, "pong"),
+    ],
+)
+def test_a_frame_is_refused_by_the_name_of_its_field(frame: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ClientFrameAdapter.validate_json(json.dumps(frame))
+    assert refused.value.errors()[0]["loc"][-1] == field

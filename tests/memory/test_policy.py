@@ -4,7 +4,7 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import PolicyError
-from memory.policy import DEFAULT_POLICY, ContextPolicy, check_user_fields, merge_policies
+from memory.policy import DEFAULT_POLICY, ContextPolicy, check_user_fields, check_written, merge_policies
 
 
 def test_the_defaults_are_those_of_the_documents() -> None:
@@ -54,6 +54,23 @@ def test_a_value_out_of_range_is_refused_with_field_and_layer(field: str, value:
     assert (caught.value.field, caught.value.origin) == (field, "conversation")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "kind"),
+    [
+        ("keep_recent", "5", "integer"),
+        ("max_tokens", "8000", "integer"),
+        ("trigger", True, "number"),
+        ("auto_compact", 1, "boolean"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_where_it_is_written_and_read_where_it_is_stored(
+    field: str, value: object, kind: str
+) -> None:
+    with pytest.raises(PolicyError, match=f"{field} .*: Input should be a valid {kind}"):
+        check_written("agent", {field: value})
+    merge_policies(("agent", {field: value}))
+
+
 @pytest.mark.mechanism("digitorn.names")
 def test_the_words_of_the_ancestors_are_understood() -> None:
     policy = merge_policies(
@@ -99,9 +116,9 @@ def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000
 @pytest.mark.mechanism("cowagent.commands")
 def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
     operator = ContextPolicy(max_input_tokens=50_000)
-    check_user_fields({"keep_recent": "6", "agent_max_context_tokens": "40000", "max_steps": 15}, operator)
+    check_user_fields({"keep_recent": 6, "agent_max_context_tokens": 40_000, "max_steps": 15}, operator)
     with pytest.raises(PolicyError, match="at most 50,000 here"):
-        check_user_fields({"agent_max_context_tokens": "80000"}, operator)
+        check_user_fields({"agent_max_context_tokens": 80_000}, operator)
     with pytest.raises(PolicyError, match="at most 50,000 here"):
         check_user_fields({"max_input_tokens": 0}, operator)  # "no limit" is more, too
     check_user_fields({"max_input_tokens": None, "recall_budget": 0}, operator)

@@ -208,7 +208,7 @@ def test_bytes_that_no_database_takes_are_refused_or_mended_at_every_door(
 ) -> None:
     alice = Person(installation.client())
     conversation = alice.new_conversation()
-    body = {"content": content, "client_id": new_key(client_id), "stream": False}
+    body = {"content": content, "client_id": new_key(client_id)}
     frame = {**body, "type": "message.send", "conversation_id": conversation}
     headers = {"Authorization": f"Bearer {installation.tokens[PEOPLE[0]]}"}
     with connect(installation.first.ws_url, additional_headers=headers) as socket:
@@ -218,5 +218,7 @@ def test_bytes_that_no_database_takes_are_refused_or_mended_at_every_door(
             kinds.append(json.loads(socket.recv(timeout=PATIENCE_S))["type"])
     path = f"/api/v1/conversations/{alice.new_conversation()}/messages"
     body["client_id"] = new_key(client_id)
-    answer = alice.client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+    answer = alice.client.post(
+        path, content=json.dumps({**body, "stream": False}), headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code in (200, 422), answer.text

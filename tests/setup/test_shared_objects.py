@@ -78,7 +78,7 @@ OURS = {
 SAFE_CLASSES = ("chatapp.operations.last_used.LastUsed", "chatapp.recall.index_cache.IndexCache")
 """Have locks."""
 CACHED = {
-    "agents.plain_types.plain_fields": "never changed",
+    "memory.plain_types.plain_checks": "never changed",
     "memory.languages._latin_stop_words": "never changed",
     "memory.claim_structure.without_now": "tuples of a text and a truth value",
     "memory.memory_requests._kind_of": "a word or None",

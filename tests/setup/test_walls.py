@@ -82,7 +82,12 @@ def test_the_root_can_be_taken_in_at_a_glance():
 
 def test_memory_needs_pydantic_and_what_knows_languages_only():
     languages = {"sentencex", "snowballstemmer", "stopwordsiso"}
-    assert imports_of("memory") - set(sys.stdlib_module_names) <= {"memory", "pydantic", *languages}
+    assert imports_of("memory") - set(sys.stdlib_module_names) <= {
+        "memory",
+        "pydantic",
+        "pydantic_core",
+        *languages,
+    }
 
 
 def test_agents_know_nothing_of_django():

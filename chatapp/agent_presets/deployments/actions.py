@@ -49,7 +49,7 @@ from chatapp.operations.errors import ServiceError
 from chatapp.providers.actions import key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError
-from memory.policy import merge_policies
+from memory.policy import check_written
 
 BY_COMMAND = "manage.py apply"
 ENDPOINT = ("model_id", "base_url")
@@ -156,7 +156,7 @@ class _Applied:
             wanted["is_default"] = True
         with _at(place):
             if "context_policy" in wanted:
-                merge_policies(("model", wanted["context_policy"]))
+                check_written("model", wanted["context_policy"])
             changes = changed_columns(row, wanted, is_new=is_new, is_hidden=self._hides(place))
             key = self._key(
                 row, declared, changes, place, has_moved=former_url != row.base_url, is_new=is_new

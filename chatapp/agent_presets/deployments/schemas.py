@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.presets import Preset, Prompt
 from agents.yaml_text import PlaceError, fill_texts
 from memory.bounds import MAX_POLICY_FIELDS, MAX_RETENTION_DAYS, MAX_TOOLS, Id, Tokens
+from memory.plain_types import PlainTypes
 
 SECRETS = ("api_key", "headers")
 """Fields whose values are never printed."""
@@ -26,7 +27,7 @@ class DeploymentProblem(PlaceError):
     """Why a file cannot be applied."""
 
 
-class _Declared(BaseModel):
+class _Declared(PlainTypes):
     """A thing by its name. What is not written stays as it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())

@@ -24,6 +24,7 @@ from chatapp.features.importing.values import Unreadable
 from chatapp.files.models import Attachment
 from chatapp.operations.text import normalize_text
 from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number
+from memory.plain_types import PlainTypes
 
 MAX_JSON_BYTES = 64 * 2**20
 MAX_TEXT_CHARS = 100_000
@@ -45,7 +46,7 @@ _Moment = Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
 _Author = Literal["extraction", "user", "operator"]
 
 
-class Span(BaseModel):
+class Span(PlainTypes):
     conversation_id: Id | None = None
     first_message_id: Id | None = None
     last_message_id: Id | None = None
@@ -55,7 +56,7 @@ class Source(Span):
     created_at: _Moment
 
 
-class Revision(BaseModel):
+class Revision(PlainTypes):
     revision: Number
     author: _Author
     written_at: _Moment
@@ -77,7 +78,7 @@ class Entry(Span):
     updated_at: _Moment
 
 
-class ProfileVersion(BaseModel):
+class ProfileVersion(PlainTypes):
     version: Number
     author: Literal["user", "consolidation", "forgetting"]
     created_at: _Moment
@@ -85,7 +86,7 @@ class ProfileVersion(BaseModel):
     sources: list[list[Id]] = []
 
 
-class Folder(BaseModel):
+class Folder(PlainTypes):
     id: Id
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from agents.text import storable_text
 from chatapp.features.prompts.models import COMMANDS, MAX_PROMPT_NAME_CHARS, NAME_PATTERN
@@ -12,6 +12,7 @@ from chatapp.features.prompts.models import Prompt as PromptRow
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape
 from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_PROMPT_CHARS
+from memory.plain_types import PlainTypes
 
 
 def refuse_commands(name: str) -> str:
@@ -37,7 +38,7 @@ class NewPrompt(Body):
     text: Text
 
 
-class ExportedPrompt(BaseModel):
+class ExportedPrompt(PlainTypes):
     """A prompt of `prompts.json`, whoever wrote that."""
 
     name: PromptName

@@ -12,12 +12,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    create_model,
     model_validator,
 )
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import json_or_python_schema
 
-from agents.plain_types import PlainTypes
 from chatapp.operations.text import normalize_text
 from memory.bounds import (
     MAX_ID_CHARS,
@@ -25,6 +27,8 @@ from memory.bounds import (
     MAX_POLICY_FIELDS,
     Day,
 )
+from memory.plain_types import PlainTypes
+from memory.policy import ALIASES, ContextPolicy
 
 # A validator is built when it is first used: of all that describe answers, a process uses few.
 Schema.model_config["defer_build"] = True
@@ -76,13 +80,30 @@ Name = Annotated[str, AfterValidator(single_line), Field(max_length=MAX_NAME_CHA
 
 
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
-PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
 
 
 class Body(PlainTypes):
     """What a request carries. Unknown fields are refused: whoever misspells one hears of it."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
+
+
+def _policy_field(name: str) -> tuple[Any, Any]:
+    field = ContextPolicy.model_fields[name]
+    return field.rebuild_annotation() | None, Field(None, description=field.description)
+
+
+class PolicyDescription:
+    """Describes a policy, which is checked by the level it is written at. Null is "not set here"."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names = (*ContextPolicy.model_fields, *ALIASES)
+        fields: dict[str, Any] = {name: _policy_field(ALIASES.get(name, name)) for name in names}
+        described = create_model("PolicyFields", __base__=Body, **fields)
+        return json_or_python_schema(handler.generate_schema(described), handler(source))
+
+
+PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS), PolicyDescription()]
 
 
 class Changes(Body):

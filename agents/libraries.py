@@ -12,10 +12,10 @@ class Library:
     The import statement that type checkers read stands beside it, under TYPE_CHECKING.
     """
 
-    __slots__ = ("_name",)
-
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name), name)
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)  # so that the next look finds it here
+        return value

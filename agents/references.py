@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
+from agents.arrays import np, npt
 
 LEAST_CHARS = 8
 """Shorter repetitions are named only where they are a whole source."""
@@ -53,7 +52,7 @@ class Sources:
         self._any_short = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
     @cached_property
-    def _hashes(self) -> NDArray[np.uint64]:
+    def _hashes(self) -> npt.NDArray[np.uint64]:
         return hash_beginnings(self._text)
 
     def places_of(self, text: str) -> Mapping[str, Sequence[int]]:
@@ -97,7 +96,7 @@ class Sources:
         return None
 
 
-def hash_beginnings(text: str) -> NDArray[np.uint64]:
+def hash_beginnings(text: str) -> npt.NDArray[np.uint64]:
     """Return a hash of the LEAST_CHARS characters that begin at each place of a text."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     hashes = np.zeros(max(0, len(codes) - LEAST_CHARS + 1), np.uint64)

@@ -34,9 +34,11 @@ from tests.sharing_workers import Scheduling, shares_worker
 
 pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
 
+# How long an example takes tells how busy the machine is, and what it imported first.
+UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 # The same commit, the same examples: a check can be repeated. `--hypothesis-profile explore` looks for new ones.
-hypothesis.settings.register_profile("repeatable", derandomize=True)
-hypothesis.settings.register_profile("explore", max_examples=2_000)
+hypothesis.settings.register_profile("repeatable", derandomize=True, **UNTIMED)
+hypothesis.settings.register_profile("explore", max_examples=2_000, **UNTIMED)
 hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}

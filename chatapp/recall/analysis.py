@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
+from agents.arrays import np
 from chatapp.operations.last_used import LastUsed
 from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
@@ -16,7 +15,8 @@ from memory.terms import Analyzer, is_word
 ANALYSIS_VERSION = 3
 """Raise it when the same text gives other terms or claims than before: workers then analyse every index again, once.
 Version 1 knew English stems only, version 2 fewer claims."""
-TERM = np.dtype("<i8")
+TERM = "<i8"
+"""As numpy names a type; it is imported when it is used."""
 MAX_COUNT = 255
 MAX_LENGTH = 32_767
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from django.db.models import Sum
 
+from agents.arrays import np
 from agents.chat_models.openai_client import embed_texts
 from agents.types import ModelEndpoint
 from chatapp.recall.models import SearchOwner

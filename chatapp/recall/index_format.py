@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from agents.arrays import np, npt
 from chatapp.recall.analysis import TERM
 
 BLOCK = 16_384
 NO_ORDINAL = -1
 
-COLUMNS = np.dtype([("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")])
-POSTING = np.dtype([("offset", "<u2"), ("count", "u1")])
+COLUMNS = [("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")]
+POSTING = [("offset", "<u2"), ("count", "u1")]
+POSTING_BYTES = 3
 MAX_MINUTE = 2**31 - 1
 
-Terms = npt.NDArray[np.int64]
-Ordinals = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint8]
+Terms: TypeAlias = "npt.NDArray[np.int64]"
+Ordinals: TypeAlias = "npt.NDArray[np.int64]"
+Counts: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 def minute_of(moment: datetime) -> int:
@@ -102,7 +101,7 @@ class Hits:
 def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> Hits:
     """Return the documents of one term, from `(block, entries)` in ascending order, below ordinal `end`."""
     postings = np.frombuffer(b"".join(entries for _, entries in parts), POSTING)
-    sizes = [len(entries) // POSTING.itemsize for _, entries in parts]
+    sizes = [len(entries) // POSTING_BYTES for _, entries in parts]
     starts = np.repeat(np.array([block * BLOCK for block, _ in parts], dtype=np.int64), sizes)
     ordinals = starts + postings["offset"]
     count = int(np.searchsorted(ordinals, end))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from agents.arrays import np, npt
 from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
 from chatapp.recall.index_format import Columns, Hits, Ordinals
 from memory.date_spans import DateSpan
@@ -34,10 +34,9 @@ from memory.terms import ASKS, QUESTION
 
 _EPOCH = date(1970, 1, 1).toordinal()
 GROUP = 16
-_LENGTH_BONUSES = LENGTH_BONUS * np.log1p(np.arange(MAX_LENGTH + 1, dtype=np.float64))
 
-Scores = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+Scores: TypeAlias = "npt.NDArray[np.float64]"
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +200,14 @@ def _having(index: Index, terms: Iterable[str]) -> Mask:
     return found
 
 
+@cache
+def _length_bonuses() -> Scores:
+    """Return what a document of each length gets."""
+    return LENGTH_BONUS * np.log1p(np.arange(MAX_LENGTH + 1, dtype=np.float64))
+
+
 def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Scores:
-    bonuses = _LENGTH_BONUSES[index.columns.length]
+    bonuses = _length_bonuses()[index.columns.length]
     bonuses[_having(index, (QUESTION,))] -= QUESTION_MALUS
     bonuses[_having(index, speakers)] += SPEAKER_BONUS
     bonuses[_having(index, question.times)] += TIME_BONUS

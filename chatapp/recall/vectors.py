@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from agents.arrays import np, npt
 
-STORED = np.dtype("<f2")
-OWNER = np.dtype("<i4")
+STORED = "<f2"
+OWNER = "<i4"
 CODE_BYTES = 8
 """Codes are padded to a multiple of it, so that they are compared as whole numbers."""
 COSINE_DIGITS = 5
@@ -29,7 +29,7 @@ TELLING_DEVIATIONS = 4.0
 """When the nearest is so far beyond the average, it fits the question even where no word of it does."""
 
 Stored = bytes | memoryview
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)

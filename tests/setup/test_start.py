@@ -17,7 +17,7 @@ app.loader.import_default_modules()
 print(*sys.modules)
 """
 WHEN_USED = {
-    "PIL.Image", "aiohttp", "chatapp.operations.admin.site", "docx", "inscriptis", "jsonschema", "lxml", "mcp", "obstore",
+    "PIL.Image", "aiohttp", "chatapp.operations.admin.site", "docx", "inscriptis", "jsonschema", "lxml", "mcp", "numpy", "obstore",
     "openai", "openpyxl", "pptx", "pypdf", "redis",
 }  # fmt: skip
 

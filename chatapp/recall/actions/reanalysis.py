@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID, uuid4
 
-import numpy as np
 from django.db import transaction
 
+from agents.arrays import np
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.claims import note_entries, note_messages

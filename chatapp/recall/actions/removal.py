@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-import numpy as np
-import numpy.typing as npt
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from agents.arrays import np, npt
 from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import AT_ONCE, Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings

@@ -7,15 +7,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
-import numpy as np
 from django.db.models import Sum
 from django.db.models.functions import Length
 
+from agents.arrays import np
 from chatapp.recall.index_cache import IndexCache
 from chatapp.recall.index_format import (
     BLOCK,
     COLUMNS,
-    POSTING,
+    POSTING_BYTES,
     Columns,
     Hits,
     blank_rows,
@@ -87,7 +87,7 @@ class Sealed:
     def _read_counts(self, terms: Collection[int]) -> dict[int, int]:
         rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).values("term")
         sizes = dict(rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"))
-        return {term: sizes.get(term, 0) // POSTING.itemsize for term in terms}
+        return {term: sizes.get(term, 0) // POSTING_BYTES for term in terms}
 
 
 cache = IndexCache[Sealed](CACHE_BYTES)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from uuid import UUID
 
-import numpy as np
-
+from agents.arrays import np
 from chatapp.recall.index_format import (
     NO_ORDINAL,
     Columns,
@@ -22,8 +22,6 @@ from chatapp.recall.models import SearchDocument, SearchOwner
 from chatapp.recall.selectors.newest_index import open_newest
 from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 
-NO_COLUMNS = unpack_columns(blank_rows(0))
-
 
 @dataclass(frozen=True, slots=True)
 class SharedIndex:
@@ -32,7 +30,7 @@ class SharedIndex:
     first: int
     scope_id: UUID | None = None
     sealed: Sealed | None = None
-    columns: Columns = NO_COLUMNS
+    columns: Columns = field(default_factory=lambda: unpack_columns(blank_rows(0)))
     fresh: FreshTerms | None = None
     document_count: int = 0
     total_length: int = 0
@@ -63,7 +61,10 @@ class SharedIndex:
         return found
 
 
-NOTHING_SHARED = SharedIndex(first=2**31)
+@cache
+def nothing_shared() -> SharedIndex:
+    """Return the index where nothing is shared with its user."""
+    return SharedIndex(first=2**31)
 
 
 def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:

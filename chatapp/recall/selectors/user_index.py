@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial, reduce
 from typing import Literal
 from uuid import UUID
 
-import numpy as np
 from django.db.models import QuerySet
 
+from agents.arrays import np
 from chatapp.conversations.models import Conversation
 from chatapp.operations.statements import columns_of, read_models
 from chatapp.recall.analysis import analyzer, hash_term
@@ -44,7 +44,7 @@ from chatapp.recall.ranking import (
 from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, said_now
 from chatapp.recall.selectors.newest_index import Newest, open_newest
 from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
-from chatapp.recall.selectors.shared_index import NOTHING_SHARED, SharedIndex, open_shared
+from chatapp.recall.selectors.shared_index import SharedIndex, nothing_shared, open_shared
 from chatapp.recall.selectors.unindexed import UnindexedDocument, conversations_behind, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
@@ -55,7 +55,6 @@ from memory.terms import split_speaker
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 ASKED_AT_ONCE = 1_000
-NOWHERE = np.empty(0, dtype=np.int64)
 MOST_INSIDE = 50_000
 """Of a conversation, a folder or an agent's conversations so many documents are searched, the newest."""
 DEFAULT_AGENT: Literal["default"] = "default"
@@ -115,7 +114,7 @@ class UserIndex:
     first_unstored: int
     document_count: int
     total_length: int
-    shared: SharedIndex = NOTHING_SHARED
+    shared: SharedIndex = field(default_factory=nothing_shared)
     hidden: frozenset[int] = frozenset()
     """Ordinals of documents that nothing finds, as if they had not been said."""
 
@@ -195,8 +194,9 @@ class UserIndex:
         wanted = list(word_sets)
         hits = self._hits(frozenset[str]().union(*wanted))
         ordinals: set[int] = set()
+        nowhere = np.empty(0, dtype=np.int64)
         for words in wanted:
-            held = [hits[word].ordinals if word in hits else NOWHERE for word in words]
+            held = [hits[word].ordinals if word in hits else nowhere for word in words]
             both = reduce(partial(np.intersect1d, assume_unique=True), sorted(held, key=len))
             ordinals.update(both[-limit:].tolist())
         newest = sorted(self._messages_among(ordinals))[-limit:]

@@ -26,7 +26,8 @@ from tests.servers.openai_server import ModelServer
 
 
 def on_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """On a loop of its own, as the server runs: below `async_to_sync` all requests would share one thread."""
+    """Run a test on an event loop of its own, as the server runs: below `async_to_sync` all requests would share one
+    thread."""
 
     @functools.wraps(test)
     def run(**fixtures: Any) -> None:
@@ -42,13 +43,13 @@ class Chat:
     conversation: str
 
     async def ask(self, text: str = "And now?") -> dict[str, Any]:
-        """The run's answer, complete."""
+        """Send a message and return the run's complete answer."""
         answer = await send(self.program, self.conversation, text)
         assert answer.status_code == 200, answer.content
         return dict(answer.json())
 
     async def see(self, query: str = "And now?", **options: Any) -> dict[str, Any]:
-        """The inspector's answer."""
+        """Return the inspector's answer."""
         answer = await self.program.post(f"conversations/{self.conversation}/context", query=query, **options)
         assert answer.status_code == 200, answer.content
         return dict(answer.json())
@@ -60,13 +61,13 @@ class Chat:
         return await self.program.post(f"conversations/{self.conversation}/{path}", **fields)
 
     async def compact(self, **wanted: Any) -> dict[str, Any]:
-        """Asked for by the user, carried out by a worker."""
+        """Ask for a compaction as a user, and do the worker's part. Return the compaction."""
         asked = await self.post("compact", **wanted)
         assert asked.status_code == 200, asked.content
         return await self.work(asked.json()["id"])
 
     async def work(self, compaction_id: str = "") -> dict[str, Any]:
-        """The worker's part, of the one that waits."""
+        """Do the worker's part of a compaction, by default of the one that is pending. Return the compaction."""
         if not compaction_id:
             waiting = await Compaction.objects.aget(
                 conversation_id=self.conversation, status=Compaction.Status.PENDING
@@ -84,7 +85,8 @@ class Chat:
 async def chatting(
     user: User, *, count: int = 60, padding: int = 12, server: ModelServer | None = None, **model: Any
 ) -> AsyncIterator[Chat]:
-    """A chat of so many messages with the default model, without tools; `server` and `model` say how that behaves."""
+    """Yield a chat of `count` messages with the default model, without tools; `server` and `model` set that model's
+    behaviour."""
     with server or ModelServer() as answering, override_settings(DEFAULT_TOOLS=[]):
         await in_database(make_model)(answering, **{"name": "Main", "is_default": True} | model)
         _, secret = await in_database(create_token)(user=user, name="test", scopes=["chat", "read", "memory"])

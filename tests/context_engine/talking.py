@@ -30,7 +30,7 @@ class Talk:
     id: str
 
     async def ask(self, content: str, status: int = 200, **fields: Any) -> dict[str, Any]:
-        """The answer, once its turn is over with everything that follows it."""
+        """Send a message and return the answer, once its turn is over with everything that follows it."""
         answer = await self.program.post(f"conversations/{self.id}/messages", content=content, **fields)
         assert answer.status_code == status, answer.content
         await settle()
@@ -57,7 +57,7 @@ class Talk:
 
 
 async def settle() -> None:
-    """Until no run of this process does anything any more."""
+    """Wait until no run of this process is active."""
     await asyncio.to_thread(wait_for, lambda: not runner.active_count(), what="every turn is over")
 
 
@@ -65,7 +65,7 @@ async def settle() -> None:
 async def talking(
     program: Program, history: Sequence[dict[str, Any]] = (), **fields: Any
 ) -> AsyncIterator[Talk]:
-    """A new conversation in a service without a worker: `work` is what one would do."""
+    """Yield a new conversation in a service without a worker: call `work` for what a worker would do."""
     async with running_service():
         if not history:
             yield Talk(program, await new_conversation(program, **fields))
@@ -80,7 +80,7 @@ async def talking(
 
 
 async def work() -> int:
-    """The worker's compactions, one after the other, until none is left."""
+    """Carry out the worker's compactions, one after the other, until none is left. Return how many."""
     done = 0
     while (row := await sync_to_async(_next_row)()) is not None:
         await in_database(compaction_tasks.compact)(str(row.pk))
@@ -95,17 +95,17 @@ def _next_row() -> Compaction | None:
 
 
 async def until(look: Callable[[], Awaitable[Any]], wanted: Any) -> None:
-    """Looks until it is so; for what other threads do."""
+    """Wait until `look` returns what is wanted, for what other threads do."""
     async with asyncio.timeout(120):
         while await look() != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 def last_chat(server: ModelServer) -> list[dict[str, Any]]:
-    """The messages of the newest request that was no summary."""
+    """Return the messages of the newest request that was no summary."""
     return server.requests_of("chat")[-1].messages
 
 
 def words(count: int, about: str = "") -> str:
-    """`count` tokens, more or less."""
+    """Return a text of about `count` tokens."""
     return f"{about} " + " ".join(f"word{number % 89}" for number in range(count * 2 // 3))

@@ -51,7 +51,7 @@ class Tree:
         return self.heads[str(self.conversation.branch_id)]
 
     def say(self, size: int) -> None:
-        """A question and its answer, each with a mark that stands nowhere else."""
+        """Add a question and its answer, each with a mark that no other message has."""
         rows = []
         for role in ("user", "assistant"):
             position = self.conversation.next_position
@@ -73,7 +73,7 @@ class Tree:
             self.conversation.save(update_fields=["next_position"])
 
     def fork(self, number: int) -> None:
-        """Behind one of its answers, as editing a question does."""
+        """Begin a branch after one of the answers, as editing a question does."""
         answers = self.here[1::2]
         if not answers:
             return

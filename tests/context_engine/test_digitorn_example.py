@@ -38,7 +38,8 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.fixture
 def main_brain() -> Iterator[ModelServer]:
-    """Short answers first, long ones later, so that the context fills after a few exchanges."""
+    """Yield a model that gives short answers first and long ones later, so that the context fills after a few
+    exchanges."""
 
     def answer(request: object) -> Behaviour:
         number = len(server.requests_of("chat"))
@@ -57,7 +58,7 @@ def summary_brain() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, main_brain: ModelServer, summary_brain: ModelServer) -> str:
-    """What `manage.py load_agents` said."""
+    """Return what `manage.py load_agents` prints."""
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     monkeypatch.setenv("MAIN_BRAIN_URL", main_brain.base_url)
     monkeypatch.setenv("SUMMARY_BRAIN_URL", summary_brain.base_url)
@@ -68,7 +69,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, main_brain: ModelServer, summary_bra
 
 @pytest.fixture
 def pressure(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """The lines of the pressure log so far."""
+    """Yield the lines of the pressure log so far."""
     lines: list[str] = []
 
     class Keep(logging.Handler):
@@ -251,7 +252,7 @@ def size_of(messages: list[dict[str, str]]) -> int:
 
 
 async def half_a_minute_passes(talk: Talk) -> None:
-    """For the cooldown of the hook that is there by itself: 30 seconds."""
+    """Let the cooldown of the built-in hook pass, which is 30 seconds."""
     fired = {"_auto_compact": (clock.now() - timedelta(seconds=31)).isoformat()}
     rows = Conversation.objects.filter(pk=talk.id)
     assert await in_database(rows.update)(hook_state={"fired": fired, "waiting": []}) == 1

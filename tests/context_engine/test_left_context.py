@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def kept(chat: Chat) -> list[str]:
-    """The ids of the messages in the file, in its order."""
+    """Return the ids of the messages in the file, in its order."""
     text = await in_database(ConversationOffloads().read)(chat.conversation, "context", limit=10**7)
     return [json.loads(line)["id"] for line in text.split("\n") if line]
 

@@ -33,7 +33,7 @@ def load(branch: Branch, before: int) -> DbMemory:
 
 
 def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[DbMemory, int]:
-    """The history of a new conversation of so many messages, and how many queries it took."""
+    """Return the history of a new conversation of `count` messages, and how many queries loading it took."""
     conversation = new_conversation(user)
     say(conversation, *(f"Note {number}: some words." for number in range(count)))
     conversation.messages.update(token_estimate=tokens)

@@ -16,7 +16,7 @@ SECRET = "The vault code is 7731-heliotrope."
 
 
 async def pause(chat: Chat, where: str, *, on: bool) -> None:
-    """`on`: paused from now on."""
+    """Pause memory from now on, or with `on=False` end the pause."""
     if where == "everywhere":
         answer = await chat.program.patch("memory/settings", paused=on)
     else:
@@ -79,7 +79,7 @@ async def test_temporary_conversations_write_no_entry(alice: User) -> None:
 
 
 async def elsewhere(chat: Chat, **fields: Any) -> Chat:
-    """Another conversation of the same user."""
+    """Return another conversation of the same user."""
     made = await chat.program.post("conversations", **fields)
     return Chat(chat.program, chat.server, made.json()["id"])
 

@@ -26,7 +26,7 @@ WINDOW = {"context_size": 14_000, "max_output_tokens": 2_000}
 
 
 def filler(count: int, words: int = 80) -> list[str]:
-    """As many exchanges about nothing that is asked."""
+    """Return this many exchanges about nothing that is asked."""
     return [
         " ".join(f"padding{(number * 13 + step) % 997}" for step in range(words)) for number in range(count)
     ]
@@ -45,7 +45,7 @@ def ask_all(user: User, conversation: Conversation) -> list[Turn]:
 
 
 def sent_tokens(turn: Turn) -> int:
-    """Without what the reserve holds."""
+    """Return the tokens that were sent, without what the reserve holds."""
     parts = turn.context.parts
     return parts.total - parts.system - parts.tools
 

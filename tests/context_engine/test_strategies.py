@@ -217,7 +217,7 @@ async def test_a_worker_that_takes_an_inline_summary_over_writes_the_one_that_co
 
 
 async def begin(talk: Talk, server: ModelServer) -> dict[str, Any]:
-    """Sent, and its summary being written."""
+    """Send a message and return when its summary is being written."""
     answer = await talk.program.post(
         f"conversations/{talk.id}/messages", content="And now?", headers={"prefer": "respond-async"}
     )

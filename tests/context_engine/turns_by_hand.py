@@ -47,12 +47,12 @@ class Turn:
 
     @property
     def in_view(self) -> str:
-        """All that stands recalled in the request."""
+        """All recalled text in the request."""
         return "\n".join(message.text for message in self.context.messages if message.kind == "recall")
 
 
 def import_notes(user: User, *texts: str, policy: dict[str, object] | None = None) -> Conversation:
-    """A conversation of these, user and assistant in turn."""
+    """Return a conversation of these texts, user and assistant in turn."""
     ensure_first_model()
     roles = ("user", "assistant")
     notes = [ImportedMessage(roles[number % 2], text) for number, text in enumerate(texts)]
@@ -65,7 +65,7 @@ def import_notes(user: User, *texts: str, policy: dict[str, object] | None = Non
 
 
 def compact_by_hand(conversation: Conversation, upto: int) -> Compaction:
-    """As if a summary of everything up to that position had just been written."""
+    """Store a compaction as if a summary of everything up to that position had just been written."""
     row = finished_compaction(conversation, upto, summary="The order is A-17.")
     row.first_position, row.message_count, row.budget_tokens = 0, upto + 1, 8_000
     row.finished_at = clock.now()

@@ -71,7 +71,7 @@ class FileLock:
 
 @contextmanager
 def unread_draft(path: Path) -> Iterator[None]:
-    """Who writes this file anew stands still at its draft."""
+    """Make whoever writes this file stop at its draft, a pipe that nobody reads."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     os.mkfifo(draft)

@@ -11,7 +11,8 @@ from tests.reliability.people import Person
 
 
 def long_conversation(person: Person, key: str, count: int = 40, first: str = "") -> str:
-    """Imported, not summarised by itself: too short for the window. Every message has the key; `first` comes first."""
+    """Import a conversation that is too short to be summarised unasked. Every message has the key; `first` comes
+    first."""
     messages = [
         {
             "role": "user" if number % 2 == 0 else "assistant",
@@ -28,7 +29,8 @@ def long_conversation(person: Person, key: str, count: int = 40, first: str = ""
 
 
 def compact(person: Person, conversation: str) -> str:
-    """Asks for a summary of all but the newest messages; its id, or that of the one that is being written already."""
+    """Ask for a summary of all but the newest messages. Return its id, or that of the one that is being written
+    already."""
     answer = person.client.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": False})
     active = [row for row in person.compactions(conversation) if row["status"] in ("pending", "running")]
     if answer.status_code == 409 and active:
@@ -38,20 +40,20 @@ def compact(person: Person, conversation: str) -> str:
 
 
 def daily_sections(installation: Installation, conversation: str) -> int:
-    """How many sections of the daily files came from this conversation."""
+    """Count the sections of daily files that came from this conversation."""
     files = (Path(installation.env["DATA_DIR"]) / "memory").glob("*/*.md")
     return sum(file.read_text().count(conversation) for file in files)
 
 
 def send_task(production: Installation, name: str, *arguments: str) -> None:
-    """A message of the broker, as another process would send it."""
+    """Send a message through the broker, as another process would."""
     with Celery(broker=production.env["REDIS_URL"]) as app:
         app.conf.task_default_queue = "palimpsest"
         app.send_task(name, args=arguments)
 
 
 def wait_for_idle_worker(production: Installation) -> None:
-    """A task sent now is done after those before it: by both of the worker's processes."""
+    """Wait until both processes of the worker have done all tasks sent before."""
     assert production.worker
     for _ in range(4):
         printed = len(production.worker.output())

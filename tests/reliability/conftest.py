@@ -41,7 +41,7 @@ def embedded_installation(
 
 @pytest.fixture(scope="package")
 def own_redis() -> Iterator[Redis]:
-    """Nobody else's, for it is emptied and stopped."""
+    """Yield a Redis of this test's own, for it is emptied and stopped."""
     server = Redis()
     try:
         yield server.start()
@@ -72,7 +72,7 @@ def production_installation(
 
 @pytest.fixture(params=["embedded", "production"])
 def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
-    """Each in turn, with everything running."""
+    """Yield each installation in turn, with everything running."""
     yield from running(request, request.getfixturevalue(f"{request.param}_installation"))
 
 
@@ -96,13 +96,13 @@ def running(request: pytest.FixtureRequest, installation: Installation) -> Itera
 
 @pytest.fixture
 def alice(request: pytest.FixtureRequest) -> Person:
-    """At the first web process."""
+    """Return alice at the first web process."""
     return Person(running_installation(request).client())
 
 
 @pytest.fixture
 def alice_elsewhere(request: pytest.FixtureRequest) -> Person:
-    """At the second web process, where there is one."""
+    """Return alice at the second web process, where there is one."""
     installation = running_installation(request)
     return Person(installation.client(installation.second))
 

@@ -88,7 +88,7 @@ class Installation:
         return (service or self.first).client(self.tokens[person])
 
     def kill_workers(self) -> None:
-        """What executes tasks dies as by a power cut: embedded, that is everything."""
+        """Kill what executes tasks, as by a power cut: embedded, that is everything."""
         kill_group(self.worker or self.first)
 
     def output(self) -> str:
@@ -96,7 +96,7 @@ class Installation:
 
 
 def kill_group(process: OwnProcess) -> None:
-    """kill -9 to the process and its children, such as a worker's: no handler of any runs."""
+    """Kill the process and its children, such as a worker's, with SIGKILL: no handler of any runs."""
     if process.process is not None and process.is_running:
         os.killpg(process.process.pid, signal.SIGKILL)
         process.process.wait(PATIENCE_S)

@@ -29,13 +29,13 @@ class Person:
         return self.client.post(path, json={"content": content, **fields}, headers=headers)
 
     def send(self, conversation: str, content: str, **fields: Any) -> dict[str, Any]:
-        """`{run_id, message_id, answer_id, seq}`, as soon as it is accepted."""
+        """Send a message; return `{run_id, message_id, answer_id, seq}` as soon as it is accepted."""
         answer = self.post(conversation, content, ASYNC, **fields)
         assert answer.status_code == 202, answer.text
         return dict(answer.json())
 
     def ask(self, conversation: str, content: str, **fields: Any) -> httpx2.Response:
-        """The answer when it is complete, or the error."""
+        """Send a message and return the complete answer, or the error."""
         return self.post(conversation, content, stream=False, **fields)
 
     def act(self, path: str, **fields: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Person:
         return str(self.message(conversation, message_id)["content"])
 
     def wait_for_text(self, conversation: str, message_id: str, words: str) -> str:
-        """The stored text, once it has these words."""
+        """Return the stored text, once it has these words."""
         return (
             wait_for(
                 lambda: words in (text := self.text(conversation, message_id)) and text,
@@ -100,7 +100,7 @@ class Person:
         return wait_for(lambda: self.entries(conversation), what="a memory entry")
 
     def entries(self, conversation: str) -> list[dict[str, Any]]:
-        """The memory entries that came from this conversation, over all days."""
+        """Return the memory entries that came from this conversation, over all days."""
         days = self.client.get("/api/v1/memory/days").json()["items"]
         found = [self.client.get(f"/api/v1/memory/days/{day['day']}").json()["entries"] for day in days]
         return [entry for entries in found for entry in entries if entry["conversation_id"] == conversation]

@@ -33,7 +33,7 @@ class Story:
         self.deltas = 0
 
     def take(self, event: dict[str, Any]) -> str | None:
-        """The message whose text is incomplete, if this event shows that one is."""
+        """Take an event; return the id of the message whose text is incomplete, if this event shows that one is."""
         kind, seq = event["type"], event.get("seq")
         if seq is not None:
             assert seq == self.last_seq + 1, f"fact {seq} after {self.last_seq}: {event}"

@@ -19,7 +19,7 @@ _numbers = count(1)
 
 
 def new_key(what: str) -> str:
-    """A word that stands nowhere else; a question that contains it gets the answers scripted for it."""
+    """Return a word that stands nowhere else; a question that contains it gets the answers scripted for it."""
     return f"{what}-{next(_numbers):04d}-key"
 
 
@@ -57,7 +57,8 @@ class Script:
 
     @staticmethod
     def _key_of(request: RecordedRequest) -> str:
-        """The key in the newest message that has one, but for what was recalled: that has keys of other chats."""
+        """Return the key in the newest message that has one. What was recalled is left out: it has keys of other
+        chats."""
         for message in reversed(request.user_messages):
             if found := KEY.findall(str(message["content"])):
                 return str(found[-1])
@@ -73,7 +74,7 @@ def scripted_model() -> Iterator[Script]:
 
 
 def slowly(text: str, rate: float = 20.0) -> Behaviour:
-    """So many words a second, so that no time-out for a silent model is met."""
+    """Return an answer of this many words a second, so that no time-out for a silent model is met."""
     return says(text, rate=rate)
 
 

@@ -163,7 +163,8 @@ def test_the_clean_up_never_takes_what_is_being_written_to(
 
 
 def come_back(person: Person, conversations: list[str], cleaning: Future[str]) -> dict[str, httpx2.Response]:
-    """One message to each, one after the other, from the moment they are old until the clean-up is over."""
+    """Send one message to each conversation, one after the other, from the moment they are old until the clean-up is
+    over."""
     path = f"/api/v1/conversations/{conversations[0]}"
     young = person.client.get(path).json()["last_activity_at"]
     while person.client.get(path).json().get("last_activity_at") == young:

@@ -115,7 +115,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
 
 
 def hurry(installation: Installation) -> None:
-    """Embedded, the clock's own sweep has to do."""
+    """Send the sweep's task to the worker; embedded, the clock's own sweep has to do."""
     if installation.is_production:
         send_task(installation, "chatapp.operations.tasks.sweep")
 
@@ -127,7 +127,7 @@ def stored_entries(installation: Installation, alice: Person, conversation: str)
 
 
 def told(alice: Person, conversation: str) -> list[str]:
-    """The ids of the entries this conversation was told of."""
+    """Return the data of the `memory.written` events of this conversation."""
     path = f"/api/v1/conversations/{conversation}/events"
     ids: list[str] = []
     seq = alice.last_seq(conversation)
@@ -219,7 +219,7 @@ def put_and_kill(
 
 
 def changed(markdown: str) -> str:
-    """One in other words, one gone, a new one."""
+    """Return a day's Markdown with one entry in other words, one removed, and a new one."""
     assert "cranes" in markdown
     without = markdown.replace("The cranes came back", "The storks came back")
     head, _, rest = without.partition("## ")

@@ -91,7 +91,8 @@ def test_a_provider_error_is_one_sentence_and_retry_works(
 
 
 def assert_plain(sentence: str) -> None:
-    """For people: no traces, no class names, no provider's own words; what is safe and what to do."""
+    """Check that a sentence is for people: no traces, no class names, no words of the provider's; what is safe and what
+    to do."""
     assert sentence[0].isupper()
     assert sentence.endswith(".")
     assert not [mark for mark in ("Traceback", "Error", "{", "<", "openai", "httpx") if mark in sentence]

@@ -30,7 +30,7 @@ def stopped(production: Installation) -> Iterator[None]:
 
 @contextmanager
 def frozen(production: Installation) -> Iterator[None]:
-    """It takes connections and never answers: worse than being away."""
+    """Freeze Redis: it accepts connections and never answers, which is worse than being away."""
     assert production.redis
     assert production.redis.process
     production.redis.process.send_signal(signal.SIGSTOP)
@@ -138,7 +138,7 @@ def unsummarised_key(key: str) -> str:
 
 
 def assert_line_between_processes(production: Installation, alice: Person, script: Script) -> None:
-    """Words reach the other process live again, for a topic nobody watched before."""
+    """Check that words reach the other process live again, for a topic that nobody watched before."""
     key = new_key("back")
     script.answer(key, slowly(words(40), rate=40))
     conversation = alice.new_conversation()
@@ -150,7 +150,7 @@ def assert_line_between_processes(production: Installation, alice: Person, scrip
 
 
 def sign_in(production: Installation) -> None:
-    """A browser's way in: allauth counts attempts in the cache."""
+    """Sign in as in a browser: allauth counts attempts in the cache."""
     with httpx2.Client(base_url=production.first.url, timeout=120) as browser:
         page = browser.get("/accounts/login/")
         assert page.status_code == 200, page.text[:500]

@@ -30,7 +30,7 @@ ApiToken.objects.filter(user__email={revoked!r}).delete()
 
 
 def open_readers(installation: Installation, email: str) -> list[SocketReader | SseReader]:
-    """Of an own conversation, at the process where nothing will happen."""
+    """Return readers of a conversation of this user, at the process where nothing will happen."""
     conversation = Person(installation.client(installation.first, email)).new_conversation(title="Mine")
     readers: list[SocketReader | SseReader] = [
         kind(installation.second, installation.tokens[email], conversation)

@@ -21,7 +21,7 @@ POEM = " ".join(
 
 
 def read(installation: Installation, conversation: str, *kinds: type) -> list[SocketReader | SseReader]:
-    """A reader of each kind at each web process."""
+    """Return a reader of each kind at each web process."""
     token = installation.tokens[PEOPLE[0]]
     services = (installation.first, installation.second)
     return [kind(service, token, conversation) for service in services for kind in kinds or (SocketReader,)]
@@ -102,7 +102,7 @@ def _has_reset(notices: list[dict[str, object]], conversation: str) -> bool:
 
 @contextmanager
 def doubling(url: str) -> Iterator[list[bytes]]:
-    """Everything that one process tells the others comes twice."""
+    """Deliver everything twice that one process tells the others. Yield the messages that were doubled."""
     seen: set[bytes] = set()
     doubled: list[bytes] = []
     stop = threading.Event()

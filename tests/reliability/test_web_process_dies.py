@@ -155,7 +155,8 @@ def test_a_queued_run_is_taken_up_after_a_restart_however_late(
 def queue_without_start(
     installation: Installation, conversation: str, text: str, age_s: int = 0
 ) -> dict[str, str]:
-    """What a process leaves that dies between its commit and the start of the run."""
+    """Store what a process leaves that dies between its commit and the start of the run. Return the ids of the run and
+    the answer."""
     code = f"""
 from datetime import timedelta
 from chatapp.operations import clock

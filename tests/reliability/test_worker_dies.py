@@ -187,7 +187,7 @@ def test_a_worker_that_dies_over_it_again_and_again_gives_it_up(
 def sweep_until(
     production: Installation, alice: Person, conversation: str, script: Script, key: str, attempt: int
 ) -> None:
-    """As beat does, only more often: until somebody has taken it up again."""
+    """Send sweeps as beat does, only more often, until somebody has taken the compaction up again."""
 
     def was_taken_up() -> bool:
         send_task(production, "chatapp.operations.tasks.sweep")

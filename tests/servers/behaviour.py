@@ -53,7 +53,8 @@ class Behaviour:
 
 
 def read_behaviour(data: Mapping[str, Any]) -> Behaviour:
-    """From JSON; an unknown name is an error, so that a black-box test cannot misspell its script."""
+    """Return a behaviour from JSON. Raise ValueError for an unknown name, so that a black-box test cannot misspell its
+    script."""
     unknown = set(data) - {field.name for field in fields(Behaviour)}
     if unknown:
         raise ValueError(f"unknown behaviour fields: {', '.join(sorted(unknown))}")
@@ -70,7 +71,7 @@ def says(text: str, **more: Any) -> Behaviour:
 def fails(
     status: int, message: str, *, code: str | None = None, type: str = "error", **more: Any
 ) -> Behaviour:
-    """An error in OpenAI's shape."""
+    """Return a behaviour that answers with an error in OpenAI's shape."""
     body = {"error": {"message": message, "type": type, "param": None, "code": code}}
     return Behaviour(status=status, error=body, **more)
 

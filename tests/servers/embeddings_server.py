@@ -83,6 +83,6 @@ class EmbeddingsServer:
                 self.wfile.write(content)
 
             def log_message(self, format: str, *values: object) -> None:
-                """Tests have nothing to say on the terminal."""
+                """Print nothing."""
 
         return Handler

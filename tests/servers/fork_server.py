@@ -146,7 +146,7 @@ def fork(
 
 
 def can_be_forked(env: Mapping[str, str]) -> bool:
-    """Whether `env`, what a process has besides our environment, is read only after the start."""
+    """Return whether `env`, which a process has besides our environment, is read only after the start."""
     return not any(name.startswith(READ_AT_THE_START) for name in env)
 
 

@@ -19,7 +19,7 @@ _TEXT = "the old writing can still be read under the new one and nothing that wa
 
 
 def split_tokens(text: str) -> list[str]:
-    """Words with the white space before them; joined again they are the text."""
+    """Return the words with the white space before them; joined again they are the text."""
     return re.findall(r"\s*\S+|\s+", text)
 
 
@@ -34,7 +34,7 @@ def answer_text(behaviour: Behaviour) -> str:
 
 
 def estimate_prompt_tokens(body: Mapping[str, Any]) -> int:
-    """About four characters a token, 765 an image, 4 a message."""
+    """Estimate about four characters a token, 765 tokens an image, 4 a message."""
     total = 0
     for message in body.get("messages", ()):
         total += 4 + len(json.dumps(message.get("tool_calls", ""))) // 4
@@ -46,7 +46,7 @@ def estimate_prompt_tokens(body: Mapping[str, Any]) -> int:
 
 
 def frame_bytes(payload: bytes) -> bytes:
-    """One chunk of a chunked HTTP body."""
+    """Return one chunk of a chunked HTTP body."""
     return b"%x\r\n%b\r\n" % (len(payload), payload)
 
 
@@ -161,7 +161,7 @@ def completion_body(behaviour: Behaviour, body: Mapping[str, Any]) -> dict[str, 
 
 
 def _embed(text: str, dimensions: int) -> list[float]:
-    """A bag of hashed words: texts that share words are near each other."""
+    """Return a bag of hashed words as a unit vector: texts that share words are near each other."""
     vector = [0.0] * dimensions
     for word in re.findall(r"\w+", text.lower()):
         digest = hashlib.blake2b(word.encode(), digest_size=4).digest()

@@ -95,7 +95,7 @@ class HttpConnection(asyncio.Protocol):
         self.send(status, json.dumps(data).encode(), "application/json", headers)
 
     def finish(self) -> None:
-        """Ready for the next request of this connection."""
+        """Get ready for the next request of this connection."""
         self.on_lost = self.on_drained = None
         self._busy = False
         if self._buffer:

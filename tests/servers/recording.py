@@ -30,7 +30,8 @@ class RecordedRequest:
 
     @property
     def user_messages(self) -> list[dict[str, Any]]:
-        """Without what was recalled, which has the role of the user, too, and words of other chats."""
+        """The user's messages without what was recalled, which has the role of the user, too, and words of other
+        chats."""
         said = [message for message in self.messages if message["role"] == "user"]
         return [message for message in said if not str(message["content"]).startswith("<recalled>")]
 
@@ -41,6 +42,7 @@ class RecordedRequest:
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """True for the prompts of memory.summary_prompts, custom ones included; scripts may bring another predicate."""
+    """Return whether a request has a prompt of `memory.summary_prompts`, custom ones included; scripts may bring
+    another predicate."""
     messages = body.get("messages") or [{}]
     return CLOSING in str(messages[0].get("content", ""))

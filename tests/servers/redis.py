@@ -41,13 +41,13 @@ class Redis:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """Without a farewell; what it held is gone."""
+        """Kill the process without a shutdown; its data is lost."""
         if self.process:
             self.process.kill()
             self.process.wait(PATIENCE_S)
 
     def start_again(self) -> None:
-        """At the same address, empty."""
+        """Start again at the same address, empty."""
         self._launch()
         wait_for(self._is_ready, what="Redis", explain=self.read_log)
 
@@ -55,7 +55,7 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/{number}"
 
     def new_database(self) -> str:
-        """The URL of a numbered database nobody has used."""
+        """Return the URL of a numbered database that nobody has used."""
         return self.url(next(self.numbers))
 
     def read_log(self) -> str:

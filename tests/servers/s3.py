@@ -58,7 +58,7 @@ class S3Server:
         return bytes(obstore.get(store, key).bytes())
 
     def keys(self, bucket: str) -> list[str]:
-        """Of all objects in the bucket."""
+        """Return the keys of all objects in the bucket."""
         with urllib.request.urlopen(f"{self.url}/{bucket}?list-type=2", timeout=PATIENCE_S) as response:
             found = ElementTree.fromstring(response.read())
         return [element.text or "" for element in found.iter() if element.tag.endswith("Key")]

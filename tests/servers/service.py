@@ -58,11 +58,11 @@ class OwnProcess:
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
-        """kill -9: no handler runs."""
+        """Kill the process with SIGKILL: no handler runs."""
         self._end(signal.SIGKILL)
 
     def stop(self, timeout_s: float = PATIENCE_S) -> int:
-        """SIGTERM; the exit code."""
+        """Stop the process with SIGTERM; return its exit code."""
         return self._end(signal.SIGTERM, timeout_s)
 
     def _end(self, number: int, timeout_s: float = PATIENCE_S) -> int:
@@ -78,7 +78,7 @@ class OwnProcess:
     def wait_for_output(
         self, pattern: str | re.Pattern[str], *, since: int = 0, timeout_s: float = PATIENCE_S
     ) -> re.Match[str]:
-        """The first match in what was printed after character `since`."""
+        """Return the first match in what is printed after character `since`, once there is one."""
 
         def look() -> re.Match[str] | None:
             match = re.compile(pattern).search(self.output(), since)
@@ -129,7 +129,7 @@ class Service(OwnProcess):
         return self
 
     def restart(self) -> Service:
-        """Polite stop, if it still runs, then a start on the same data and port."""
+        """Stop the service with SIGTERM, if it still runs, and start it on the same data and port."""
         self.stop()
         return self.start()
 
@@ -143,7 +143,7 @@ class Service(OwnProcess):
             return False
 
     def manage(self, *arguments: str, stdin: str = "") -> str:
-        """What a management command prints, run beside the service on the same data."""
+        """Run a management command beside the service, on the same data; return what it prints."""
         done = run_manage(self.env, *arguments, stdin=stdin, is_forked=self.is_forked)
         if done.returncode:
             raise AssertionError(f"manage.py {' '.join(arguments)}: {done.stdout}{done.stderr}")
@@ -172,7 +172,7 @@ class Service(OwnProcess):
         return group[self.newcomers[name] - 1]
 
     def companion(self, name: str, *arguments: str) -> OwnProcess:
-        """A process with the same environment, such as a Celery worker; not started yet."""
+        """Return a process with the same environment, such as a Celery worker, not started yet."""
         log = self.log.with_name(f"{name}.log")
         return OwnProcess(list(arguments), log, self.env, is_forked=self.is_forked)
 

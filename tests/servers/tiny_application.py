@@ -50,7 +50,7 @@ async def tell_facts(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 async def stream(receive: Any, send: Any) -> None:
-    """Prints how many chunks were taken, once no more are."""
+    """Send chunks until the reader takes no more, then print how many were taken."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     sent = 0
     try:

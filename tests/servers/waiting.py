@@ -23,7 +23,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25
 
 
 def package_folder(name: str) -> Path:
-    """Where an installed package lies, without importing it; a folder that does not exist if it is not installed."""
+    """Return the folder of an installed package without importing it; one that does not exist if it is not
+    installed."""
     spec = importlib.util.find_spec(name)
     return Path(next(iter(spec.submodule_search_locations or []), "")) if spec else Path("/nonexistent")
 

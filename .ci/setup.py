@@ -5,12 +5,14 @@ bundles and hashed files in staticfiles/. Each is made again only when what it i
 feature newer than Python 3.6, so that an old one can say that it is too old.
 """
 
+import fcntl
 import hashlib
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 OLDEST = (3, 11)
@@ -39,11 +41,20 @@ UV_INDEX_NAMES = [
 def main():
     need_python()
     is_dev = "--dev" in sys.argv[1:]
-    install_uv()
-    install_packages(is_dev)
-    install_frontend(is_dev)
-    compile_messages()
-    collect_static()
+    with alone():
+        install_uv()
+        install_packages(is_dev)
+        install_frontend(is_dev)
+        compile_messages()
+        collect_static()
+
+
+@contextmanager
+def alone():
+    """Lets one set-up of this checkout work at a time: each run of the tests is one. The next finds it made."""
+    with open(__file__) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def need_python():

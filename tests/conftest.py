@@ -64,8 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # Before any test: a process reads the list of hashed files once, and pages are rendered by most folders.
         setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
-        setup["compile_messages"]()
-        setup["collect_static"]()
+        with setup["alone"]():
+            setup["compile_messages"]()
+            setup["collect_static"]()
         if config.getoption("numprocesses", None):
             return
     if "chatapp.settings" in sys.modules:

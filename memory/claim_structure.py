@@ -24,6 +24,12 @@ _MINE = (
     r"(?:my|our|mein\w*|unser\w*|mon|ma|notre|mi|nuestr[oa]|(?:il\s+)?mi[oa]|(?:[oa]\s+)?(?:meu|minha)|mijn|onze|"
     r"мо[йяе]|наша?|m[oó]j[ae]?|मेर[ीाे])"
 )
+_NEW = re.compile(
+    rf"(\b{_MINE}\s+)(?-i:new|neu\w\w?|nouve(?:au|lle|l)|nuev[oa]|nuov[oa]|nov[oa]|nieuwe?|now[aey]|нов\w\w|नय[ाीे]|न[ईए])\s+|"
+    r"(我的?)新的?|^((?:私の)?)新しい|^((?:제\s+|내\s+)?)새(?:로운)?\s+|^((?:benim\s+)?)yeni\s+|(?<=ي)\s+الجديدة?(?!\w)",
+    re.IGNORECASE,
+)
+"""That something of the speaker's is new. A name that begins large, as of New York, is none of these."""
 _SHE = re.compile(
     r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|هي|هو|वह|वो|她|他|彼女|彼|그녀|그)",
     re.IGNORECASE,
@@ -208,6 +214,13 @@ def without_now(sentence: str) -> tuple[str, bool]:
     between = "" if UNSPACED_RUN.search(plain) and script_of(plain) != "hangul" else " "
     plain = between.join(plain.split()).strip(" ,、，")
     return plain[:1].upper() + plain[1:], True
+
+
+def without_new(sentence: str) -> tuple[str, bool]:
+    """Return the sentence without a word that says that what somebody owns is new, and whether there was one: it takes
+    the place of what it was before."""
+    plain, new = _NEW.subn(lambda found: found[found.lastindex] if found.lastindex else "", sentence, count=1)
+    return plain, new > 0
 
 
 def _is_name(match: re.Match[str]) -> bool:

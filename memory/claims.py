@@ -18,6 +18,7 @@ from memory.claim_structure import (
     read_statement,
     script_of,
     scripts_in,
+    without_new,
     without_now,
 )
 from memory.sentences import Vocabulary, split_sentences
@@ -129,18 +130,23 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key,
         or languages.SEVERAL.search(sentence)
     ):
         return None
+    sentence, is_new = without_new(sentence)
     plain, _ = without_now(sentence)
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
         if match is not None:
             value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
             return ((name,), value, True) if value else None
-    return (
+    said = (
         _read_subject(sentence, vocabulary)
         or _as_claim(read_residence(sentence, before), sentence, vocabulary)
         or _read_subject_abroad(sentence, vocabulary)
         or _as_claim(read_statement(sentence, before), sentence, vocabulary)
     )
+    if said is None:
+        return None
+    key, value, replaces = said
+    return key, value, replaces or is_new
 
 
 def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:

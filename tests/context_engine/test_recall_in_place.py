@@ -8,6 +8,7 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.context.inspector import inspect_context
+from chatapp.context.recalled import CHARS_PER_TOKEN
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.services import forget_message
 from chatapp.long_term.models import MemoryEntry
@@ -176,6 +177,30 @@ def test_where_too_little_room_is_left_a_question_starts_anew(alice: User) -> No
     after = ask(alice, conversation, "ok")
     assert after.request.startswith(turns[-1].request)
     assert turns[-1].recalled.earlier == {}
+
+
+@pytest.mark.mechanism("ours.recall-in-place")
+def test_where_characters_run_out_before_tokens_a_question_starts_anew_too(alice: User) -> None:
+    columns = " " * 300  # a token or two, and for others 75
+    things = (
+        "heliotrope paint",
+        "walnut oil",
+        "copper wire",
+        "birch tar",
+        "sailcloth",
+        "candle wax",
+        "pumice",
+    )
+    told = [f"Lot {number} of {thing}:{columns}paid." for thing in things for number in range(40)]
+    conversation = import_notes(alice, *told, *filler(60), policy=WINDOW)
+    compact_by_hand(conversation, len(told) + 45)
+    turns = [ask(alice, conversation, f"Which lots of {thing} are paid?") for thing in things]
+    for thing, turn in zip(things, turns, strict=True):
+        assert sum(f"of {thing}" in text for text in turn.recalled_texts) > 2
+        chars = sum(len(message.text) for message in turn.context.messages[1:])
+        assert chars <= CHARS_PER_TOKEN * turn.context.budget_tokens
+        assert turn.context.view.recall_room - turn.context.parts.recall > turn.context.view.recall_tokens
+    assert [turn.recalled.starts_anew for turn in turns].index(True) > 1
 
 
 @pytest.mark.mechanism("ours.recall-gate")

@@ -107,8 +107,10 @@ def _prepare(run: Run, conversation_id: str, is_new: bool = False) -> PreparedRu
 
 def _load(run: Run, config: ModelConfig) -> LoadedContext:
     """Return the context of a run. A continued answer is history, followed by the prompt to go on."""
-    if run.continues_id is not None or run.question is None:
-        question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
+    if run.continues is not None or run.question is None:
+        # What was sent since is no history: the run takes it in by itself.
+        before = run.continues.position + 1 if run.continues else run.answer.position
+        question = text_message("user", CONTINUE_PROMPT, kind="question")
     else:
         question, before = _question_value(run), run.question.position
     return _load_turn(run, config, question, before)

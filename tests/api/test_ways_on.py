@@ -38,6 +38,54 @@ async def stopped_with(program: Program, server: ModelServer, *held: str) -> tup
     return conversation, ids
 
 
+async def test_a_stopped_answer_is_continued_with_what_it_held(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(Behaviour(text="The first answer.", hold_after=1), says("answer, in prose."))
+    async with running_service():
+        conversation, ids = await stopped_with(
+            alice_program, model_server, "In prose, please.", "Never mind."
+        )
+        path = f"conversations/{conversation}"
+        assert (await alice_program.delete(f"{path}/messages/{ids[1]}")).status_code == 204
+        page = (await alice_program.get(f"{path}/messages")).json()["items"]
+        run = page[1]["run"]["id"]
+        more = await alice_program.post(f"runs/{run}/continue", stream=False)
+        assert more.status_code == 200, more.content
+        assert (await alice_program.post(f"{path}/queue/send")).status_code == 409
+        assert await texts(alice_program, conversation) == [
+            "First?",
+            "The",
+            "In prose, please.",
+            "answer, in prose.",
+        ]
+        told = await read_until(await alice_program.get(f"{path}/events", after_seq=0), "message.moved")
+    asked = [one["content"] for one in model_server.requests_of("chat")[-1].messages[-4:]]
+    assert [asked[0], asked[1], asked[3]] == ["First?", "The", "In prose, please."]
+    assert told[-1].data["kind"] == "injected"
+
+
+async def test_a_stopped_answer_is_continued_after_another_branch_was(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(
+        Behaviour(text="The first answer.", hold_after=1), says("Elsewhere."), says("answer, in prose.")
+    )
+    async with running_service():
+        conversation, _ids = await stopped_with(alice_program, model_server, "In prose,", "please.")
+        path = f"conversations/{conversation}"
+        stopped = (await alice_program.get(f"{path}/messages")).json()["items"][1]
+        other = await alice_program.post(f"{path}/messages/{stopped['id']}/regenerate", stream=False)
+        assert other.json()["message"]["content"] == "Elsewhere."
+        await alice_program.post(f"{path}/messages/{stopped['id']}/show")
+        more = await alice_program.post(f"runs/{stopped['run']['id']}/continue", stream=False)
+        assert more.status_code == 200, more.content
+        shown = await texts(alice_program, conversation)
+    assert shown == ["First?", "The", "In prose,", "please.", "answer, in prose."]
+    positions = [position for position, _, _ in await stored(conversation)]
+    assert positions == list(range(len(positions)))
+
+
 async def test_a_stop_holds_what_waits_until_it_is_sent(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -128,6 +128,23 @@ def test_no_answer_makes_its_conversation_unreadable(page: Page, alice: httpx2.C
         assert message.locator(".as-written").count() == 0, name
 
 
+def test_of_code_in_one_line_only_what_is_near_is_coloured(page: Page, alice: httpx2.Client) -> None:
+    page.goto(keep(alice, "```json\n[" + '{"some": "words", "of": [1, null]}, ' * 25_000 + "]\n```"))
+    message = hostile_message(page)
+    wraps = message.get_by_role("button", name="Wrap lines")
+    expect(wraps).to_have_attribute("aria-pressed", "true")
+    coloured = message.locator(".code-piece:has([class^=hljs])")
+    wraps.scroll_into_view_if_needed()
+    expect(coloured.first).to_be_visible()
+    assert message.locator(".code-piece").count() > 100
+    assert coloured.count() < 20
+    wraps.click()
+    expect(wraps).to_have_attribute("aria-pressed", "false")
+    # As high as one line each, most of them are near now.
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert coloured.count() < 20
+
+
 def test_a_far_part_of_a_long_answer_is_drawn_when_the_reader_comes_to_it(
     page: Page, alice: httpx2.Client
 ) -> None:

@@ -36,9 +36,11 @@ from agents.react import (
     SHORTENED,
     UNASKED_TOOL,
 )
+from agents.summarise import NO_MODEL, NO_ROOM
 from agents.types import FinishReason
 from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
+from chatapp.forgetting.actions.remaking import FORGOTTEN
 from chatapp.operations.translations import SAID, translate_sentence
 from chatapp.providers.presets import Preset, presets
 from chatapp.runs.actions.endings import INTERRUPTED
@@ -95,7 +97,9 @@ def place_holders(node: ast.expr) -> str:
 def sentences_of_server() -> tuple[set[str], set[str]]:
     """Those that an error of the page's API is raised with, and every text of the server."""
     raised, texts = set(), set()
-    for file in [*(ROOT / "chatapp").rglob("*.py"), *(ROOT / "agents").rglob("*.py")]:
+    for file in (
+        file for package in ("chatapp", "agents", "memory") for file in (ROOT / package).rglob("*.py")
+    ):
         is_for_programs = str(file.relative_to(ROOT)).removeprefix("chatapp/").startswith(FOR_PROGRAMS)
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
@@ -178,6 +182,17 @@ def test_why_a_plan_or_a_part_of_an_import_is_not_taken_has_its_chinese(
     said = {text for call in refused for given in call.args[-1:] if " " in (text := place_holders(given))}
     assert said
     assert sorted(said - set(known)) == []
+
+
+def test_why_no_model_wrote_a_summary_has_its_chinese() -> None:
+    known = catalogue("serverSentences")
+    tree = ast.parse((ROOT / "memory" / "strategies" / "checkpoint.py").read_text())
+    returned = [
+        place_holders(node.value) for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value
+    ]
+    faults = {text for text in returned if re.match("(the|it) ", text)}
+    assert len(faults) == 4
+    assert sorted({*faults, NO_MODEL, NO_ROOM, FORGOTTEN, "the summary model failed ({})"} - set(known)) == []
 
 
 def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() -> None:

@@ -63,6 +63,38 @@ def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> N
 
 
 @both_sizes
+def test_a_stopped_answer_goes_on_with_what_it_held(page: Page, model: ModelServer, size: str) -> None:
+    resize(page, size)
+    model.script(says("Slow and long.", hold_after=1), says(" And in prose."))
+    say(page, "First?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    say(page, "In prose, please.")
+    waiting = page.locator("article.is-user", has_text="Waits for the next step of the answer")
+    expect(waiting).to_have_count(1)
+    say(page, "Never mind.")
+    expect(waiting).to_have_count(2)
+    page.get_by_role("button", name="Stop").click()
+    held = page.locator("article.is-user", has_text="On hold, because the answer was stopped")
+    expect(held).to_have_count(2)
+    held.last.hover()
+    held.last.get_by_role("button", name="Take back").click()
+    expect(page.locator("article.is-user")).to_have_count(2)
+    stopped = page.locator("article.is-assistant").first
+    expect(stopped.get_by_role("button", name="Retry")).to_have_count(0)  # it would leave behind what is held
+    stopped.get_by_role("button", name="Continue").click()
+    goes_on = page.locator("article.is-assistant").nth(1)
+    expect(goes_on).to_have_attribute("data-status", "complete")
+    expect(goes_on).to_contain_text("And in prose.")
+    expect(held).to_have_count(0)
+    sent = page.locator("article.is-user", has_text="Sent while the answer was being written")
+    expect(sent).to_have_count(1)
+    reload(page)
+    expect(sent).to_have_count(1)
+    expect(page.locator("article.is-user")).to_have_count(2)
+    assert model.requests_of("chat")[-1].messages[-1]["content"] == "In prose, please."
+
+
+@both_sizes
 def test_an_answer_is_written_anew_beside_the_old_one(page: Page, model: ModelServer, size: str) -> None:
     resize(page, size)
     model.script(says("Lyon it is."))

@@ -22,6 +22,7 @@ from chatapp.features.sharing.actions import add_images, revoke_share, share_con
 from chatapp.features.sharing.links import token_of
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.features.sharing.selectors import (
+    find_share,
     own_share,
     shared_conversation,
     shared_image,
@@ -105,10 +106,14 @@ def _shape(row: SharedConversation) -> dict[str, Any]:
 
 
 @router.get(
-    "/conversations/{conversation_id}/share", auth=allow("chat", "read"), response=answers(404, ok=Share)
+    "/conversations/{conversation_id}/share",
+    auth=allow("chat", "read"),
+    response=answers(404, ok=Share | None),
 )
 async def read_share(request: ApiRequest, conversation_id: str) -> Any:
-    return _shape(await sync_to_async(own_share)(request.auth.user, conversation_id))
+    """The link; null where there is none."""
+    row = await sync_to_async(find_share)(request.auth.user, conversation_id)
+    return _shape(row) if row else None
 
 
 @router.delete("/conversations/{conversation_id}/share", auth=allow("chat"), response=answers(404))

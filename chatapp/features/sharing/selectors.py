@@ -20,10 +20,15 @@ from chatapp.operations.errors import NotFound
 SHOWN_STATUSES = [status for status in Message.Status if status != Message.Status.STREAMING]
 
 
-def own_share(user: User, conversation_id: str) -> SharedConversation:
-    """Return how a conversation of the user's is shared. Raises NotFound where it is not."""
+def find_share(user: User, conversation_id: str) -> SharedConversation | None:
+    """Return how a conversation of the user's is shared; None where it is not. Raises NotFound for the conversation."""
     conversation = accessible_conversation(user, conversation_id)
-    row = SharedConversation.objects.select_related("branch").filter(conversation=conversation).first()
+    return SharedConversation.objects.select_related("branch").filter(conversation=conversation).first()
+
+
+def own_share(user: User, conversation_id: str) -> SharedConversation:
+    """Return the same, where it is shared. Raises NotFound."""
+    row = find_share(user, conversation_id)
     if row is None:
         raise NotFound("This conversation is not shared.")
     return row

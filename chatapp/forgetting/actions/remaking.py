@@ -35,7 +35,7 @@ from memory.tombstones import Tombstones
 from memory.types import Message as MessageValue
 
 LEAST_TOKENS = 64
-FORGOTTEN = "Something it covers was forgotten."
+FORGOTTEN = "something it covers was forgotten"
 READ_FOR_ENTRY = 200
 IsCopy = Callable[[str], bool]
 

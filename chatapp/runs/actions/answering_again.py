@@ -10,13 +10,14 @@ from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
-from chatapp.conversations.branches import lineage_below, newest_branch_showing
+from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
-from chatapp.runs.actions.sending import Receipt, leaf_of, queue_run, refuse_while_running
+from chatapp.runs.actions.sending import Receipt, queue_run, refuse_while_running
+from chatapp.runs.actions.unseen_messages import hand_over_unseen
 from chatapp.runs.models import Run
 
 
@@ -63,16 +64,19 @@ def _question_before(message: Message) -> Message:
 
 
 def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
-    """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown."""
+    """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown.
+
+    What a Stop holds behind the answer is sent into the new run.
+    """
     with transaction.atomic():
         run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
         if run is None:
             raise InvalidInput("This run does not exist.")
         conversation = lock_conversation(user, run.conversation_id)
         refuse_while_running(conversation)
-        if run.answer != leaf_of(conversation) or run.answer.status == Message.Status.COMPLETE:
-            raise Conflict("Only an unfinished last answer can be continued.")
         assert conversation.branch is not None
+        if not _is_last(run.answer, conversation.branch) or run.answer.status == Message.Status.COMPLETE:
+            raise Conflict("Only an unfinished last answer can be continued.")
         new = queue_run(
             conversation,
             branch=conversation.branch,
@@ -81,10 +85,18 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
             continues=run.answer,
             now=now,
         )
+        hand_over_unseen(conversation, run.answer, new, now)
         record_made(new.pk)
         return Receipt(
             str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
         )
+
+
+def _is_last(answer: Message, branch: Branch) -> bool:
+    """Return whether the branch shows the answer, and behind it at most what was sent while it was written."""
+    shown = visible_messages(branch, answer.position - 1)
+    sent = shown.filter(parent=answer, kind=Message.Kind.INJECTED, position__gt=answer.position)
+    return set(shown.values_list("pk", flat=True)) == {answer.pk, *sent.values_list("pk", flat=True)}
 
 
 def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:

@@ -97,11 +97,24 @@ def messages_behind(run: Run) -> list[Message]:
 
 
 def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
-    """Move the answer behind these messages, which follow it at once. `conversation` is locked."""
+    """Move the answer behind these messages, which follow it. `conversation` is locked."""
     answer = Message.objects.get(pk=run.answer_id)
-    last = messages[-1].position
+    places = [answer.position, *(message.position for message in messages)]
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
-    for message in messages:
-        message.position -= 1
+    for message, place in zip(messages, places, strict=False):
+        message.position = place
         message.save(update_fields=["position"])
-    Message.objects.filter(pk=answer.pk).update(position=last)
+    Message.objects.filter(pk=answer.pk).update(position=places[-1])
+
+
+def move_answer_before(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
+    """Move an answer that is the newest message before these, which belong to it from now on. `conversation` is
+    locked."""
+    answer = run.answer
+    places = [*(message.position for message in messages), answer.position]
+    Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
+    for message, place in zip(reversed(messages), reversed(places), strict=False):
+        message.position, message.parent = place, answer
+        message.save(update_fields=["position", "parent"])
+    answer.position = places[0]
+    answer.save(update_fields=["position"])

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from agents import events
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.realtime import event_log
-from chatapp.runs.actions.message_order import messages_behind
+from chatapp.runs.actions.message_order import messages_behind, move_answer_before
 from chatapp.runs.models import Run
 
 
@@ -24,10 +24,24 @@ def release_injected(conversation: Conversation, run: Run, now: datetime) -> Mes
 
 def release_unseen(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
     """Do the same with what a stopped answer of the branch left behind. `conversation` is locked, and no run active."""
-    rows = Message.objects.filter(branch=branch, kind=Message.Kind.INJECTED, forgotten_at=None)
-    return _release(
-        conversation, list(rows.filter(position__gt=F("parent__position")).order_by("position")), now
+    return _release(conversation, list(_unseen(branch)), now)
+
+
+def hand_over_unseen(conversation: Conversation, answer: Message, run: Run, now: datetime) -> None:
+    """Move what waits behind a stopped answer behind the one that continues it, whose run takes it in before its first
+    call. `conversation` is locked."""
+    waiting = list(_unseen(answer.branch).filter(parent=answer))
+    if not waiting:
+        return
+    move_answer_before(conversation, run, waiting)
+    event_log.append(
+        conversation, moved_event(conversation, run.answer_id, waiting, now, str(run.pk)), run=run
     )
+
+
+def _unseen(branch: Branch) -> QuerySet[Message]:
+    rows = Message.objects.filter(branch=branch, kind=Message.Kind.INJECTED, forgotten_at=None)
+    return rows.filter(position__gt=F("parent__position")).order_by("position")
 
 
 def _release(

@@ -30,8 +30,8 @@ const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrun
 
 export const AssistantMessage = memo(Message);
 
-/** `mayEdit`: it answers a question that is loaded; what continues another answer is not edited. @param {{message: ViewMessage, isLast: boolean, isRunning: boolean, mayEdit: boolean}} props */
-function Message({ message, isLast, isRunning, mayEdit }) {
+/** `mayEdit`: it answers a question that is loaded; what continues another answer is not edited. @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean, mayEdit: boolean}} props */
+function Message({ message, isLast, holds, isRunning, mayEdit }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
   const isEdited = editedId.value === message.id;
@@ -50,7 +50,7 @@ function Message({ message, isLast, isRunning, mayEdit }) {
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
-    ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
+    ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} holds=${holds} isRunning=${isRunning} />`}
     ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} mayEdit=${mayEdit} />`}
   </article>`;
 }
@@ -61,8 +61,8 @@ function NoticeLine({ notice: { kind, text } }) {
     <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${told(text)}</span></p>`;
 }
 
-/** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
-function Outcome({ message, isLast, isRunning }) {
+/** Another answer in a branch of its own would leave what is held behind. @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean}} props */
+function Outcome({ message, isLast, holds, isRunning }) {
   const { status, run } = message;
   /** @param {string} [model] */
   const retry = (model) => regenerate(message.id, model);
@@ -78,7 +78,7 @@ function Outcome({ message, isLast, isRunning }) {
   return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${reason}>
     ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && reason ? reason : words}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
-    ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
+    ${isLast && !holds && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
   </p>`;
 }
 

@@ -14,6 +14,10 @@ const COLOUR_EVERY_MS = 250;
 /** Colouring code that grows may take this share of the time. */
 const COLOUR_SHARE = 1 / 25;
 const COPIED_MS = 1600;
+/** On the average of a piece: with longer ones hundreds of thousands of letters are as high as the window. */
+const LONGEST_LINE_CHARS = 1_000;
+/** About as many fit in a line of the page. */
+const WRAPPED_CHARS = 80;
 
 export const CodeBlock = memo(Block);
 
@@ -30,21 +34,23 @@ function Block({ code, language, isOpen = false }) {
     cut.current = { code, ends: cutCode(code, known) };
   }
   const { ends } = cut.current;
-  const isWrapped = useSignal(false);
+  const isChosen = useSignal(/** @type {boolean|null} */ (null));
+  // A line that is cut in pieces is shown in lines of the page's width: else what is near the window has no bound.
+  const isWrapped = isChosen.value ?? ends.some((end) => end < code.length && code[end - 1] !== "\n");
   const isFolded = useSignal(false);
   const mayFold = !isOpen && (isFolded.value || isLong(code));
-  return html`<div class=${`code ${isWrapped.value ? "is-wrapped" : ""} ${isFolded.value ? "is-folded" : ""}`}>
+  return html`<div class=${`code ${isWrapped ? "is-wrapped" : ""} ${isFolded.value ? "is-folded" : ""}`}>
     <div class="code-head">
       <span>${isReady.value ? languageName(language) : language || "text"}</span>
       <span class="spacer"></span>
-      <${CodeButton} icon="wrap" label=${t("Wrap lines")} isOn=${isWrapped.value} onClick=${() => (isWrapped.value = !isWrapped.value)} />
+      <${CodeButton} icon="wrap" label=${t("Wrap lines")} isOn=${isWrapped} onClick=${() => (isChosen.value = !isWrapped)} />
       ${mayFold && html`<${CodeButton} icon="fold" label=${t("Fold code")} isOn=${isFolded.value} onClick=${() => (isFolded.value = !isFolded.value)} />`}
       ${!isOpen && html`<${CodeButton} icon="download" label=${t("Download code")} onClick=${() => saveText(code, `code.${extensionOf(language)}`)} />`}
       <${CopyButton} text=${code} label=${t("Copy code")} isNamed />
     </div>
     <pre tabindex="0"><code>${ends.map(
       (end, at) => html`<${CodePiece} key=${at} code=${code.slice(ends[at - 1] ?? 0, end)} language=${language}
-        isReady=${isReady.value} isOpen=${isOpen && at === ends.length - 1} isLazy=${isMany} />`,
+        isReady=${isReady.value} isOpen=${isOpen && at === ends.length - 1} isLazy=${isMany} isWrapped=${isWrapped} />`,
     )}</code></pre>
   </div>`;
 }
@@ -86,29 +92,33 @@ function saveText(text, name) {
 
 const CodePiece = memo(Piece);
 
-/** Coloured as it grows, but not every letter anew. @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean}} props */
-function Piece({ code, language, isReady, isOpen, isLazy }) {
+/**
+ * Coloured as it grows, but not every letter anew. A part of a long line is plain where lines are not wrapped.
+ * @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean, isWrapped: boolean}} props
+ */
+function Piece({ code, language, isReady, isOpen, isLazy, isWrapped }) {
   const element = useRef(/** @type {HTMLElement|null} */ (null));
   const isNear = useNear(element, isLazy);
   const coloured = useRef({ chars: 0, html: /** @type {string|null} */ (null), at: 0, tookMs: 0 });
   const { at, tookMs, chars: known, html: before } = coloured.current;
   const now = performance.now();
+  const isReadable = isWrapped || countLines(code) > code.length / LONGEST_LINE_CHARS;
   const isDue = !isOpen || now - at > Math.max(COLOUR_EVERY_MS, tookMs / COLOUR_SHARE);
-  if (isReady && language && isNear && isDue && (known !== code.length || before === null)) {
+  if (isReady && language && isNear && isReadable && isDue && (known !== code.length || before === null)) {
     const markup = highlight(code, language);
     coloured.current = { chars: code.length, html: markup, at: now, tookMs: performance.now() - now };
   }
   const { chars, html: markup } = coloured.current;
-  return html`<span class="code-piece" ref=${element} style=${{ containIntrinsicBlockSize: `auto ${countLines(code)}lh` }}>${
+  return html`<span class="code-piece" ref=${element} style=${{ containIntrinsicBlockSize: `auto ${countLines(code, isWrapped)}lh` }}>${
     markup === null ? code : html`<span dangerouslySetInnerHTML=${{ __html: markup }}></span>${code.slice(chars)}`
   }</span>`;
 }
 
-/** @param {string} code */
-function countLines(code) {
+/** @param {string} code @param {boolean} [isWrapped] */
+function countLines(code, isWrapped = false) {
   let count = 1;
   for (let at = code.indexOf("\n"); at >= 0 && at < code.length - 1; at = code.indexOf("\n", at + 1)) count += 1;
-  return count;
+  return isWrapped ? Math.max(count, Math.ceil(code.length / WRAPPED_CHARS)) : count;
 }
 
 /** @param {{text: string, label: string, isNamed?: boolean}} props */

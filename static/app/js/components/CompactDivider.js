@@ -5,7 +5,7 @@ import { editSummary, loadCompactions, undoCompaction } from "../commands/contex
 import { loadOlder } from "../commands/pages.js";
 import { exact, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
-import { plural, t } from "../i18n.js";
+import { plural, t, told } from "../i18n.js";
 import { currentThread } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
@@ -91,7 +91,7 @@ function Editor({ compaction, close }) {
 function Summary({ compaction: { summary, fallback_reason: reason } }) {
   if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
   return summary
-    ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason })}</p>`}
+    ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason: told(reason) })}</p>`}
       <${Markdown} text=${summary} />`
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }

@@ -18,20 +18,25 @@ import { UserMessage } from "./UserMessage.js";
 
 /** @param {{thread: Thread}} props */
 export function MessageList({ thread }) {
-  const dividers = placeDividers(thread);
   // In a window further up there is no last message, and nothing is on its way to it.
   const isAtEnd = isAtNewest(thread);
-  const lastId = isAtEnd ? thread.ids.at(-1) : undefined;
   const pendings = isAtEnd ? thread.pending : [];
   const answerId = isAtEnd ? thread.run?.message_id : undefined;
   if (!thread.ids.length && !pendings.length && currentAgent.value?.greeting)
     return html`<p class="agent-greeting">${currentAgent.value.greeting}</p>`;
   const places = new Map(thread.ids.map((id, at) => [id, at]));
+  const placeOf = (/** @type {string|null} */ id) => places.get(id ?? "") ?? Infinity;
+  const isUnseen = (/** @type {string} */ id) => thread.messages[id].isInjected && placeOf(id) > placeOf(thread.messages[id].parent);
+  // What was taken back unseen leaves nothing; what is held behind a stopped answer does not end its turn.
+  const ids = thread.ids.filter((id) => !isUnseen(id) || !thread.messages[id].isForgotten);
+  const dividers = placeDividers(thread, ids);
+  const lastId = isAtEnd ? ids.findLast((id) => !isUnseen(id)) : undefined;
+  const holds = lastId !== ids.at(-1);
   const waits = pendings.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
-    ${thread.ids.map(
-      (id, at) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
-        isRunning=${Boolean(thread.run)} mayEdit=${thread.messages[thread.messages[id].parent ?? ""]?.role === "user"} waiting=${waitingState(thread, id, at > (places.get(thread.messages[id].parent ?? "") ?? Infinity))} />`,
+    ${ids.map(
+      (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId} holds=${id === lastId && holds}
+        isRunning=${Boolean(thread.run)} mayEdit=${thread.messages[thread.messages[id].parent ?? ""]?.role === "user"} waiting=${isUnseen(id) ? (thread.run ? "queued" : "held") : null} />`,
     )}
     ${pendings.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
@@ -41,16 +46,9 @@ export function MessageList({ thread }) {
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
 }
 
-/** Whether the model has not seen it: it waits for the next step of the answer, or is held since that was stopped. */
-function waitingState(/** @type {Thread} */ thread, /** @type {string} */ id, /** @type {boolean} */ isBehind) {
-  const { isInjected, isForgotten } = thread.messages[id];
-  if (!isInjected || isForgotten || !isBehind) return null;
-  return thread.run ? "queued" : "held";
-}
-
-/** By the last message each one covers, once that one is loaded. @param {Thread} thread @returns {Map<string, Compaction>} */
-function placeDividers(thread) {
-  const { ids, messages } = thread;
+/** By the last message each one covers, once that one is loaded. @param {Thread} thread @param {string[]} ids @returns {Map<string, Compaction>} */
+function placeDividers(thread, ids) {
+  const { messages } = thread;
   const places = new Map();
   for (const compaction of dividersOf(thread)) {
     const last = ids.findLast((id) => messages[id].position <= compaction.last_position);
@@ -63,9 +61,10 @@ function placeDividers(thread) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} */ props,
+     *   holds: boolean, isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} `waiting`: the model has not seen it; it
+     *   comes with the next step of the answer, or is held since that was stopped; `holds`: such messages follow it */ props,
   ) {
-    const { message, divider, isLast, isRunning, mayEdit, waiting } = props;
+    const { message, divider, isLast, holds, isRunning, mayEdit, waiting } = props;
     const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;
     return html`<${Guard} instead=${instead}>
     ${
@@ -74,7 +73,7 @@ const Slot = memo(
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }
-    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} mayEdit=${mayEdit} />`}
+    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} holds=${holds} isRunning=${isRunning} mayEdit=${mayEdit} />`}
     <//>
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
     ${message.forgetProposal && html`<${ForgetCard} key=${message.forgetProposal} id=${message.forgetProposal} />`}

@@ -32,7 +32,7 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
   const isFolded = isLong && !isOpen.value;
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
-    <h2 class="visually-hidden">${t("You: {beginning}", { beginning: beginningOf(text) })}</h2>
+    <h2 class="visually-hidden">${t("You: {beginning}", { beginning: message?.isForgotten ? t("This message was forgotten.") : beginningOf(text) })}</h2>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
     ${isEdited && html`<${MessageEditor} message=${message} isQueued=${isQueued} />`}

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ApiError, get, post, remove } from "../api.js";
+import { get, post, remove } from "../api.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { AskFirst } from "../components/AskFirst.js";
 import { CopyButton } from "../components/CodeBlock.js";
@@ -36,7 +36,7 @@ export function ShareDialog({ conversation }) {
       error.value = sentenceOf(problem);
     }
   };
-  useEffect(() => void attempt(() => get(address).catch(noneIfMissing)), []);
+  useEffect(() => void attempt(() => get(address)), []);
   const make = (/** @type {any} */ event) => {
     event.preventDefault();
     const chosen = new FormData(event.target).get("days");
@@ -70,12 +70,6 @@ export function ShareDialog({ conversation }) {
 
 /** It has an end that an update does not take away unasked. @param {Share|null|undefined} share */
 const endsLater = (share) => Boolean(share?.expires_at && new Date(share.expires_at) > new Date());
-
-/** @param {unknown} problem */
-function noneIfMissing(problem) {
-  if (problem instanceof ApiError && problem.status === 404) return null;
-  throw problem;
-}
 
 /** @param {{share: Share}} props */
 function Link({ share }) {

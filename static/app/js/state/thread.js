@@ -231,11 +231,14 @@ export function dropNote(thread, entryId) {
 /** What was sent during a run has its place now: before the answer that has seen it, or behind it. */
 function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   const messages = { ...thread.messages };
+  // The one that is no message of the user's; it may not be here yet.
+  const answerId = event.items.find((/** @type {any} */ item) => messages[item.message_id]?.role !== "user")?.message_id;
   for (const { message_id: id, position } of event.items) {
     const known = messages[id];
     if (!known) continue;
     const isInjected = known.role === "user" ? event.kind === "injected" : known.isInjected;
-    messages[id] = { ...known, position, isInjected };
+    const parent = isInjected && known.role === "user" ? (answerId ?? known.parent) : known.parent;
+    messages[id] = { ...known, position, isInjected, parent };
   }
   return { ...thread, messages, ids: thread.ids.toSorted((a, b) => messages[a].position - messages[b].position) };
 }

@@ -20,9 +20,9 @@ from chatapp.forgetting.removing import Removing
 from chatapp.forgetting.services import finish, finish_many, forget_chosen
 from chatapp.long_term import files
 from chatapp.long_term.access import accessible_entry
-from chatapp.long_term.actions import entries
+from chatapp.long_term.actions import days, entries
 from chatapp.long_term.actions import profile as profile_actions
-from chatapp.long_term.actions.entries import DaySection
+from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.long_term.selectors.entries import day_entries
 from chatapp.operations import clock
@@ -58,7 +58,7 @@ def rewrite_day(
     missing = _missing(rows, sections)
     ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen and not missing.are_many else None
     make_changes = partial(
-        entries.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
+        days.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
     )
     changes = make_changes(rows=rows)
     work = removal = done = None
@@ -79,7 +79,7 @@ def rewrite_day(
             )
         elif missing.chosen:
             work = lock_chosen(chosen, ahead or read_ahead(chosen), forgotten_count=count, beside=rows)
-        entries.store_day_changes(changes)
+        days.store_day_changes(changes)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
         entries.drop_entries(missing.moved)
     if done is not None:

@@ -15,8 +15,8 @@ from uuid import UUID
 from django.conf import settings
 
 from chatapp.accounts.selectors import users_gone
-from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.profile import mark_profile_written
+from chatapp.long_term.actions.stale_days import clear_stale_marks, mark_entries_written
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.long_term.selectors.profile import profile_of, profiles_behind
@@ -74,8 +74,8 @@ def write_day(user_id: UUID, day: date) -> list[MemoryEntry]:
             replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]).encode())
         else:
             _remove_file(day_path(user_id, day))
-    memory_actions.mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
-    memory_actions.clear_stale_marks(marks)
+    mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
+    clear_stale_marks(marks)
     return rows
 
 

@@ -22,7 +22,8 @@ from chatapp.forgetting.actions.deletion import detach_if_idle
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.services import forget_entry, forget_whole_conversation
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
-from chatapp.long_term.actions.entries import DaySection, note_sources
+from chatapp.long_term.actions.days import DaySection
+from chatapp.long_term.actions.entries import note_sources
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.models import Fence

@@ -8,7 +8,8 @@ from django.db import connection
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term import files as memory_files
-from chatapp.long_term.actions.entries import mark_days_stale, record_entry
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import MemoryEntry, StaleDay
 from chatapp.realtime.models import Event
 from memory.daily import parse_day

@@ -12,8 +12,8 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.features.importing.account import Account, Entry, ProfileVersion, Span
 from chatapp.long_term import models
-from chatapp.long_term.actions.entries import mark_days_stale
 from chatapp.long_term.actions.profile import lock_profile
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.operations.clock import iso_time
 from chatapp.operations.statements import insert_rows, update_rows
 from chatapp.operations.work_budget import Pace

@@ -15,7 +15,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.removals import LEASE
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.derived import entries_going_with
-from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.actions.entries import delete_entries
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.recall.actions.removal import remove_entries
 from chatapp.recall.models import SearchDocument
@@ -67,10 +68,10 @@ def detach_conversation(
     # Before the index: who learns takes it while holding entries.
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     days = tuple(sorted({day for _, day, _ in held}))
-    memory_actions.mark_days_stale(user_id, days)
+    mark_days_stale(user_id, days)
     if forgets_memory:
         remove_entries(user_id, [pk for pk, _, _ in held])
-        memory_actions.delete_entries(user_id, [pk for pk, _, _ in held])
+        delete_entries(user_id, [pk for pk, _, _ in held])
     ended = _end_work(conversation, now)
     if not keeps_rows:
         EntrySource.objects.filter(conversation=conversation).delete()

@@ -52,7 +52,7 @@ from chatapp.forgetting.actions.removals import (
 )
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.repeats import said_texts
-from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.operations.errors import NotFound
 from chatapp.operations.work_budget import LockTurns
@@ -270,7 +270,7 @@ def forget_derived(work: Work) -> None:
         if user_id == work.user.pk:
             work.removed["profile_lines"] += count
     for user_id, days in work.days.items():
-        memory_actions.mark_days_stale(user_id, days)
+        mark_days_stale(user_id, days)
 
 
 def _texts_left(work: Work) -> dict[UUID, str]:

@@ -33,8 +33,8 @@ from chatapp.forgetting.selectors.derived import entries_going_with, reading_con
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
 from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.long_term.access import lock_shared_entry
-from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.profile import empty_profile
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.access import find_row
@@ -257,7 +257,7 @@ def _delete_entries(
             if dict(some.values_list("pk", "revision")) != {row.pk: row.revision for row in rows}:
                 continue  # edited meanwhile: it is read again
             days = tuple(sorted({row.day for row in rows}))
-            memory_actions.mark_days_stale(user.pk, days)
+            mark_days_stale(user.pk, days)
             removed["tombstones"] += store_tombstones(tombstones, for_good=for_good, receipt=receipt)
             removed["entries"] += len(rows)
             hide_sources([row.pk for row in rows])

@@ -8,7 +8,7 @@ from uuid import UUID
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.models import Removal, TrashedConversation
-from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import Conflict
@@ -45,7 +45,7 @@ def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conver
     conversation = Conversation.objects.select_for_update().get(pk=row.pk)
     entries = MemoryEntry.objects.filter(user=row.user_id, conversation=None, pk__in=map(UUID, row.entries))
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day"))
-    memory_actions.mark_days_stale(row.user_id, tuple(sorted({day for _, day in held})))
+    mark_days_stale(row.user_id, tuple(sorted({day for _, day in held})))
     ids = [pk for pk, _ in held]
     MemoryEntry.objects.filter(pk__in=ids).update(conversation=conversation)
     documents = SearchDocument.objects.filter(source_id__in=ids, owner__user=row.user_id)

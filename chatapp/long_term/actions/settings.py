@@ -10,7 +10,7 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import note_pause
-from chatapp.long_term.actions.entries import mark_days_stale
+from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.selectors.entries import all_days
 
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.long_term import changes, schemas
-from chatapp.long_term.actions.entries import DaySection
+from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.schemas import EntryText, MarkdownIn

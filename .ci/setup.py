@@ -121,7 +121,7 @@ def same_version():
 
 
 def uv_environment():
-    """The environment for uv: its own settings where there are any, else pip's."""
+    """Return the environment for uv: its own settings where there are any, else pip's."""
     env = dict(os.environ, UV_PYTHON_DOWNLOADS="never")
     if any(env.get(name) for name in UV_INDEX_NAMES):
         return env
@@ -134,7 +134,7 @@ def uv_environment():
 
 
 def read_pip_settings():
-    """What pip's files and variables say about indexes; of two places the later one wins, as in pip."""
+    """Return what pip's files and variables say about indexes; of two places the later one wins, as in pip."""
     listing = run_quietly([sys.executable, "-m", "pip", "config", "list"]).stdout.decode()
     found = {}
     for line in listing.splitlines():
@@ -167,7 +167,7 @@ def install_frontend(is_dev):
 
 
 def compile_messages():
-    """Translations of the pages: gettext reads them compiled, and msgfmt is not everywhere."""
+    """Compile the translations of the pages: gettext reads them compiled, and msgfmt is not everywhere."""
     folder = ROOT / "templates" / "locale"
     made = " ".join(digest(catalogue) for catalogue in sorted(folder.rglob("django.po")))
     if is_made(folder, made):

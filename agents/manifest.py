@@ -140,7 +140,7 @@ def hash_text(text: str) -> str:
 
 
 def _without_bytes(message: Message) -> Message:
-    """Images travel as bytes and are stored as references."""
+    """Return the message without the bytes of its images, which are stored as references."""
     if not any(isinstance(part, ImagePart) for part in message.parts):
         return message
     parts = (replace(part, data_url=None) if isinstance(part, ImagePart) else part for part in message.parts)
@@ -148,7 +148,7 @@ def _without_bytes(message: Message) -> Message:
 
 
 def source_of(message: Message) -> str:
-    """Why a message is in a request."""
+    """Return why a message is in a request."""
     if message.kind not in ("message", "quoted"):
         return message.kind
     if message.role == "system" and message.position is None:
@@ -159,14 +159,15 @@ def source_of(message: Message) -> str:
 def show_pieces(
     manifest: Manifest, stored: Mapping[int, Message], texts: Mapping[str, str]
 ) -> tuple[ShownPiece, ...]:
-    """The messages of the request. `stored` by position, `texts` by hash: what is missing there is shown as gone."""
+    """Return the messages of the request, from `stored` by position and `texts` by hash; a message in neither is shown
+    as gone."""
     return tuple(shown for piece in manifest.pieces for shown in _show_piece(piece, stored, texts))
 
 
 def rebuild_body(
     manifest: Manifest, pieces: Sequence[ShownPiece], texts: Mapping[str, str], data_urls: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The body these make, in its order; `hash_body` says whether it is the one that was sent."""
+    """Return the body that these pieces make, in its order; `hash_body` tells whether it is the one that was sent."""
     messages = [_with_bytes(piece.message, data_urls) for piece in pieces]
     tools = texts.get(manifest.tools.text_sha256, "[]") if manifest.tools else "[]"
     written = {"messages": write_messages(messages, manifest.style), "tools": json.loads(tools)}
@@ -205,5 +206,5 @@ def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
 
 
 def hash_body(body: Mapping[str, Any]) -> str:
-    """The SHA-256 of the bytes that travel."""
+    """Return the SHA-256 of the body's bytes as they are sent."""
     return hashlib.sha256(encode_body(body)).hexdigest()

@@ -12,7 +12,7 @@ MAX_INTERVAL_S = 0.4
 
 
 class Ticks:
-    """Ticks every 40 ms while anybody waits for it, less often when the loop is busy."""
+    """Tick every 40 ms while something waits for it, less often when the loop is busy."""
 
     def __init__(self) -> None:
         self.interval_s = IDLE_INTERVAL_S
@@ -52,7 +52,8 @@ class Ticks:
         self._adapt(lag_s=began - self._due_at, cost_s=time.monotonic() - began)
 
     def _adapt(self, lag_s: float, cost_s: float) -> None:
-        """Late ticks mean that the loop is busy: fewer of them, each with more to do, make it less so."""
+        """Set the interval by how late and how long this tick was: a busy loop gets fewer ticks, each with more
+        to do."""
         wanted = IDLE_INTERVAL_S + 4 * max(lag_s, 0.0) + 6 * cost_s
         smoothed = self.interval_s + 0.3 * (wanted - self.interval_s)
         self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)

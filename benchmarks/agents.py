@@ -100,7 +100,7 @@ class CallingModel:
 
 
 def make_history(tokens: int, message_tokens: int) -> list[Message]:
-    """Stored turns of about so many tokens in all."""
+    """Return stored messages of about so many tokens in all."""
     text = WORDS * max(1, message_tokens // 20)
     one = text_message("user", text)
     count = max(2, tokens // one.tokens // 2 * 2)
@@ -191,7 +191,7 @@ async def report_loop(repeats: int) -> None:
 
 
 def stage_with_records() -> Stage:
-    """Calls, results and usage recorded as in the service, in a conversation of its own."""
+    """Return a stage that records calls, results and usage as the service does, in a conversation of its own."""
     from chatapp.accounts.models import User
     from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock

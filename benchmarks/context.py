@@ -67,7 +67,7 @@ class Simulation:
         )
 
     def take(self, *messages: Message) -> bool:
-        """Stores a turn; whether a compaction followed it."""
+        """Store a turn, and return whether a compaction followed it."""
         for message in messages:
             self.history.append(replace(message, id=f"m{len(self.history)}", position=len(self.history)))
         self.since_compaction = None if self.since_compaction is None else self.since_compaction + 1
@@ -124,7 +124,7 @@ def simulate_small_window(budget: TokenBudget, messages: int) -> Simulation:
 
 
 def measure_small_windows(messages: int) -> None:
-    """What a small window costs: each summary takes the one before again, for a short span."""
+    """Print what small windows cost: each summary is sent the one before again, for a short span."""
     for budget in SMALL_BUDGETS:
         simulation = simulate_small_window(budget, messages)
         ratio = simulation.sent_to_summariser / total_tokens(simulation.history)
@@ -289,7 +289,7 @@ def checkpoint_and_recall(loaded: Any) -> tuple[Sequence[Message], int]:
 
 
 def summary_and_newest(loaded: Any) -> tuple[Sequence[Message], int]:
-    """The checkpoint's summary, and the newest messages that fill what is left of the budget."""
+    """Return the checkpoint's summary and the newest messages that fill the rest of the budget, with their tokens."""
     view = loaded.assemble().view
     return _filled(loaded, (view.summary,))
 

@@ -102,7 +102,8 @@ def measure(sizes: list[int], runs: int) -> None:
 
 
 def report(sizes: list[int], loaders: list[Callable[[], Any]], runs: int) -> None:
-    """The sizes in turn, so that a busy machine is as busy for each of them. CPU time is what an idle one takes."""
+    """Measure the sizes in turn, so that a busy machine is as busy for each of them, and print the CPU time, which is
+    that of an idle machine."""
     walls: list[list[float]] = [[] for _ in loaders]
     cpus: list[list[float]] = [[] for _ in loaders]
     for _ in range(runs + 3):

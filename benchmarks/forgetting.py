@@ -108,7 +108,8 @@ def import_chat(user: Any, count: int, start: Any = None) -> Any:
 
 
 def live_day(user: Any, count: int, day: Any) -> None:
-    """Turns of that day with runs, tool calls and requests, a summary of each fifty messages and its entry."""
+    """Store turns of that day with runs, tool calls and requests, and a summary of each fifty messages with its
+    entry."""
     from datetime import UTC, datetime, time
 
     from chatapp.compaction.models import Compaction
@@ -213,7 +214,7 @@ RECALLED = {"type": "recall", "items": [{"source": {"kind": "message"}, "tokens"
 
 
 def recalled_entry(user: Any) -> Any:
-    """An entry that a run has read."""
+    """Return an entry that a run has read."""
     from chatapp.long_term.changes import add_entry
     from chatapp.operations import clock
     from chatapp.recall.actions.sources import note_read

@@ -209,7 +209,7 @@ def measure_quality(folder: Path) -> None:
 
 @contextmanager
 def _endpoint(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
-    """The settings of the endpoint that was asked for; none for words alone."""
+    """Yield the settings of the embedding endpoint that was asked for; none where only words are searched."""
     names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
     if arguments.embeddings_hashed:
         with recall_letters.LetterEmbeddings() as server:

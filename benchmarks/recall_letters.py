@@ -39,7 +39,7 @@ class LetterEmbeddings(EmbeddingsServer):
 
 @lru_cache(maxsize=50_000)
 def _word_vector(word: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The word counts as much as all its groups together."""
+    """Return the word's vector, in which the word counts as much as all its groups of letters together."""
     groups = list(_letter_groups(f"<{word}>"))
     vector = np.zeros(DIMENSIONS)
     for feature, weight in [(word, 1.0), *((group, len(groups) ** -0.5) for group in groups)]:

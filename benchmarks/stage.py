@@ -95,7 +95,8 @@ class Deployment:
 def running_service(
     model_url: str, people: int = 0, **env: str
 ) -> Iterator[tuple[Service, list[tuple[str, str]]]]:
-    """The embedded service on a fresh folder, and `(token, conversation_id)` of each of its people."""
+    """Run the embedded service on a fresh folder, and yield it with `(token, conversation_id)` of each of its
+    people."""
     with deployment(model_url, people, **env) as (deployed, made):
         yield deployed.webs[0], made
 
@@ -104,8 +105,8 @@ def running_service(
 def deployment(
     model_url: str, people: int = 0, webs: int = 0, **env: str
 ) -> Iterator[tuple[Deployment, list[tuple[str, str]]]]:
-    """The service on a fresh folder, embedded or as `webs` processes and a worker on PostgreSQL and Redis, and
-    `(token, conversation_id)` of each of its people."""
+    """Run the service on a fresh folder, embedded or as `webs` processes and a worker on PostgreSQL and Redis, and
+    yield it with `(token, conversation_id)` of each of its people."""
     clean_environment()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="palimpsest-bench-"))

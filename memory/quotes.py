@@ -1,4 +1,4 @@
-"""What repeats a text: a whole sentence of it, or an identifier."""
+"""Find texts that repeat others: a whole sentence of one, or an identifier."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from memory.sentences import Vocabulary, bare_sentence, split_sentences
 LEAST_WORDS = 2
 LEAST_FACT_CHARS = 3
 _IDENTIFIER = re.compile(r"[@/_]|\d.*[A-Za-z]|[A-Za-z].*\d|(?:\d\D?){5}")
-"""An address, a path, letters with digits, or five digits: nobody else's by chance."""
+"""An address, a path, letters with digits, or five digits: hardly twice by chance."""
 
 
 class Quotes:
     """The sentences and identifiers of some texts."""
 
     def __init__(self, said: Iterable[str], vocabulary: Vocabulary, *, answered: Iterable[str] = ()) -> None:
-        """Of what was `answered` only sentences with facts count: closing lines are in many answers."""
+        """Read the texts that were `said`, and of the `answered` ones the sentences with facts: closing lines are in
+        many answers."""
         self._vocabulary = vocabulary
         self._sentences: set[str] = set()
         self._facts: set[str] = set()
@@ -40,13 +41,13 @@ class Quotes:
         return bool(self._sentences or self._facts)
 
     def word_sets(self) -> Iterator[frozenset[str]]:
-        """Yield the words of each: what repeats one has all of them."""
+        """Yield the words of each quote; a text that repeats a quote has all of its words."""
         for quote in (*self._sentences, *self._facts):
             if words := self._vocabulary.words(quote):
                 yield words
 
     def are_in(self, text: str) -> bool:
-        """Return whether one of them is."""
+        """Return whether a quote is in the text."""
         if self._words and not self._words.isdisjoint(_WORD.findall(_fold_letters(text))):
             return True
         if self._pattern.search(text):
@@ -55,7 +56,7 @@ class Quotes:
         return any(sentence in folded and _is_whole(sentence, folded) for sentence in self._sentences)
 
     def take_out(self, text: str) -> str:
-        """Return the text without the sentences that one of them is in."""
+        """Return the text without the sentences that contain a quote."""
         pieces = split_sentences(text)
         kept = [piece for piece in pieces if not self.are_in(piece)]
         return text if len(kept) == len(pieces) else "".join(kept).strip()
@@ -89,7 +90,8 @@ def _fold_letters(text: str) -> str:
 
 
 def _any_of(facts: Iterable[str]) -> re.Pattern[str]:
-    """Whole: INV-20 is not in INV-2041. Scripts without spaces know no ends of words."""
+    """Return a pattern that finds each fact as a whole: INV-20 is not in INV-2041. Letters of scripts without spaces do
+    not count as part of the same word."""
     longest_first = sorted(facts, key=lambda fact: (-len(fact), fact))
     return re.compile(
         rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])"

@@ -1,8 +1,8 @@
 """What was forgotten, known again without being kept: keyed fingerprints of its sentences, and no text.
 
 A sentence is known again word for word, or by its telling words, of which 0.9 are the same both ways: one that says
-more is another one, and so is one that begins with "She" or "His": it is about somebody else. Who does not have the
-key cannot try words out.
+more is another one, and so is one that begins with "She" or "His": it is about somebody else. Without the key nobody
+can test which words a fingerprint stands for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_WORDS = 24
 SHORT = 8
 """Of so many words none may differ: COVERED of ten is nine. Then the first word of the fingerprints is the same."""
 _SUBJECT = re.compile(r"\b(?:the\s+)?(?:user|assistant)(?:['’]s)?\b", re.IGNORECASE)
-"""How summaries speak of whoever said it."""
+"""How summaries name the speaker."""
 _LEAD = re.compile(
     r"^(?:by the way|btw|as i (?:said|told you)|actually|well|also|and|oh|fyi|übrigens|au fait|por cierto)[,:]?\s+",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ class Fingerprinter:
         self._vocabulary = vocabulary
 
     def fingerprint(self, sentence: str) -> Fingerprint | None:
-        """None where the sentence says nothing that could be learned."""
+        """Return the sentence's fingerprint; None where the sentence says nothing that could be learned."""
         bare = _SUBJECT.sub(" ", _LEAD.sub("", bare_sentence(sentence)))
         words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
@@ -61,7 +61,7 @@ class Fingerprinter:
         return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
 
     def fingerprints(self, texts: Iterable[str]) -> Iterator[Fingerprint]:
-        """Of every sentence, each once."""
+        """Yield the fingerprint of every sentence, each once."""
         seen: set[int] = set()
         for sentence in dict.fromkeys(one for text in texts for one in split_sentences(text)):
             found = self.fingerprint(sentence)
@@ -92,11 +92,11 @@ class Tombstones:
         return bool(self._whole)
 
     def cover(self, sentence: str) -> bool:
-        """Whether the sentence says what was forgotten."""
+        """Return whether the sentence says what was forgotten."""
         return bool(self.covering(sentence))
 
     def covering(self, sentence: str) -> set[int]:
-        """The forgotten sentences that it says, by what stands for each as a whole."""
+        """Return the forgotten sentences that the sentence repeats, each as the `whole` of its fingerprint."""
         found = self._fingerprint(sentence) if self._whole else None
         if found is None:
             return set()
@@ -112,7 +112,7 @@ class Tombstones:
         return said | ({found.whole} & self._whole)
 
     def filter_text(self, text: str) -> str:
-        """The text without the sentences that say what was forgotten; unchanged where there is none."""
+        """Return the text without the sentences that say what was forgotten; unchanged where there is none."""
         if not self._whole:
             return text
         pieces = split_sentences(text)

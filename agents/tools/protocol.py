@@ -82,5 +82,5 @@ class Tool(Protocol):
     def traits(self) -> ToolTraits: ...
 
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
-        """`arguments` fit `spec.parameters`."""
+        """Run the tool with arguments that fit `spec.parameters`."""
         ...

@@ -67,7 +67,7 @@ async def read_me(request: ApiRequest) -> Any:
 
 @router.patch("/me", auth=allow("chat"), response=answers(ok=Me))
 async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
-    """Only what is sent is changed. The time zone says where your days begin."""
+    """Change the fields that are sent. The time zone says where your days begin."""
     if changes.model_fields_set:
         await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
     return me_shape(request.auth.user, request.auth.scopes)
@@ -75,13 +75,13 @@ async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
 
 @router.get("/me/settings", auth=allow("chat", "read"), response=answers(ok=Settings))
 async def read_settings(request: ApiRequest) -> Any:
-    """What you chose for yourself: it holds on every device."""
+    """Show your settings, which apply on every device."""
     return request.auth.user.personal_settings()
 
 
 @router.patch("/me/settings", auth=allow("chat"), response=answers(ok=Settings))
 async def change_settings(request: ApiRequest, changes: SettingsChanges) -> Any:
-    """Only what is sent is changed."""
+    """Change the settings that are sent."""
     columns = changes.columns()
     if columns:
         await sync_to_async(update_personal_settings)(user=request.auth.user, changes=columns)
@@ -90,9 +90,9 @@ async def change_settings(request: ApiRequest, changes: SettingsChanges) -> Any:
 
 @router.delete("/me", auth=allow("chat"), response=answers(403, 409))
 async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion()) -> Any:
-    """The account with everything in it: conversations, memory, files, tokens, usage. It cannot be undone.
+    """Delete the account with everything in it: conversations, memory, files, tokens, usage. This cannot be undone.
 
-    For a page, with the `password`; a token cannot do it.
+    Only a page can do this, with the `password`; a token cannot.
     """
     await confirm_password(request, sure.password)
     await sync_to_async(delete_account)(request.auth.user, now=clock.now())
@@ -107,8 +107,8 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
 async def export_everything(request: ApiRequest) -> HttpResponseBase:
-    """Everything of yours, as a zip: conversations, files, memory with its history, agents, usage. A token needs the
-    scope `read`, or both `chat` and `memory`."""
+    """Download everything of yours as a zip: conversations, files, memory with its history, agents, usage. A token
+    needs the scope `read`, or both `chat` and `memory`."""
     scopes = request.auth.scopes
     if "read" not in scopes and not {"chat", "memory"} <= scopes:
         message = "This needs a token with the scope read, or with chat and memory."
@@ -136,8 +136,8 @@ async def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -
 @router.post("/tokens", auth=allow("chat"), response=answers(created=CreatedToken))
 @creates(_token_again, "/tokens/{made}")
 async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
-    """The secret is told this once. For a page, soon after its user signed in or with the `password`; a token cannot
-    do it."""
+    """Make a token; this answer alone has its secret. Only a page can do this, soon after its user signed in or with
+    the `password`; a token cannot."""
     await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create_token)(request.auth, new))
 
@@ -158,7 +158,8 @@ def _check_scopes(caller: Caller, scopes: list[str]) -> None:
 
 @router.delete("/tokens/{token_id}", auth=allow("chat"), response=answers(404))
 async def remove_token(request: ApiRequest, token_id: str) -> Any:
-    """What uses it is refused from now on; streams it has open end. A token cannot delete one that may do more."""
+    """Delete a token: programs that use it are refused from now on, and their open streams end. A token cannot delete
+    another that has more scopes."""
     await sync_to_async(_delete_token)(request.auth, token_id)
     return Status(204, None)
 

@@ -30,7 +30,7 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may do what operators may; an operator's token without the scope may not."""
+        """Whether the caller may do what operators may; an operator's token without the scope may not."""
         return "admin" in self.scopes
 
 

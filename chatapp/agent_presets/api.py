@@ -49,7 +49,7 @@ IMPORTED = {"requestBody": {"content": {"application/yaml": YAML}}}
 
 @router.get("/agents", auth=allow("chat", "read"), response=answers(ok=Page[schemas.Agent]))
 async def list_agents(request: ApiRequest) -> Any:
-    """What you may choose, the default first; it stands for no agent at all."""
+    """List the agents that you may choose, the default first, which stands for no agent."""
     return {"items": await sync_to_async(_agents)(request.auth.user), "next_cursor": None}
 
 
@@ -64,7 +64,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/agents", auth=allow("chat"), response=answers(409, created=AgentDetails))
 @creates(_again, "/agents/{made}")
 async def create(request: ApiRequest, new: NewAgent) -> Any:
-    """An agent of your own, among the models and tools that everybody has; an operator's `for_everyone`, too."""
+    """Make an agent of your own, with models and tools that everybody has; an operator may make one for everybody
+    (`for_everyone`)."""
     return Status(201, await sync_to_async(_create)(request.auth, new, new.for_everyone))
 
 
@@ -86,8 +87,8 @@ def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bo
 )
 @creates(_again, "/agents/{made}")
 async def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
-    """From the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. What this deployment has
-    not, a model or a tool, is left out and told in `notes`."""
+    """Import an agent from the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. A model or
+    tool that this deployment lacks is left out and named in `notes`."""
     return Status(201, await sync_to_async(_import)(request.auth, body))
 
 
@@ -127,7 +128,7 @@ def _own(caller: Caller, agent_id: str) -> Agent:
 
 @router.patch("/agents/{agent_id}", auth=allow("chat"), response=answers(404, 409, ok=AgentDetails))
 async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> Any:
-    """Only what is sent is changed. What answers are being written goes on as it was."""
+    """Change the fields that are sent. Answers that are being written are not changed."""
     return await sync_to_async(_change)(request.auth, agent_id, changes.model_dump(exclude_unset=True))
 
 
@@ -141,7 +142,7 @@ def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str,
 
 @router.delete("/agents/{agent_id}", auth=allow("chat"), response=answers(404))
 async def delete(request: ApiRequest, agent_id: str) -> Any:
-    """Its conversations go on without one."""
+    """Delete an agent. Its conversations continue without one."""
     await sync_to_async(_delete)(request.auth, agent_id)
     return Status(204, None)
 
@@ -157,7 +158,7 @@ def _delete(caller: Caller, agent_id: str) -> None:
     openapi_extra=EXPORTED,
 )
 async def export(request: ApiRequest, agent_id: str) -> Any:
-    """As YAML, without addresses and keys: models and MCP servers are named."""
+    """Export an agent as YAML, without addresses and keys: models and MCP servers are named."""
     return await sync_to_async(_export)(request.auth, agent_id)
 
 
@@ -180,9 +181,9 @@ def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
     response=answers(ok=DeploymentResult),
 )
 async def apply(request: ApiRequest, body: DeploymentIn) -> Any:
-    """Models, MCP servers, agents, hooks and groups as one YAML text says, all of it or nothing; for operators. What it
-    does not mention stays. With `dry_run` the same difference is told and nothing is stored. Applying it again changes
-    nothing. `${NAME}` stands for one of `secrets`: the variables of the server are not read."""
+    """Store models, MCP servers, agents, hooks and groups as one YAML text says, all of it or nothing; for operators.
+    What the text does not mention stays. With `dry_run` the same differences are listed and nothing is stored. Applying
+    the text again changes nothing. `${NAME}` stands for one of `secrets`: the variables of the server are not read."""
     return await sync_to_async(_apply)(request.auth, body)
 
 
@@ -211,7 +212,7 @@ tools_router = Router(tags=["tools"])
 
 @tools_router.get("/tools", auth=allow("chat", "read"), response=answers(ok=Page[Tool]))
 async def tools(request: ApiRequest) -> Any:
-    """The tools an agent of yours may have. Those an operator gives to single agents only are not among them."""
+    """List the tools that your agents may have, without those that operators give to single agents only."""
     facts = await sync_to_async(list_tools)()
     return {"items": [_tool(each) for each in facts], "next_cursor": None}
 

@@ -36,7 +36,7 @@ router = Router(tags=["context"])
 async def inspect(
     request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()
 ) -> Any:
-    """Exactly what the model would be sent for `query` as the next question. Calls no model, writes nothing."""
+    """Show exactly what the model would be sent for `query` as the next question. Calls no model, writes nothing."""
     return await sync_to_async(inspect_context)(
         user=request.auth.user,
         conversation_id=conversation_id,
@@ -60,8 +60,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 async def compact(
     request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
 ) -> Any:
-    """Summarises all but the newest messages now. With `wait` the answer comes when the summary is done; with
-    `preview` it tells what would be summarised and kept, and nothing happens."""
+    """Summarise all but the newest messages now. With `wait` the answer comes when the summary is done; with `preview`
+    it tells what would be summarised and kept, and nothing is changed."""
     if wanted.preview:
         return await sync_to_async(preview_compaction)(
             user=request.auth.user, conversation_id=conversation_id, wanted=wanted
@@ -75,7 +75,7 @@ async def compact(
     response=answers(404, ok=Page[schemas.Compaction]),
 )
 async def list_compactions(request: ApiRequest, conversation_id: str) -> Any:
-    """Oldest first."""
+    """List the summaries of the shown branch, oldest first."""
     return {"items": await sync_to_async(_list)(request.auth.user, conversation_id), "next_cursor": None}
 
 
@@ -93,7 +93,7 @@ def _list(user: User, conversation_id: str) -> list[dict[str, Any]]:
 async def change_summary(
     request: ApiRequest, conversation_id: str, compaction_id: str, change: SummaryChange
 ) -> Any:
-    """Your words stand for these messages from now on."""
+    """Replace the text of the summary with your own."""
     words = {"summary": change.summary, "tokens": estimate_text(change.summary)}
     return await _changed(edit_summary, request, conversation_id, compaction_id, **words)
 
@@ -121,7 +121,8 @@ async def _changed(
     response=answers(404, 409, ok=schemas.Compaction),
 )
 async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
-    """The messages are in context again, byte for byte as before. Only the latest summary can be undone."""
+    """Undo the summary: its messages are in context again, byte for byte as before. Only the latest summary can be
+    undone."""
     return await _changed(undo_compaction, request, conversation_id, compaction_id)
 
 
@@ -131,7 +132,7 @@ async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
     response=answers(404, 409, ok=schemas.Compaction),
 )
 async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
-    """The summary that was undone stands again."""
+    """Restore a summary that was undone."""
     return await _changed(redo_compaction, request, conversation_id, compaction_id)
 
 
@@ -142,5 +143,5 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
 )
 @creates(_again)
 async def clear(request: ApiRequest, conversation_id: str) -> Any:
-    """A new context in the same conversation: nothing is deleted, and the clearing can be undone."""
+    """Begin a new context in the same conversation. Nothing is deleted, and the clearing can be undone."""
     return await sync_to_async(clear_conversation)(request.auth.user, conversation_id)

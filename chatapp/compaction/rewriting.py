@@ -1,4 +1,4 @@
-"""Write summaries anew whose text became an extract because something they cover was forgotten."""
+"""Write summaries again whose text became an extract because something they cover was forgotten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def waiting_rewrites(now: datetime) -> Sequence[UUID]:
 
 
 def rewrite_summary(compaction_id: UUID) -> None:
-    """The worker's. Safe to call twice: a summary that changed meanwhile is left alone."""
+    """Write a summary again, in the worker. Safe to call twice: a summary that changed meanwhile is left alone."""
     rows = Compaction.objects.select_related("conversation", "previous")
     row = rows.filter(pk=compaction_id, rewrite_since__isnull=False, conversation__user__isnull=False).first()
     if row is None or row.status != Compaction.Status.DONE:

@@ -20,7 +20,8 @@ def list_requests(run: Run) -> list[dict[str, Any]]:
 
 
 def show_request(run: Run, n: int) -> dict[str, Any]:
-    """Raises NotFound. Pictures are named by their file ids; the hash was checked with their bytes."""
+    """Return request `n` of the run as it was sent. Raise NotFound. Images in it are named by their file ids; the hash
+    was checked with their bytes."""
     stored = stored_request(run, n)
     pieces = show_pieces(stored.manifest, stored.messages, stored.texts)
     urls = data_urls_of(run.user_id, _image_ids(pieces))

@@ -62,7 +62,7 @@ def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
 
 
 def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
-    """Messages that show the file keep it."""
+    """Take the file out of the folder; messages that show the file keep it."""
     folder.files.remove(attachment)
 
 
@@ -103,9 +103,10 @@ def record_offload(
     tool_name: str = "",
     offload_id: UUID | None = None,
 ) -> Offload:
-    """The row of this file: made now, or the one it has, of which a context grows by `size_bytes`.
+    """Return the row of the file, made now or found by its name; the file of a context that is found grows by
+    `size_bytes`.
 
-    Raises NotFound when the conversation was deleted meanwhile.
+    Raise NotFound where the conversation was deleted meanwhile.
     """
     if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
         raise NotFound("The conversation was deleted.")
@@ -125,7 +126,7 @@ def record_offload(
 
 @transaction.atomic
 def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> list[str]:
-    """The names of their files, which nothing needs any more."""
+    """Delete offloads, and return the names of their files, which are unused now."""
     rows = Offload.objects.filter(conversation_id=conversation_id, pk__in=list(offload_ids))
     names = list(rows.values_list("name", flat=True))
     rows.delete()
@@ -135,8 +136,11 @@ def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> li
 def delete_offloads_of_tools(
     conversation_ids: Collection[UUID], tool_names: Collection[str]
 ) -> list[tuple[UUID, str]]:
-    """Of these conversations what these tools returned, and the messages that left the context. Return which files
-    nothing needs any more. Inside the caller's transaction; the sweep appends again what is left of messages."""
+    """Delete the results of these tools, and the messages that left the context, in these conversations. Return
+    (conversation id, file name) of the files that are unused now.
+
+    To be called in the caller's transaction; the sweep appends the messages that are left again.
+    """
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
     rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
@@ -153,8 +157,11 @@ def delete_stored_results(
     gone: Iterable[str],
     left: Iterable[str],
 ) -> list[tuple[UUID, str]]:
-    """Of these conversations those that the references `gone` name, and what else these tools returned that none of
-    those `left` names. Return which files nothing needs any more. Inside the caller's transaction."""
+    """Delete, in these conversations, the offloads that `gone` refers to, and other results of these tools that `left`
+    does not refer to. Return (conversation id, file name) of the files that are unused now.
+
+    To be called in the caller's transaction.
+    """
     chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
     rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
@@ -164,7 +171,7 @@ def delete_stored_results(
 
 
 def _own_ids(references: Iterable[str]) -> list[UUID]:
-    """Without those of another store than this service's."""
+    """Return the ids among the references; references to another store than this service's are none."""
     ids = []
     for reference in references:
         with contextlib.suppress(ValueError):

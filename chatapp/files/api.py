@@ -71,9 +71,9 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @files_router.post("/files", auth=allow("chat"), response=answers(413, created=StoredFile))
 @creates(_again, "/files/{made}")
 async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
-    """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
-    text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. What a file is, its
-    content says."""
+    """Upload a file as the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without
+    metadata; or a text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. The type
+    is read from the content."""
     return Status(201, await sync_to_async(_store)(request.auth.user, file))
 
 
@@ -95,7 +95,7 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
     openapi_extra=DOWNLOAD,
 )
 async def download(request: ApiRequest, file_id: str) -> Any:
-    """The file itself; what is no image as a download. A browser may keep it, and asks each time whether it is still
+    """Show an image, or download another file. A browser may keep the content, and asks each time whether it is still
     there and yours: `If-None-Match` with its `ETag` is answered with 304."""
     return await sync_to_async(_response)(request.auth.user, file_id)
 
@@ -125,7 +125,7 @@ def file_response(row: Attachment) -> HttpResponseBase:
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
 async def delete(request: ApiRequest, file_id: str) -> Any:
-    """Messages that showed it go on without it."""
+    """Delete a file; messages that showed it stay without it."""
     await sync_to_async(_delete)(request.auth.user, file_id)
     return Status(204, None)
 
@@ -176,7 +176,7 @@ async def read_page(
     offset: Position = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_CHARS)] = PAGE_CHARS,
 ) -> Any:
-    """A page of an offloaded result; `next_offset` is null at its end. Of an image, what is known about it."""
+    """Read a page of an offloaded result; `next_offset` is null at its end. An image has metadata and no text."""
     return await sync_to_async(_page)(request.auth.user, conversation_id, ref, offset, limit)
 
 
@@ -207,7 +207,7 @@ def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -
     openapi_extra=CONTENT,
 )
 async def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
-    """All of it: text as a download, an image to be shown."""
+    """Read the whole offload: text as a download, an image to be shown."""
     return await sync_to_async(_content)(request.auth.user, conversation_id, ref)
 
 

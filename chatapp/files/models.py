@@ -25,7 +25,7 @@ class Attachment(models.Model):
 
     @property
     def is_image(self) -> bool:
-        """Only what this service encoded itself is stored under such a type."""
+        """Whether the file is an image, encoded by this service: no other file is stored under such a type."""
         return self.mime_type.startswith("image/")
 
 

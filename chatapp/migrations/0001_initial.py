@@ -25,7 +25,7 @@ TEXT_COLUMNS = """
 
 
 def keep_none(apps, schema_editor):
-    """A column given its own type again loses the samples there are; nothing of it is written anew."""
+    """Keep no samples of texts: a column that is given its own type again loses those it has, and no row is written."""
     if schema_editor.connection.vendor != "postgresql":
         return
     quote = schema_editor.quote_name

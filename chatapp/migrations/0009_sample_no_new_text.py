@@ -6,7 +6,7 @@ TEXT_COLUMNS = import_module("chatapp.migrations.0001_initial").TEXT_COLUMNS
 
 
 def sample_none(apps, schema_editor):
-    """The columns that were added since `0001_initial`, as its end does for those that were there."""
+    """Keep no samples of columns that were added since `0001_initial`, which does the same for the older ones."""
     if schema_editor.connection.vendor != "postgresql":
         return
     quote = schema_editor.quote_name

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 def call_all_read(apps: Any, schema_editor: Any) -> None:
-    """What was there before is not unread."""
+    """Mark all messages that are stored already as read."""
     apps.get_model("chatapp", "Conversation").objects.update(read_count=models.F("next_position"))
 
 

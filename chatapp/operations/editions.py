@@ -150,14 +150,14 @@ CREATE OR REPLACE FUNCTION chatapp_no_user_edition() RETURNS trigger LANGUAGE pl
 BEGIN DELETE FROM chatapp_useredition WHERE user_id = OLD.id; RETURN NULL; END $$
 """
 _UNLOCKED = """id IN (SELECT id FROM chatapp_useredition WHERE user_id = whose FOR UPDATE SKIP LOCKED)"""
-"""Two transactions that write of one user do not wait for each other: each leaves a token of its own, and the next
-one takes both away."""
+"""Two transactions that write for one user do not wait for each other: each leaves a token of its own, and the next
+one removes both."""
 _POSTGRES_TOKEN = "md5(random()::text || clock_timestamp()::text)"
 _SQLITE_TOKEN = "hex(randomblob(16))"
 
 
 def install_triggers(using: str, **_: Any) -> None:
-    """After each migration, because one that makes a table anew drops its triggers."""
+    """Create the triggers. To be called after each migration, because one that rebuilds a table drops its triggers."""
     database = connections[using]
     existing = set(database.introspection.table_names())
     make = _on_postgres if database.vendor == "postgresql" else _on_sqlite

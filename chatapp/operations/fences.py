@@ -1,8 +1,8 @@
-"""Keep forgetting and those who read apart.
+"""Keep forgetting and reading apart.
 
-Who forgets raises the fences of a user and of the shared memories they add to. Who reads notes the fences first, and
-checks in the transaction that writes what came of it that they are the same: nothing that was forgotten meanwhile is
-written. Fences are locked before all other rows, in the order of their keys.
+Forgetting raises the fences of a user and of the shared memories that the user adds to. A reader notes the fences
+first, and checks in the transaction that writes its result that they are the same: nothing that was forgotten meanwhile
+is written. Fences are locked before all other rows, in the order of their keys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from chatapp.operations.models import Fence
 
 
 def raise_fences(keys: Iterable[UUID]) -> int:
-    """The first statement of a transaction that forgets. Return how often something was forgotten there before."""
+    """Raise the fences, and return how often something was forgotten before. To be called first in a transaction that
+    forgets."""
     fences = _lock(keys)
     before = sum(fence.count for fence in fences)
     for fence in fences:
@@ -27,18 +28,19 @@ def raise_fences(keys: Iterable[UUID]) -> int:
 
 
 def hold_fences(keys: Iterable[UUID]) -> None:
-    """The first statement of a transaction that claims work: a forgetting that has begun comes before it."""
+    """Lock the fences, so that a forgetting that has begun comes first. To be called first in a transaction that claims
+    work."""
     _lock(keys)
 
 
 def read_fences(keys: Iterable[UUID]) -> int:
-    """Return how often something was forgotten there."""
+    """Return how often something was forgotten by users or in shared memories with these keys."""
     return Fence.objects.filter(pk__in=list(keys)).aggregate(total=Sum("count"))["total"] or 0
 
 
 def check_fences(keys: Iterable[UUID], count: int) -> None:
-    """The first statement of a transaction that writes what was read after `read_fences` returned `count`. Raises
-    ReadForgotten."""
+    """Raise ReadForgotten where something was forgotten since `read_fences` returned `count`. To be called first in a
+    transaction that writes what was read since."""
     if sum(fence.count for fence in _lock(keys)) != count:
         raise ReadForgotten("Something was forgotten meanwhile.")
 

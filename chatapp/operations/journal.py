@@ -12,7 +12,7 @@ PAUSE_S = 0.25
 
 
 def truncate_journal() -> bool:
-    """Write the journal back and cut it to nothing. Return False where a reader holds it up; no writer waits long."""
+    """Write the journal back and cut it to nothing. Return False where a reader prevents it; no writer waits long."""
     if connection.vendor != "sqlite":
         return True
     if connection.in_atomic_block:
@@ -29,7 +29,8 @@ def truncate_journal() -> bool:
 
 
 def truncate_patiently() -> None:
-    """The worker's, after something was deleted: within five seconds, or with the next sweep."""
+    """Truncate the journal after something was deleted, in the worker: within about five seconds, else with the next
+    sweep."""
     for _attempt in range(ATTEMPTS):
         if truncate_journal():
             return

@@ -22,12 +22,12 @@ POSTGRES_NO_SPACE = "53100"
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a write failed for want of space, whoever reports it."""
+    """Return whether a write failed for want of space, in the database or in a file."""
     return any(_is_no_space(cause) for cause in _causes(error))
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether this tells of a part that is away, and nothing of our code."""
+    """Return whether the error tells of a part that is away, and of no mistake in our code."""
     if isinstance(error, AWAY):
         return not any(_is_wrong_statement(cause) for cause in _causes(error))
     return isinstance(error, redis.ConnectionError | ConnectionRefusedError) or is_disk_full(error)
@@ -39,7 +39,7 @@ def describe_outage(error: BaseException) -> ServiceError:
 
 
 def _is_wrong_statement(error: BaseException) -> bool:
-    """SQLite reports a table that is missing as it reports a lock."""
+    """Return whether SQLite refused the statement itself: it reports a missing table with the same class as a lock."""
     return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 

@@ -64,7 +64,7 @@ class WatchedConnection(psycopg.Connection[Any]):
 
 
 class _Look:
-    """Whether the server takes a new connection. One thread looks, the others wait for what it finds."""
+    """Find out whether the server takes a new connection: one thread tries, the others wait for its result."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,7 +83,8 @@ _look = _Look()
 
 
 def _takes_connections(connection: WatchedConnection) -> bool:
-    """A refusal is an answer, too: such a server ends its connections itself."""
+    """Return whether the server answers a new connection. A refusal is an answer, too: such a server ends its
+    connections itself."""
     options: dict[str, Any] = {
         option.keyword.decode(): option.val.decode()
         for option in connection.pgconn.info
@@ -99,12 +100,12 @@ def _takes_connections(connection: WatchedConnection) -> bool:
 
 
 PREPARED_AT = 2
-"""A statement that comes so often on a connection is prepared there."""
+"""A statement that was run so often on a connection is prepared there."""
 POOL: dict[str, Any] = {
     "connection_class": WatchedConnection,
     "min_size": 1,
     "max_size": 20,
-    # Who asks while the database is away is told within 10 s.
+    # A request that needs the database while it is away fails within 10 s.
     "timeout": 8,
     # Connecting again begins with the next request, not after the pauses of a long outage.
     "reconnect_timeout": 5,

@@ -117,7 +117,8 @@ class OtherWriters:
         self._until = float("-inf")
 
     def are_there(self, now: float) -> bool:
-        """SQLite counts the commits of other connections, of any process; elsewhere that is not known."""
+        """Return whether others wrote lately: SQLite counts the commits of other connections, of any process. True on
+        other databases, where this is not known."""
         if connection.vendor != "sqlite":
             return True
         with connection.cursor() as cursor:

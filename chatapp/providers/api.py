@@ -26,7 +26,7 @@ router = Router(tags=["account"])
     response=answers(ok=Page[Model]),
 )
 async def list_models(request: ApiRequest) -> Any:
-    """What you may choose, the default first."""
+    """List the models that you may choose, the default first."""
     return {"items": await sync_to_async(_models)(request.auth.user), "next_cursor": None}
 
 
@@ -41,7 +41,7 @@ def _models(user: User) -> list[dict[str, Any]]:
 
 @router.get("/usage", auth=allow("chat", "read"), response=answers(ok=UsageReport))
 async def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
-    """Your own, from the ledger: one row per model call, at the price of that moment."""
+    """Show your own usage, from the ledger: one row per model call, at the price of that moment."""
     return await sync_to_async(_usage)(request.auth.user, period)
 
 
@@ -58,7 +58,7 @@ def _usage(user: User, period: UsagePeriod) -> dict[str, Any]:
     openapi_extra={"responses": {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}},
 )
 async def read_usage_of_all(request: ApiRequest, period: Query[UsageOfAllPeriod]) -> Any:
-    """The ledger of all users, for operators."""
+    """Show the usage of all users, for operators."""
     report = await sync_to_async(_report)(None, period, period.group_by)
     return csv_response(report["items"], period.group_by) if period.format == "csv" else report
 

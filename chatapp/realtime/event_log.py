@@ -26,15 +26,15 @@ facts_committed = Signal()
 def append(
     conversation: Conversation, *facts: Fact, run: Run | None = None, changed: Sequence[str] = ()
 ) -> int:
-    """Number the facts, store them and the conversation's counters with what else of it was `changed`, and return the
-    last number given. `conversation` must be locked in this transaction."""
+    """Store the facts with their numbers, and the conversation's counters and `changed` columns. Return the last number
+    given. `conversation` must be locked in this transaction."""
     return append_all(conversation, [(fact, run) for fact in facts], changed)
 
 
 def append_all(
     conversation: Conversation, facts: Sequence[tuple[Fact, Run | None]], changed: Sequence[str] = ()
 ) -> int:
-    """Do the same with facts of which each names its run."""
+    """Store facts like `append`, each with its run."""
     numbered = [
         (seq, fact.model_copy(update={"seq": seq}), run)
         for seq, (fact, run) in enumerate(facts, start=conversation.last_seq + 1)

@@ -43,7 +43,7 @@ class Reader(Protocol):
     def deliver(self, topic: str, frame: Frame) -> None: ...
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None:
-        """The log has facts up to `last_seq`; read what is missing."""
+        """Read from the log what is missing up to `last_seq`."""
 
     def close(self, reason: str) -> None: ...
 

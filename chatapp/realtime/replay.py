@@ -70,7 +70,7 @@ def _full_steps(stored: Sequence[Mapping[str, Any]], run: Run | None) -> list[di
 
 
 def _add_calls(rows: Sequence[Event]) -> None:
-    """Of tools and of hooks that called one."""
+    """Add the texts of tool calls, of models and of hooks."""
     named = [row for row in rows if "call_id" in row.payload]
     calls = {
         (call.run_id, call.call_id): call
@@ -97,8 +97,8 @@ def _call_texts(call: ToolCall | None, state: str) -> dict[str, Any]:
 
 
 def _add_recalled(rows: Sequence[Event]) -> None:
-    """What was recalled is shown as its row says it now: so only while the row says it and the conversation's user may
-    read it."""
+    """Add recalled texts as their rows are now; an item whose row is gone, or may not be read by the conversation's
+    user any more, is left out."""
     homes = Conversation.objects.select_related("scope").in_bulk({row.conversation_id for row in rows})
     items = [item for row in rows for item in row.payload["items"]]
     owned = Message.objects.filter(conversation__user__isnull=False)
@@ -120,8 +120,9 @@ def _add_recalled(rows: Sequence[Event]) -> None:
 
 
 def _is_known_in(home: Conversation, entry: MemoryEntry) -> bool:
-    """Whether an entry is its user's own, or shared in its open scope. Like `shared_entries` of the long-term memory,
-    except that one whose summary was undone stays hidden when another summary says it again."""
+    """Return whether an entry is the user's own, or shared in the conversation's open scope. Like `shared_entries` of
+    the long-term memory, except that an entry whose summary was undone stays hidden when another summary says the same.
+    """
     if entry.user_id == home.user_id:
         return True
     is_shared = home.scope_id is not None and home.scope_id == entry.scope_id

@@ -30,8 +30,8 @@ DAY_CHARS = len("2026-03-01")
 
 @search_router.get("/memory/search", auth=allow("memory", "read"), response=answers(404, ok=Page[Result]))
 async def search(request: ApiRequest, asked: Query[Asked]) -> Any:
-    """Every turn of yours and every memory entry, best match first. Dates and names in `q` count. Days are those of
-    your time zone."""
+    """Search every turn of yours and every memory entry, best match first. Dates and names in `q` count. Days are those
+    of your time zone."""
     return await sync_to_async(_search)(request.auth.user, asked)
 
 

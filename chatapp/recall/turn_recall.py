@@ -63,7 +63,7 @@ class RecalledTurn:
     start: int = 0
     end: int = 0
     newer: tuple[Newer, ...] = ()
-    """What is so now, where it says what was so."""
+    """Newer statements that replace what this piece says."""
 
     @property
     def day(self) -> date:
@@ -71,12 +71,12 @@ class RecalledTurn:
 
     @property
     def source_id(self) -> UUID:
-        """The message or entry that it is a piece of."""
+        """The id of the message or entry that the turn is a piece of."""
         return UUID(self.source.get("message_id") or self.source["entry_id"])
 
     @property
     def key(self) -> str:
-        """What this piece is known by, whatever it is recalled for."""
+        """The key of this piece, the same for every question."""
         return piece_key(self.source_id, self.start)
 
     def with_notes(self) -> RecalledTurn:
@@ -109,7 +109,7 @@ class InContext:
 
     @property
     def only(self) -> SearchFilter:
-        """What the search may find at all."""
+        """The filter of the search: this conversation alone, where its user's memory may not be read."""
         return EVERYTHING if self.access.reads_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:

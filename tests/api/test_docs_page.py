@@ -16,7 +16,7 @@ def test_the_api_page_shows_the_operations_from_our_own_files(page: Page, servic
     expect(page.get_by_text("/api/v1/conversations/import", exact=True)).to_be_visible()
     assert "Palimpsest" in page.title()
     page.locator(".opblock-summary-path", has_text="/me").first.click()
-    page.get_by_text("Only what is sent is changed. The time zone", exact=False).or_(
+    page.get_by_text("Change the fields that are sent. The time zone", exact=False).or_(
         page.locator(".opblock-body")
     ).first.wait_for()
     assert complaints == []

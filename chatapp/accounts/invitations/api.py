@@ -52,7 +52,7 @@ def _shape(row: Invitation) -> dict[str, Any]:
 
 @router.get("/admin/invitations", auth=allow("admin"), response=answers(ok=Page[InvitationShape]))
 async def list_invitations(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
-    """For operators: those that nobody has used yet, newest first."""
+    """List the invitations that nobody has used yet, newest first. For operators."""
     return await sync_to_async(_page)(cursor, limit)
 
 
@@ -68,7 +68,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/admin/invitations", auth=allow("admin"), response=answers(409, created=CreatedInvitation))
 @creates(_again, "/admin/invitations/{made}")
 async def new_invitation(request: ApiRequest, new: NewInvitation) -> Any:
-    """For operators: lets one address sign up once, within seven days. An earlier one for the address is void."""
+    """Invite one address to sign up once, within seven days. An earlier invitation of the address is void. For
+    operators."""
     own_address = request.build_absolute_uri("/").rstrip("/")
     invited = await sync_to_async(invite)(
         email=new.email, invited_by=request.auth.user, own_address=own_address
@@ -78,7 +79,7 @@ async def new_invitation(request: ApiRequest, new: NewInvitation) -> Any:
 
 @router.delete("/admin/invitations/{invitation_id}", auth=allow("admin"), response=answers(404))
 async def remove_invitation(request: ApiRequest, invitation_id: str) -> Any:
-    """For operators: its link opens nothing any more."""
+    """Withdraw an invitation: nobody can sign up with its link any more. For operators."""
     await sync_to_async(_withdraw)(request.auth.user, invitation_id)
     return Status(204, None)
 

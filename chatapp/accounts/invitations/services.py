@@ -47,7 +47,8 @@ def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
 
 
 def _was_mailed(invitation: Invitation, link: str, language: str) -> bool:
-    """In the language that whoever invites chose: that of the invited is not known."""
+    """Mail the link and return whether that worked. The mail is in the inviter's language, because the language of the
+    invited person is not known."""
     if not has_mail():
         return False
     with translation.override(language or settings.LANGUAGE_CODE):

@@ -84,7 +84,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def new_headers(self) -> dict[str, str] | None:
-        """None keeps the stored ones."""
+        """The headers to store; None keeps the stored ones."""
         if self.cleaned_data.get("remove_headers"):
             return {}
         return self.cleaned_data.get("headers") or None

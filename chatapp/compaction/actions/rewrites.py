@@ -42,8 +42,8 @@ def complete_rewrite(
 
 
 def _learn_again(compaction_id: UUID, learned: str, now: datetime) -> None:
-    """What the new summary says and its entry does not. What a user wrote in the entry stays; one that was emptied is
-    recorded anew."""
+    """Add to the summary's entry what the new summary says and the entry does not. Text of the user stays; an entry
+    that forgetting emptied is recorded again."""
     if not any(map(bare_line, learned.splitlines())):
         return
     entry = MemoryEntry.objects.select_for_update().filter(compaction=compaction_id).first()
@@ -58,7 +58,7 @@ def _learn_again(compaction_id: UUID, learned: str, now: datetime) -> None:
 
 @transaction.atomic
 def postpone_rewrite(*, row: Compaction, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Let it be tried again, each time after twice as long."""
+    """Let the rewrite be tried again, each time after twice as long."""
     since = row.rewrite_since or now
     pause = min(max(now - since, FIRST_PAUSE), LONGEST_PAUSE)
     record_background_calls(User(pk=row.conversation.owner_id), row.conversation_id, calls)
@@ -67,5 +67,5 @@ def postpone_rewrite(*, row: Compaction, calls: Sequence[CallUsage], now: dateti
 
 @transaction.atomic
 def end_rewrite(compaction_id: UUID) -> None:
-    """Its extract stays."""
+    """End the rewrite; the extract stays as the summary."""
     Compaction.objects.filter(pk=compaction_id).update(rewrite_since=None, rewrite_after=None)

@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
 
 def check_tools(profiles: Iterable[AgentProfile]) -> None:
-    """Raises ProfileError for a name that no tool has."""
+    """Raise ProfileError for a name that no tool has."""
     known = local_tools()
     for profile in profiles:
         for name in profile.tools or ():

@@ -46,7 +46,7 @@ def _tables() -> list[str]:
 
 
 def _refuse_open_transactions(cursor: Any) -> None:
-    """VACUUM keeps what an open transaction may still look at. Raises CommandError."""
+    """Raise CommandError where a transaction is open: VACUUM keeps the rows that it may still read."""
     cursor.execute(
         "SELECT count(*) FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL)"
         " AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)"

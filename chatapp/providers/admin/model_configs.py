@@ -108,7 +108,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def new_api_key(self) -> str | None:
-        """None keeps the stored one."""
+        """The key to store; None keeps the stored one."""
         if self.cleaned_data.get("remove_api_key"):
             return ""
         return self.cleaned_data.get("api_key") or None

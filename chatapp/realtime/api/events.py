@@ -53,9 +53,9 @@ async def read_events(
         description="Wins over `after_seq`, as browsers repeat the address.",
     ),
 ) -> HttpResponseBase:
-    """Replays the log, then tells what happens, until you hang up or may not read any more.
+    """Replay the log, then send new events, until you hang up or may not read any more.
 
-    `reset` says that the log is not as long as you believe: fetch the conversation again.
+    `reset` says that the log is shorter than you believe: fetch the conversation again.
     """
     if hub.count_readers(user_topic(request.auth.user.pk)) >= settings.CONNECTIONS_PER_USER:
         raise RateLimited(

@@ -20,14 +20,17 @@ from chatapp.recall.actions.removal import hide_sources
 from memory.tokens import estimate_parts
 
 Left = Mapping[UUID, Sequence[dict[str, Any]]]
-"""By message, the parts that are not taken."""
+"""The parts that stay, by message id."""
 
 
 def blank_messages(
     rows: Sequence[Message], now: datetime, left: Left = MappingProxyType({}), *, hides: bool = False
 ) -> None:
-    """Called with their conversations locked. They keep their places, so that positions stay gapless. `hides`: whoever
-    calls this removes them from the index later, until then nothing finds them."""
+    """Empty these messages, which keep their places so that positions stay gapless. To be called with their
+    conversations locked.
+
+    `hides`: hide them from the search only; the caller removes them from the index later.
+    """
     for row in rows:
         row.parts = list(left.get(row.pk, ()))
         row.token_estimate = estimate_parts(message_values.parts_from_json(row.parts)) if row.parts else 0
@@ -45,7 +48,8 @@ def blank_messages(
 
 
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
-    """Called with the conversation locked: its readers show these messages as they are now."""
+    """Tell the conversation's readers to show these messages as they are now. To be called with the conversation
+    locked."""
     home = str(conversation.pk)
     facts = [MessageForgotten(conversation_id=home, at=now, message=message_shape(row)) for row in rows]
     if facts:

@@ -247,7 +247,11 @@ def _order(user_id: UUID, keys: Collection[int]) -> None:
 
 
 def _superseded_anew(rows: Iterable[_Ordered]) -> Iterator[tuple[_Key | None, _Key]]:
-    """Of those of one key, newest first, that another one supersedes now, yield this one and them."""
+    """Yield (key of the newer claim or None, key of the claim) for each claim whose newer one is another than is
+    stored.
+
+    The rows are the claims of one key, newest first.
+    """
     next_one: _Ordered | None = None
     next_other: _Ordered | None = None
     for row in rows:

@@ -83,7 +83,7 @@ def hide_sources(source_ids: Collection[UUID]) -> None:
 
 @transaction.atomic
 def _remove(documents: QuerySet[SearchDocument]) -> None:
-    """In a few statements, however many there are."""
+    """Remove documents, in a number of statements that does not grow with theirs."""
     for owner, rows in _by_owner(documents):
         _remove_from(owner, rows)
 
@@ -122,7 +122,7 @@ def _clean_block(owner: SearchOwner, number: int, rows: Sequence[GoneDocument]) 
 
 
 def _clear_columns(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -> None:
-    """Documents whose columns are clear are not scored."""
+    """Clear the columns of documents in a block, so that they are not scored."""
     block = SearchBlock.objects.filter(owner=owner_id, number=number).first()
     if block is None:
         return

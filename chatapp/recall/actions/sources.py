@@ -12,15 +12,16 @@ from chatapp.runs.models import Run, RunSource
 
 
 def note_read(run_id: UUID | str, source_ids: Collection[UUID]) -> None:
-    """Called before the run gets what a tool returns. Nothing is noted of a run that is gone."""
+    """Note what a tool read for the run. To be called before the run gets the result. Does nothing for a run that was
+    deleted."""
     if run_id:
         run = UUID(str(run_id))
         _note(run, [RunSource(run_id=run, source_id=one) for one in sorted(set(source_ids))])
 
 
 def recalled_rows(run_id: UUID, turns: Sequence[RecalledTurn], *, starts_anew: bool) -> Iterator[RunSource]:
-    """Yield what notes the turns that were recalled for a question, not stored yet; a later request shows them again
-    from this."""
+    """Yield the rows that note which turns were recalled for a question; a later request shows the same turns from
+    these."""
     for place, turn in enumerate(turns):
         at = {"run_id": run_id, "place": place, "starts_anew": starts_anew}
         yield RunSource(source_id=turn.source_id, start=turn.start, end=turn.end, **at)

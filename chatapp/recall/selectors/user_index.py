@@ -56,7 +56,7 @@ SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 ASKED_AT_ONCE = 1_000
 MOST_INSIDE = 50_000
-"""Of a conversation, a folder or an agent's conversations so many documents are searched, the newest."""
+"""How many documents of a conversation, a folder or an agent are searched: the newest."""
 DEFAULT_AGENT: Literal["default"] = "default"
 CHARS_PER_WORD = 10
 """Characters of an English turn for each word that the index counts: it counts no stop words, spaces and names."""
@@ -82,11 +82,11 @@ class SearchFilter:
 
     @property
     def is_of_a_place(self) -> bool:
-        """Whether it is not about time alone."""
+        """Whether the filter names more than times."""
         return bool(self.conversation_id or self.folder_id or self.agent_id or self.role)
 
     def conversations(self) -> QuerySet[Conversation] | None:
-        """Return those in which it may be said; None: in any."""
+        """Return the conversations that the filter allows; None where it allows all."""
         rows = Conversation.objects.all()
         if self.conversation_id:
             rows = rows.filter(pk=self.conversation_id)
@@ -123,7 +123,7 @@ class UserIndex:
 
     @property
     def _fresh(self) -> Sequence[FreshTerms]:
-        """The terms of what is in no block, by ordinal."""
+        """The terms of the documents in no block, by ordinal."""
         return (self.newest.terms, self.unstored_terms) if self.newest else (self.unstored_terms,)
 
     @property

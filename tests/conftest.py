@@ -125,7 +125,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_collection_finish() -> None:
-    """What is imported never becomes garbage: whoever looks for garbage walks past it from now on."""
+    """Freeze what was imported, which never becomes garbage, so that garbage collection skips it from now on."""
     gc.freeze()
 
 
@@ -172,5 +172,6 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 @pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
-    """The whole server or folder is thrown away, so nobody waits for open connections at the end."""
+    """Keep the test database: its whole server or folder is deleted, so nobody waits for open connections at
+    the end."""
     return True

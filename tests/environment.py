@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def documented_names() -> list[str]:
-    """The variables `.env.example` lists, commented or not."""
+    """Return the variables that `.env.example` lists, commented or not."""
     lines = (ROOT / ".env.example").read_text().splitlines()
     return [line.lstrip("# ").partition("=")[0] for line in lines if "=" in line]
 

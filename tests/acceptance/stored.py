@@ -13,7 +13,8 @@ from redis import Redis
 
 
 def places_with(word: str, env: dict[str, str]) -> list[str]:
-    """The tables with their columns, the files, and the keys of Redis that hold it, in any case of its letters."""
+    """Return the tables with their columns, the files, and the keys of Redis that hold the word, in any case of its
+    letters."""
     wanted = word.lower().encode()
     values = [*_database(env), *_files(Path(env["DATA_DIR"])), *_redis(env.get("REDIS_URL", ""))]
     return sorted({place for place, value in values if wanted in _bytes(value).lower()})

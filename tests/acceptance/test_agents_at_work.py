@@ -43,7 +43,7 @@ def asks_for(name: str, **arguments: object) -> Behaviour:
 
 
 def answer_of(request: RecordedRequest) -> Behaviour:
-    """A planner, its steps, the analyst and the last word, told apart by their instructions."""
+    """Answer as planner, step, analyst or the writer of the answer, told apart by their instructions."""
     if PLANNER_MARK in request.text:
         return says(json.dumps({"steps": STEPS}))
     if ANALYST_MARK in request.text:

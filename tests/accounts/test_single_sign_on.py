@@ -50,7 +50,7 @@ def sign_in(person: str, client: Client | None = None, begin: str = BEGIN) -> tu
 
 
 def asked_for(begin: str = BEGIN, client: Client | None = None) -> dict[str, str]:
-    """What the browser is told to ask the issuer for."""
+    """Return the parameters with which the browser is sent to the issuer."""
     location = (client or Client()).get(begin)["Location"]
     return {name: value for name, [value] in parse_qs(urlsplit(location).query).items()}
 

@@ -46,7 +46,7 @@ def patterns(found: list[Any], prefix: str = "") -> Iterator[str]:
 
 
 def pages() -> list[str]:
-    """The addresses of the route table that are not the API's own operations."""
+    """Return the addresses of the route table that are not the API's own operations."""
     return [route for route in patterns(get_resolver().url_patterns) if not route.startswith("api/v1")]
 
 
@@ -75,7 +75,7 @@ class Fields(HTMLParser):
 
 
 def refused(answer: Any) -> set[str]:
-    """The names of the fields that a page's form refuses by themselves."""
+    """Return the names of the fields that a page's form refuses."""
     context = answer.context or {}
     admin_form = context.get("adminform")
     form = admin_form.form if admin_form else context.get("form")
@@ -84,7 +84,7 @@ def refused(answer: Any) -> set[str]:
 
 @pytest.fixture
 def asked(admin_client: Client) -> Iterator[list[str]]:
-    """Requests that failed on our side."""
+    """Yield the list of requests that failed on our side; the fixture fails where there is one."""
     admin_client.raise_request_exception = False
     failures: list[str] = []
     yield failures

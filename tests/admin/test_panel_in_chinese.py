@@ -92,7 +92,7 @@ def english_on(html: str) -> list[str]:
 
 
 def is_english(text: str) -> bool:
-    """A word where there is no Chinese beside it, or several in a row."""
+    """Return whether the text has an English word and no Chinese, or several English words in a row."""
     for name in sorted(NAMES, key=len, reverse=True):
         text = re.sub(rf"\b{name}\b", "", text)
     text = CODE.sub("", text)
@@ -192,7 +192,7 @@ def panel(admin_client: Client, settings: Settings) -> Client:
 
 
 def addresses_of(rows: dict[str, Any]) -> list[str]:
-    """The list, its form for a new row, and the pages of its row."""
+    """Return the addresses of each list, of its form for a new row, and of the pages of its row."""
     found = [f"/{route}" for route in OWN_PAGES]
     for route in LISTS:
         row = rows.get(route.split("/")[2])

@@ -37,6 +37,6 @@ async def run(
 
 
 def results_of(model: ScriptedModel, request: int = -1) -> list[str]:
-    """The results in a request, as the model reads them."""
+    """Return the results in a request, as the model reads them."""
     messages = model.requests[request].messages
     return [result.text for message in messages for result in message.tool_results]

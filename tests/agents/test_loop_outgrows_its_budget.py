@@ -61,7 +61,7 @@ class Summaries:
         self.summariser = Summariser(self.model, TokenBudget(32_000, 2_000), Calibration(), self.noted.append)
 
     def ask(self, main: ScriptedModel, **policy: Any) -> AsyncGenerator[AgentStep, None]:
-        """A long history and a tool whose result does not fit beside it."""
+        """Ask with a long history, and a tool whose result does not fit beside it."""
         tool = FakeTool(answer=lambda arguments: "found something " * 4_000)
         messages = history_of(112, words=80)
         context = context_with(tool, window=20_000, messages=messages, tool_result_limit=5_000, **policy)

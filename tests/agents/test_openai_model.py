@@ -303,7 +303,7 @@ async def test_an_answer_that_stands_still_has_stalled(server: ModelServer, mode
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port nobody listens on, held so that nobody will."""
+    """Yield a port that nobody listens on, held so that nobody will."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]

@@ -35,7 +35,7 @@ GOOD = "The user talks about orders from ORD-1000 on."
 
 
 async def no_pause(seconds: float) -> None:
-    """Passes at once."""
+    """Return without a pause."""
 
 
 async def summarise_with(

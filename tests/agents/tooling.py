@@ -81,7 +81,7 @@ class World:
 
 
 def calls(*wanted: tuple[str, Any], text: str = "") -> Said:
-    """A model that asks for these tools; arguments as text are sent as they are."""
+    """Return the answer of a model that asks for these tools; arguments that are text are sent unchanged."""
     items = tuple(
         ToolCallDelta(
             index, f"theirs-{index}", name, arguments if isinstance(arguments, str) else json.dumps(arguments)

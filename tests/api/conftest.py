@@ -37,7 +37,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs, streams and waiting requests work in threads of their own: what they read must be committed."""
+    """Give each test a database with commits: runs, streams and waiting requests work in threads of their own."""
     for item in items:
         is_ours = HERE in item.path.parents
         if is_ours and "start_service" not in getattr(item, "fixturenames", ()):
@@ -79,7 +79,7 @@ def model_server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def model(model_server: ModelServer) -> ModelConfig:
-    """The default model: the scripted server."""
+    """Return the default model: the scripted server."""
     config: ModelConfig = apps.get_model("chatapp", "ModelConfig").objects.create(
         name="Test",
         model_id="test-model",

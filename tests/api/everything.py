@@ -22,9 +22,9 @@ from tests.memory_store.rows import new_conversation, say
 
 
 def one_of_everything(user: User) -> dict[str, str]:
-    """Makes a conversation of this user, who has a token, with one of everything.
+    """Make a conversation of this user, who has a token, with one of everything.
 
-    Returns the ids by their names in the addresses.
+    Return the ids by their names in the addresses.
     """
     conversation = new_conversation(user, "Secret")
     question, answer = say(conversation, "The secret word?", "Xylophone")

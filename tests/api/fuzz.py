@@ -74,7 +74,7 @@ def main() -> int:
 
 @contextmanager
 def running(folder: Path, database: str) -> Iterator[Service]:
-    """The service in one process on a new database, with an operator and charlie."""
+    """Run the service in one process on a new database, with an operator and charlie."""
     postgres = Postgres().start() if database == "postgres" else None
     environment = {"DATA_DIR": str(folder / "data"), **LIMITS}
     if postgres:

@@ -117,7 +117,7 @@ COMPACTING: Mapping[str, Any] = {
 
 
 def hooks() -> Iterator[str]:
-    """Lists of one hook with one odd value each."""
+    """Yield lists of one hook with one odd value each."""
     values = ("null", "-1", "9" * 400, '"\\u0000"')
     for hook, value in product((HOOK, COMPACTING), values):
         for name, inner in hook.items():
@@ -127,6 +127,6 @@ def hooks() -> Iterator[str]:
 
 
 def with_field(whole: Mapping[str, Any], name: str, raw: str) -> str:
-    """The object as JSON, with `raw` as the value of one name."""
+    """Return the object as JSON, with `raw` as the value of one name."""
     fields = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items() if key != name]
     return "{" + ", ".join([*fields, f"{json.dumps(name)}: {raw}"]) + "}"

@@ -89,7 +89,7 @@ async def send(program: Program, conversation_id: str, content: Any = "Hello", *
 
 
 async def wait_for_end(program: Program, run_id: str) -> dict[str, Any]:
-    """The run, once it has ended; through the events of its conversation, as a program would."""
+    """Return the run once it has ended; it is awaited through the events of its conversation, as a program would."""
     run = (await program.get(f"runs/{run_id}")).json()
     if run["status"] in ("queued", "running"):
         await read_until(await program.get(f"conversations/{run['conversation_id']}/events"), "run.finished")

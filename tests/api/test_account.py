@@ -141,7 +141,7 @@ PASSWORD = "a long enough passphrase"
 
 @pytest.fixture
 def page(alice: User, settings: Settings) -> Client:
-    """A page that alice signed in at just now."""
+    """Return a page that alice signed in at just now."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
     return signed_in(alice)
 

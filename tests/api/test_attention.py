@@ -28,7 +28,7 @@ async def waiting(program: Program) -> list[dict[str, Any]]:
 
 
 async def attention_told(program: Program, conversation: str) -> list[dict[str, Any]]:
-    """What `conversation.attention` has told of it so far."""
+    """Return what each `conversation.attention` of the conversation has told so far."""
     last = (await program.get(f"conversations/{conversation}")).json()["last_seq"]
     answer = await program.get(f"conversations/{conversation}/events", after_seq=0)
     told = []

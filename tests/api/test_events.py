@@ -27,7 +27,7 @@ from tests.servers.openai_server import ModelServer
 
 
 async def events_of(program: Program, conversation: str, **more: object) -> Answer:
-    """A stream that has begun to listen."""
+    """Return a stream that has begun to listen."""
     stream = await program.get(f"conversations/{conversation}/events", **more)
     assert await asyncio.wait_for(stream.chunks.get(), 60) == sse.OPENED
     return stream

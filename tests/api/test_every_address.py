@@ -56,7 +56,7 @@ def named_in(operation: dict[str, Any], place: str) -> list[str]:
 
 
 def body_fields(operation: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """The names of the fields a body may have, and of those it must have."""
+    """Return the names of the fields a body may have, and of those it must have."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return _fields(content.get("schema", {}))
 
@@ -79,7 +79,7 @@ def valid_body(operation: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]
 
 
 def refused(answer: Answer) -> set[str]:
-    """The names of the fields and parameters that an answer refuses by themselves."""
+    """Return the names of the fields and parameters that an answer refuses."""
     if answer.status_code != 422:
         return set()
     return {detail["field"].partition(".")[0] for detail in answer.error.get("details") or ()}
@@ -152,7 +152,8 @@ async def ask_queries(asking: Asking, who: Program, method: str, address: str, n
 async def ask_fields(
     asking: Asking, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
 ) -> None:
-    """The same with fields of a body; a field that takes the value is asked with the others valid."""
+    """Send odd values as fields of a body; a field that takes the value alone is sent with valid values of the
+    others."""
     for value in odd.JSON_VALUES:
         everywhere = "{" + ", ".join(f'"{name}": {value}' for name in names) + "}"
         together = await asking.ask(who, method, address, body=everywhere.encode())

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def published() -> Iterator[list[dict[str, Any]]]:
-    """What readers of this process get at once."""
+    """Yield the list of events that readers of this process get at once."""
     seen: list[dict[str, Any]] = []
 
     def note(sender: Any, payloads: list[dict[str, Any]], **_: Any) -> None:

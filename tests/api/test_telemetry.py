@@ -127,7 +127,7 @@ def fail_for_test(_: str) -> None:
 
 @pytest.fixture
 def worker() -> Iterator[None]:
-    """A real worker in a thread, with the broker of one process, in which tests before this one left their tasks."""
+    """Run a real worker in a thread, with the broker of one process, in which earlier tests left their tasks."""
     app.control.purge()
     done.clear()
     running = WorkController(

@@ -33,7 +33,7 @@ def fast(model: ModelConfig, model_server: ModelServer) -> ModelConfig:
 
 
 async def first_answer(program: Program, server: ModelServer, title: Any = TITLE, **fields: Any) -> str:
-    """The conversation, answered; the model has the title ready for whoever asks."""
+    """Return a conversation with its first answer; the model's next answer is the title."""
     conversation = await new_conversation(program, **fields)
     server.script(says("Etwa dreißig Stunden, über Paris und Irun."))
     assert (await send(program, conversation, QUESTION)).status_code == 200

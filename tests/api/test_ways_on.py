@@ -27,7 +27,7 @@ async def texts(program: Program, conversation: str) -> list[str]:
 
 
 async def stopped_with(program: Program, server: ModelServer, *held: str) -> tuple[str, list[str]]:
-    """A conversation whose answer was stopped while these messages waited; and their ids."""
+    """Return a conversation whose answer was stopped while these messages waited, and their ids."""
     conversation, run = await start(program, "First?")
     await wait_for_words(server)
     path = f"conversations/{conversation}/inject"

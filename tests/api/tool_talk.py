@@ -32,7 +32,7 @@ async def start(program: Program, text: str = "Do it.") -> tuple[str, str]:
 
 
 async def wait_for_tool(program: Program, conversation: str, state: str) -> dict[str, Any]:
-    """The first call told in this state."""
+    """Return the event of the first call in this state."""
     answer = await program.get(f"conversations/{conversation}/events", after_seq=0)
     async for event in sent_events(answer):
         if event.type == "tool" and event.data["state"] == state:

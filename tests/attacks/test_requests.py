@@ -208,7 +208,7 @@ def opened(service: Service) -> ClientConnection:
 
 
 def told(client: ClientConnection, text: str) -> set[str]:
-    """The types of all frames that came before the answer to the ping behind `text`."""
+    """Return the types of all frames that came before the answer to a ping sent after `text`."""
     client.send(text)
     client.send('{"type": "ping"}')
     types = set()

@@ -37,7 +37,8 @@ def home(request: pytest.FixtureRequest, start_shared: ServiceStarter) -> Servic
 
 @pytest.fixture(scope="module")
 def ids(home: Service) -> dict[str, str]:
-    """The ids of what alice has, by their names in the addresses; of what she has not, one that is nobody's."""
+    """Return the ids of what alice has, by their names in the addresses; for all other names an id that exists
+    nowhere."""
     with home.client_of(ALICE) as alice:
         messages = [{"role": "user", "content": SECRET}, {"role": "assistant", "content": SECRET}]
         made = alice.post("/api/v1/conversations/import", json={"messages": messages, "title": SECRET})

@@ -180,7 +180,7 @@ def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(
 
 
 def rewritten(made: Made, target: Path, **changes: Any) -> Path:
-    """The backup with other facts in its manifest."""
+    """Return the backup with other facts in its manifest."""
     with tarfile.open(made.file) as tar, tarfile.open(target, "w:gz") as written:
         for member in tar:
             content = tar.extractfile(member)
@@ -284,7 +284,7 @@ IN_BUCKET = {
 
 
 def in_bucket(s3: S3Server, name: str, folder: Path) -> dict[str, str]:
-    """The environment of a deployment that offloads to this bucket."""
+    """Return the environment of a deployment that offloads to this bucket."""
     keys = {"S3_ACCESS_KEY_ID": "test", "S3_SECRET_ACCESS_KEY": "test"}
     return {"DATA_DIR": str(folder), "S3_BUCKET": name, "S3_ENDPOINT_URL": s3.url, **keys}
 

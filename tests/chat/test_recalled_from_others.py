@@ -59,7 +59,7 @@ def recall_entry(conversation: Conversation, entry: MemoryEntry, kind: str = "sh
 
 
 def shown(conversation_id: UUID) -> str:
-    """The preview of the one item that was recalled there; nothing where its reader may not see it any more."""
+    """Return the preview of the one item that was recalled there; empty where its reader may not see it any more."""
     [event] = read_after(conversation_id, 0)
     EVENTS.validate_python(event)
     if not event["items"]:

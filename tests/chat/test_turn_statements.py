@@ -35,7 +35,7 @@ MOST_TRANSACTIONS = 3
 
 @asynccontextmanager
 async def counted() -> AsyncIterator[list[str]]:
-    """The statements of the threads of the database."""
+    """Yield the list of statements that the database's threads send."""
     sent: list[str] = []
     everybody = threading.Barrier(THREADS)
 

@@ -149,7 +149,7 @@ class Outages:
             time.sleep(self.pause_s)
 
     def move_clock(self) -> None:
-        """The service reads it in one place; `tests.servers.moved_clock` moves it there by what a file says."""
+        """Move the service's clock and back, through the file that `tests.servers.moved_clock` reads."""
         file = Path(self.installation.env["CLOCK_FILE"])
         for seconds in ("3600", "0"):
             file.write_text(seconds)

@@ -100,7 +100,8 @@ class User(threading.Thread):
         return self._has_passed(sent, answer)
 
     def _stream(self, sent: Sent, url: str) -> bool:
-        """The first events name the run; the connection may be lost at any time after them."""
+        """Send with a stream, and note the ids of the run, which the first events name; the connection may be lost at
+        any time."""
         with (
             self._client(url) as client,
             client.stream("POST", self._path(sent), json={**self._body(sent), "stream": True}) as answer,

@@ -30,7 +30,7 @@ def png_chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """A small file that says it is a large picture."""
+    """Return a small file that says it is a large picture."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", zlib.compress(b"\0" * 9))
 

@@ -25,6 +25,6 @@ def _says(value: object, word: str) -> bool:
 
 
 def files_with(word: str) -> list[Path]:
-    """The database's own files too, where they lie there."""
+    """Return the files that hold the word, with the database's own where they lie in DATA_DIR."""
     paths = [path for path in Path(settings.DATA_DIR).rglob("*") if path.is_file()]
     return [path for path in paths if word.encode() in path.read_bytes()]

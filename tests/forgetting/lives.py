@@ -91,7 +91,7 @@ def live(user: User, shade: int = 1) -> Life:
 
 
 def offload(conversation: Conversation) -> None:
-    """A run that planned it, a tool that read it, and a request that carried it."""
+    """Store a run that planned with the text, a tool that read it, and a request that carried it."""
     question, answer = conversation.messages.order_by("position")[:2]
     whole = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
     reference = ConversationOffloads().offload_tool_result(str(conversation.pk), whole)
@@ -177,7 +177,7 @@ def tell_recalled(run: Run, source: Message) -> None:
 
 
 def look_up(conversation: Conversation, text: str, call_id: str = "looked up") -> None:
-    """A tool that reads memory returns it to the first run there, which keeps all of it in a file."""
+    """Store a call of a memory tool that returned the text to the conversation's first run and kept it in a file."""
     part = ToolResultPart(call_id=call_id, name="memory_search", text=text)
     reference = ConversationOffloads().offload_tool_result(str(conversation.pk), part)
     result = {"type": "tool_result", "call_id": call_id, "name": "memory_search", "text": text}
@@ -196,7 +196,7 @@ def look_up(conversation: Conversation, text: str, call_id: str = "looked up") -
 
 
 def read_elsewhere(user: User, source_ids: Collection[UUID]) -> Run:
-    """A run of another chat that has read these: its question and its answer say nothing of them."""
+    """Return a run of another chat that has read these sources; its question and answer say nothing of them."""
     chat = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
     question, answer = say(chat, "What do you know?", "I look it up.", at=NOW + timedelta(days=1))
     run = Run.objects.create(
@@ -207,7 +207,7 @@ def read_elsewhere(user: User, source_ids: Collection[UUID]) -> Run:
 
 
 def send_request(run: Run, *texts: str) -> None:
-    """A request of the run that carried these, stored nowhere else."""
+    """Store a request of the run that carried these texts, which are stored nowhere else."""
     hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     for sha256, text in zip(hashes, texts, strict=True):
         content = json.dumps([json.dumps({"parts": [{"type": "text", "text": text}]})])

@@ -150,7 +150,7 @@ def complete_in_part(lease: CompactionLease) -> None:
 
 
 def crash_at_file(compaction_id: UUID) -> None:
-    """The folder cannot be written: the row is there, the file is not, and the sweep goes on."""
+    """Compact while the folder cannot be written: the row is there, the file is not, and the sweep continues."""
     row = Compaction.objects.get(pk=compaction_id)
     folder = memory_files.user_folder(row.conversation.user_id)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ def test_an_entry_made_of_it_goes_from_where_it_was_recalled(
 
 
 def say_again(life: Life) -> Message:
-    """The entry is known: another conversation is one more source of it."""
+    """Say again, in another conversation, what the entry says, so that this is one more source of the entry."""
     again = new_conversation(life.user, at=NOW + timedelta(days=2))
     said, last = say(again, f"As I told you: {SAID} And bread is cheap.", "Indeed.")
     note_sources(

@@ -50,7 +50,7 @@ MOST_TURNS = 20
 
 
 def said_day(user: User, count: int) -> None:
-    """A chat of one day, with a run and its tool call for each answer, summaries and their entries."""
+    """Store a chat of one day, with a run and its tool call for each answer, summaries and their entries."""
     chat = new_conversation(user, SECRET)
     rows = say(chat, *(f"The {SECRET} of row {number} has {number % 7} leaves." for number in range(count)))
     runs = [

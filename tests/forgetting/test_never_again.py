@@ -174,7 +174,7 @@ def test_tombstones_are_hashes_and_each_user_has_their_own(alice: User, bob: Use
 async def forgotten_and_then(
     user: User, program: Program, *said: str, imported: bool = False, for_good: str = ""
 ) -> AsyncIterator[Talk]:
-    """A chat in which these are said once the colour was forgotten elsewhere."""
+    """Forget the colour in one chat, say these texts in another, compact it, and yield it."""
     summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
     with ModelServer(summary_default=summary) as server, override_settings(DEFAULT_TOOLS=[]):
         await in_database(make_model)(server, name="Main", is_default=True)

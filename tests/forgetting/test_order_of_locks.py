@@ -43,7 +43,7 @@ SAID = "The gate code of the depot is 7731-heliotrope."
 
 @pytest.fixture
 def told(alice: User, bob: User) -> tuple[MemoryEntry, Conversation]:
-    """What alice shares, and bob's chat, the older one, that was told it and has learned it."""
+    """Return alice's shared entry, and bob's older chat, which was told the entry and learned it."""
     porter = Agent.objects.create(name="Porter", shares_memory=True)
     chats = [new_conversation(user) for user in (bob, alice)][::-1]
     Conversation.objects.update(scope=porter, shared_in=porter.pk)

@@ -41,7 +41,7 @@ def conversation() -> list[dict[str, str]]:
 
 
 def summarise(request: RecordedRequest) -> Behaviour:
-    """Merges as it is told to: the facts of the summary before and those of the new part."""
+    """Merge the facts of the earlier summary and of the new part, as the request asks."""
     found = [fact for fact in FACTS if fact in request.text]
     return says("The user and the assistant chat.\n" + "\n".join(f"- {fact}" for fact in found))
 

@@ -28,7 +28,7 @@ WISH = "Never schedule my meetings before ten o'clock."
 
 
 def learn(conversation: Conversation, rows: list[Message], text: str) -> MemoryEntry:
-    """An entry of all these messages."""
+    """Return an entry made of all these messages."""
     compaction = finished_compaction(conversation, rows[0].position, summary=text)
     Compaction.objects.filter(pk=compaction.pk).update(last_position=rows[-1].position)
     entry = record_entry(
@@ -100,7 +100,7 @@ def test_an_entry_of_another_branch_stays(alice: User) -> None:
 
 
 def said_again(entry: MemoryEntry, rows: list[Message]) -> None:
-    """The span of these messages says what the entry says, too."""
+    """Note that the span of these messages says what the entry says, too."""
     with transaction.atomic():
         note_sources(
             entry_ids=[str(entry.pk)],
@@ -112,7 +112,7 @@ def said_again(entry: MemoryEntry, rows: list[Message]) -> None:
 
 
 def outlive_its_chat(user: User, text: str) -> MemoryEntry:
-    """An entry whose conversation was cleaned up."""
+    """Return an entry whose conversation was deleted by retention."""
     gone = new_conversation(user)
     entry = learn(gone, say(gone, text, "Noted."), text)
     gone.delete()

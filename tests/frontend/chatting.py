@@ -40,7 +40,7 @@ def say(page: Page, text: str) -> None:
 
 
 def ask(page: Page, question: str) -> Locator:
-    """The answer, once it is complete."""
+    """Ask, and return the answer once it is complete."""
     answers = page.locator("article.is-assistant")
     before = answers.count()
     page.locator("#composer").fill(question)

@@ -35,7 +35,7 @@ PERMISSION = """
 
 @pytest.fixture(scope="module")
 def mail(tmp_path_factory: pytest.TempPathFactory, shared_service: Service) -> Iterator[str]:
-    """A tool that everybody has and has to approve."""
+    """Yield the name of a tool that everybody has and has to approve."""
     with McpProcess() as server:
         servers = [{"name": "post", "url": server.url, "is_own": True, "for_everyone": True}]
         file: Path = tmp_path_factory.mktemp("mcp") / "deployment.yaml"
@@ -52,7 +52,7 @@ def hide(page: Page, hidden: bool) -> None:
 
 
 def answered_elsewhere(alice: httpx2.Client, text: str) -> str:
-    """A conversation of theirs whose answer no page has seen."""
+    """Return the id of a conversation whose answer no page has seen."""
     identifier = str(alice.post("/api/v1/conversations", json={}).json()["id"])
     sent = alice.post(f"/api/v1/conversations/{identifier}/messages", json={"content": text, "stream": False})
     assert sent.status_code == 200, sent.text

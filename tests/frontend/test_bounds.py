@@ -84,7 +84,7 @@ def model() -> Iterator[ModelServer]:
 
 
 def keep(alice: httpx2.Client, hostile: str, role: str = "assistant") -> str:
-    """The address of a conversation in which a message is hostile and the last one is not."""
+    """Return the address of a conversation in which one message is hostile and the last one is not."""
     text = f"{FIRST}\n\n{hostile}\n\n{LAST}"
     said = [("user", "Before it"), (role, text), ("user", "After it"), ("assistant", "All is *well*.")]
     messages = [{"role": role, "content": content} for role, content in said]
@@ -101,14 +101,15 @@ def hostile_message(page: Page) -> Locator:
 
 
 def drawn_to_the_end(page: Page) -> Locator:
-    """The message, when the reader has come to its end and everything near is drawn."""
+    """Scroll to the end of the message, and return it once everything near is drawn."""
     message = hostile_message(page)
     expect(message).to_contain_text(FIRST)
     expect(message).to_contain_text(LAST)
     last = message.get_by_text(LAST).last
 
     def is_in_view() -> bool:
-        """What is drawn as it comes near may push it away again."""
+        """Scroll to the end again, which sections drawn on the way may push out of view; return whether it is
+        in view."""
         last.scroll_into_view_if_needed()
         return bool(last.evaluate(IN_VIEW))
 

@@ -13,7 +13,7 @@ TITLES = ("Ferry", "Tram", "Train")
 
 
 def begin(page: Page, alice: httpx2.Client) -> Locator:
-    """The rows of three chats, of which two are selected by keyboard."""
+    """Return the rows of three chats, of which two are selected by keyboard."""
     for title in TITLES:
         alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
     alice.post("/api/v1/folders", json={"name": "Lisbon"}).raise_for_status()

@@ -73,7 +73,7 @@ def test_the_worker_is_another_text_where_what_it_keeps_is_another(client: Clien
 
 @pytest.fixture
 def installed(browser: Browser, service: Service, email: str) -> Iterator[Page]:
-    """A tab whose service worker runs, in place of an older one's cache."""
+    """Yield a tab whose service worker runs, in place of an older one's cache."""
     with open_tab(browser, service.url, service_workers="allow") as tab:
         cookies = service.cookies[email]
         tab.context.add_cookies([{"name": n, "value": v, "url": service.url} for n, v in cookies.items()])

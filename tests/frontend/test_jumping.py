@@ -17,7 +17,7 @@ FAR_UP = 3_000
 
 
 def import_numbered(alice: httpx2.Client, count: int = 6_000) -> str:
-    """A conversation whose messages each say which one it is."""
+    """Return the id of a conversation whose messages each say their number."""
     roles = ("user", "assistant")
     messages = [{"role": roles[n % 2], "content": f"Message number {n}."} for n in range(count)]
     answer = alice.post("/api/v1/conversations/import", json={"messages": messages}, timeout=120)

@@ -86,7 +86,7 @@ NAMES = re.compile(r"\{(\w+)\}")
 
 
 def place_holders(node: ast.expr) -> str:
-    """The sentence with `{}` where it is filled in; empty where it is made elsewhere."""
+    """Return the sentence with `{}` where a value is filled in; empty where the sentence is made elsewhere."""
     if isinstance(node, ast.JoinedStr):
         return "".join(
             place_holders(part) if isinstance(part, ast.Constant) else "{}" for part in node.values
@@ -229,7 +229,7 @@ def entries_of(context: str | None) -> dict[Any, Any]:
 
 
 def marked_sentences() -> set[tuple[str | None, Any]]:
-    """What the templates and the code look up, with its context; two forms where it counts something."""
+    """Return the sentences that templates and code look up, each with its context; a pair of forms where it counts."""
     code = [(file, file.read_text()) for file in (ROOT / "chatapp").rglob("*.py")]
     templates = [
         file for file in (ROOT / "templates").rglob("*.*") if file.suffix in (".html", ".txt", ".js")
@@ -243,7 +243,7 @@ def marked_sentences() -> set[tuple[str | None, Any]]:
 
 
 def shown_columns(table: type[Model], page: Any) -> Iterator[Any]:
-    """The columns that a page of the panel may show; of a part of another page, all of them."""
+    """Yield the columns that a page of the panel may show; for a part of another page, all columns."""
     columns = (*table._meta.fields, *table._meta.many_to_many)
     if not isinstance(page, ModelAdmin):
         yield from columns
@@ -263,7 +263,8 @@ def shown_columns(table: type[Model], page: Any) -> Iterator[Any]:
 
 
 def labels_of_tables() -> set[str]:
-    """The names of tables and columns in the panel, with their help and their choices. Django has its own."""
+    """Return the names of our tables and columns in the panel, with their help and choices. Django translates
+    its own."""
     import_module("chatapp.operations.admin.addresses")  # registers the pages
     registered = list(site._registry.items())
     parts = [(inline.model, inline) for _, page in registered for inline in page.inlines]
@@ -319,7 +320,7 @@ def test_no_sentence_that_is_said_below_is_left_over_in_the_catalogue() -> None:
 
 
 def sentences_of(*files: str) -> set[str]:
-    """What these modules say, without what they document, log or ask a database."""
+    """Return the sentences in these modules, without docstrings, log messages and SQL."""
     found: set[str] = set()
     for file in files:
         tree = ast.parse((ROOT / file).read_text())

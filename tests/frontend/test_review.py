@@ -45,7 +45,7 @@ def tell(alice: httpx2.Client, fact: str) -> None:
 
 
 def found(alice: httpx2.Client, word: str) -> list[str]:
-    """The entries, not the turns they came from."""
+    """Return the entries found, without the turns that they came from."""
     items = alice.get("/api/v1/memory/search", params={"q": word}).json()["items"]
     return [item["text"] for item in items if item["source"]["kind"] == "entry"]
 

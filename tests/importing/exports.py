@@ -22,7 +22,7 @@ def gpt_node(
 
 
 def chatgpt(**fields: Any) -> dict[str, Any]:
-    """A question that was edited; the second version is shown, and its answer was made twice."""
+    """Return an export with an edited question; its second version is shown, and has two answers."""
     nodes = [
         gpt_node("root", None),
         gpt_node("hidden", "root", "system", "", metadata={"is_visually_hidden_from_conversation": True}),

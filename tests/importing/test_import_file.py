@@ -253,7 +253,7 @@ ACCOUNT = {
 
 
 def damaged(content: bytes, how: str, name: str) -> bytes:
-    """A zip of which the file `name`, or the table of contents, is not what it says."""
+    """Return a zip of which the file `name`, or the table of contents, is not what it says."""
     changed = bytearray(content)
     here, listed = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
     while content[here + 30 : here + 30 + len(name)] != name.encode():

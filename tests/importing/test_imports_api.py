@@ -49,7 +49,7 @@ def now_as(client: Client, import_id: str) -> dict[str, Any]:
 
 
 def work(import_id: str, turn_s: float = 1e9) -> None:
-    """What a worker does that is woken once."""
+    """Do what a worker does that is woken once."""
     job.import_some(Import.objects.get(pk=import_id).pk, turn_s)
 
 

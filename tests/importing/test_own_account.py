@@ -55,7 +55,7 @@ def take_in(user: User, path: Path) -> Report:
 
 
 def contents(path: Path) -> Any:
-    """What the archive says, with numbers for ids in the order in which they are named."""
+    """Return the content of the archive, with numbers for ids in the order in which they are named."""
     numbers: dict[str, str] = {}
 
     def numbered(text: str) -> str:
@@ -98,7 +98,8 @@ def picture(shade: int) -> bytes:
 
 
 def grow_conversation(user: User, seed: int) -> Conversation:
-    """A conversation whose form follows from the seed: branches, summaries, files, results, an entry of what was said."""
+    """Store a conversation whose form follows from the seed: branches, summaries, files, results, an entry made
+    of it."""
     chance = random.Random(seed)
     row = new_conversation(user, f"Chat {seed}" if chance.random() < 0.8 else "", NOW)
     Conversation.objects.filter(pk=row.pk).update(
@@ -188,7 +189,7 @@ def remember(user: User, chats: list[Conversation], seed: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _model(db: None) -> None:
-    """What a policy may say depends on one."""
+    """Store a model, which decides what a policy may say."""
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, is_default=True)
 
 
@@ -273,7 +274,7 @@ def archive(alice: User, tmp_path: Path) -> Path:
 
 
 def changed(archive: Path, **files: Any) -> Path:
-    """The archive with other files of JSON, by the last part of their names."""
+    """Return the archive with other JSON files, given by their names without folder and ending."""
     path = archive.with_name("changed.zip")
     with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
         for name in before.namelist():

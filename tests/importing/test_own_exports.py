@@ -45,8 +45,8 @@ def exported(conversation: Conversation) -> dict[str, Any]:
 
 
 def without_ids(export: dict[str, Any]) -> Any:
-    """The export with numbers for its ids, in the order in which they are named, and without what each copy has of its
-    own: when it was exported and when it is due."""
+    """Return the export with numbers for its ids, in the order in which they are named, and without the times that each
+    copy has of its own: of its export and its deletion."""
     named = {message["id"]: f"message {message['position']}" for message in all_messages(export)}
     named |= {branch: f"branch {number}" for number, branch in enumerate(branch_order(export))}
     text = json.dumps({key: value for key, value in export.items() if key not in OF_THE_COPY}, sort_keys=True)

@@ -12,7 +12,7 @@ VOCABULARY = Vocabulary(Analyzer())
 
 
 def claim(text: str) -> Claim | None:
-    """The last one of a text."""
+    """Return the last claim of a text."""
     return next(reversed(list(find_claims(text, VOCABULARY))), None)
 
 

@@ -37,7 +37,7 @@ ASKED = replace(user("What did the searches find?"), kind="question", pinned=Tru
 
 
 def steps(count: int, words: int = 300) -> list[Message]:
-    """The tool steps of a run, each with a fact of its own."""
+    """Return the tool steps of a run, each with a fact of its own."""
     return [
         each
         for step in range(count)

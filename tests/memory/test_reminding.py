@@ -32,7 +32,7 @@ CHECKPOINT = Checkpoint("c1", "They planned a trip.", 9, 10, 8, reminder="Done s
 
 
 def dated(messages: list[Message], *, before: int) -> list[Message]:
-    """A minute apart, the first `before` of them until noon."""
+    """Return the messages dated a minute apart, the first `before` of them until noon."""
     first = NOON - timedelta(minutes=before - 1)
     return [
         replace(message, position=10 + index, created_at=first + timedelta(minutes=index))

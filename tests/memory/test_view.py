@@ -64,7 +64,7 @@ def test_a_view_is_the_same_every_time() -> None:
 
 
 def grow(history: list[Message], **options: object) -> tuple[int, int]:
-    """(views, how many of them did not begin with what the one before was, without its question)."""
+    """Return (views, how many of them did not begin with the earlier view without its question)."""
     asked = [at for at, each in enumerate(history) if each.role == "user" and at]
     breaks, before = 0, None
     for at in asked:

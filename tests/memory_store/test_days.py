@@ -44,7 +44,7 @@ def live_in(client: Client, zone: str) -> None:
 
 
 def remember(user: User, text: str, at: str) -> None:
-    """What leaves a context at that moment."""
+    """Store an entry of a text that was said and left its context at that moment."""
     user.refresh_from_db()
     conversation = new_conversation(user)
     [said] = say(conversation, text, at=moment(at))

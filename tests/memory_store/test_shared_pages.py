@@ -116,7 +116,7 @@ def test_an_operator_corrects_an_entry_and_its_user_sees_who_did(
 
 
 def opened_form(client: Client, entry: MemoryEntry) -> dict[str, str]:
-    """What a browser sends back of it: its fields, the hidden ones too."""
+    """Return the fields that a browser sends back from the entry's form, the hidden ones too."""
     form = client.get(f"{PANEL}{entry.pk}/change/").context["adminform"].form
     return {name: str(form[name].value()) for name in form.fields}
 
@@ -217,7 +217,7 @@ async def test_what_an_operator_takes_out_leaves_those_who_were_told_it_and_stay
 
 
 def forget_all_of(bob: User, alice: User) -> None:
-    """What is left is bob's own."""
+    """Delete bob: the word is nowhere any more, for what was left is his."""
     bob.delete()
     assert tables_with("heliotrope") == []
 

@@ -35,7 +35,7 @@ def model() -> Iterator[None]:
 
 @pytest.fixture
 def again(alice: User, model: None) -> Compaction:
-    """Waits, of all that was said; the first half was an entry, whose summary was undone."""
+    """Return a waiting summary of a whole conversation, whose first half was an entry of an undone summary."""
     conversation = new_conversation(alice)
     said = say(conversation, FACT, "Noted.", MORE, "I see.")
     undone = finished_compaction(conversation)

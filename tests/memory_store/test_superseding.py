@@ -44,7 +44,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def remember(user: User, text: str) -> tuple[MemoryEntry, Message]:
-    """An entry of an earlier conversation, and the message that it was made of."""
+    """Return an entry of an earlier conversation, and the message that it was made of."""
     conversation = new_conversation(user)
     [said, *_] = say(conversation, text, "Noted.", at=MAY)
     index_conversation(conversation.pk)

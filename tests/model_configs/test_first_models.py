@@ -30,7 +30,7 @@ Start = Callable[..., None]
 
 @pytest.fixture
 def start(settings: Settings) -> Start:
-    """A start of the service with this environment."""
+    """Return a function that starts the service with an environment."""
 
     def start_with(base_url: str = "", key: str = "", model: str = "", fast: str = "") -> None:
         settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = base_url, key

@@ -50,5 +50,5 @@ def client(service: Service) -> openai.OpenAI:
 
 @pytest.fixture
 def guest(service: Service) -> str:
-    """The address of somebody whom no test has been yet."""
+    """Return the address of a user whom no other test has had."""
     return service.newcomer(GUESTS)

@@ -32,7 +32,7 @@ def planned() -> Iterator[PlannedServer]:
 
 @pytest.fixture
 def models(planned: PlannedServer, transactional_db: None) -> tuple[ModelConfig, ModelConfig]:
-    """(main, fast); main is the default."""
+    """Return (main, fast); main is the default."""
     make = apps.get_model("chatapp", "ModelConfig").objects.create
     url = planned.server.base_url
     fast = make(name="Fast", model_id="fast-model", base_url=url, context_size=8_000, max_output_tokens=1_000)

@@ -14,7 +14,7 @@ BROKEN = ERRORS["wrong_key"]()
 
 
 async def plan_events(talk: Talk) -> list[dict[str, str]]:
-    """The state of each step, event by event."""
+    """Return the state of each step, event by event."""
     return [{step["id"]: step["state"] for step in event["steps"]} for event in await talk.events("plan")]
 
 

@@ -56,7 +56,7 @@ def write_as_before(user: User, wrong: str, right: str, *said: str) -> Conversat
 
 
 def work_until_done(limit: int = 20) -> int:
-    """What sweep and worker do; how often the worker was woken."""
+    """Do what sweep and worker do, and return how often the worker was woken."""
     for woken in range(limit):
         owners = indexes_to_reanalyse()
         if not owners:

@@ -22,7 +22,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """What a shell that hides nothing hands on to the processes it starts."""
+    """Set the mask of a shell that hides nothing; processes inherit it."""
     before = os.umask(0)
     yield
     os.umask(before)

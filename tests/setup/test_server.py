@@ -105,7 +105,8 @@ def test_a_socket_returns_frames_of_every_size(open_socket, size):
 
 
 def send_and_read(client: ClientConnection, message: str | list[str]) -> None:
-    """The refusal may arrive before all of `message` is sent: then sending raises, else reading does."""
+    """Send and read: a refusal may arrive before all of `message` is sent, and then sending raises, else
+    reading does."""
     client.send(message)
     client.recv(timeout=60)
 

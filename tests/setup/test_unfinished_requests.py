@@ -29,7 +29,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server that waits as long as the real one does, with small budgets."""
+    """Yield the port of a server that waits as long as the real one does, with small budgets."""
     process, port = start_tiny(
         tmp_path_factory.mktemp("patient") / "log",
         anonymous_request_bytes=BOUND,
@@ -79,7 +79,7 @@ def read_to_end(client: socket.socket) -> bytes:
 
 
 def read_error(client: socket.socket) -> tuple[int, str]:
-    """The status and code of the only answer, after which the server closes."""
+    """Return the status and code of the only answer, after which the server closes."""
     answer = read_to_end(client)
     assert answer.count(b"HTTP/1.1 ") == 1
     start, _, body = answer.partition(b"\r\n\r\n")
@@ -92,14 +92,14 @@ def read_status(client: socket.socket) -> int:
 
 
 def hold_body(sockets: contextlib.ExitStack, port: int, size: int, *headers: bytes) -> socket.socket:
-    """A request whose body the server waits for."""
+    """Return the connection of a request whose body the server waits for."""
     client = opened(sockets, port, head(length(size), EXPECT, *headers))
     assert client.recv(len(CONTINUE), socket.MSG_WAITALL) == CONTINUE
     return client
 
 
 def trickle(client: socket.socket, piece: bytes) -> None:
-    """Sends the piece again and again until the server answers."""
+    """Send the piece again and again until the server answers."""
     client.settimeout(0.02)
     for _ in range(1_000):
         client.sendall(piece)

@@ -117,7 +117,7 @@ def test_no_function_imports_our_own_packages(package):
 
 
 def orderings(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """The last column of every order that is written out, and its line."""
+    """Yield the last column of every order that is written out, and its line."""
     for node in ast.walk(tree):
         columns: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

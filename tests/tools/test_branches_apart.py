@@ -27,7 +27,7 @@ SECRET = "The heliotrope code is QX-4711."
 
 @pytest.fixture
 def branches(alice: User) -> tuple[Turn, Turn, Turn]:
-    """What was said first, what took its place, and what was said after that."""
+    """Return the turn said first, the turn that replaced it, and the turn after that."""
     conversation = import_notes(alice, "Hello there.", "Hello!")
     first = ask(alice, conversation, SECRET)
     offload(str(conversation.pk), first)

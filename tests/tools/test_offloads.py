@@ -45,7 +45,7 @@ def s3():
 
 @pytest.fixture(params=["disk", "s3"])
 def stored(request, settings, tmp_path):
-    """`stored()`: the paths that are there now."""
+    """Return a function that lists the paths stored now."""
     if request.param == "disk":
         settings.DATA_DIR = tmp_path
         root = tmp_path / "offloads"

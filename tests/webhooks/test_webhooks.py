@@ -51,7 +51,7 @@ def hook_of(user: User, receiver: Receiver, *events: str) -> Webhook:
 
 
 def fail_a_run(user: User) -> Any:
-    """A run that nobody answers: stopped before it began is no failure, so it is interrupted."""
+    """Start a run and interrupt it: a run that is stopped before it begins is no failure."""
     from chatapp.runs.actions.endings import interrupt_run
     from chatapp.runs.models import Run
 
@@ -157,7 +157,7 @@ def test_what_was_told_long_ago_leaves_the_log(alice: User, receiver: Receiver) 
 
 
 def signed_by(secret: str, headers: dict[str, str], raw: bytes) -> bool:
-    """The check of standardwebhooks.com, as a receiver makes it."""
+    """Check a signature as standardwebhooks.com describes it for receivers."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + raw
     wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

@@ -58,7 +58,7 @@ def alone():
 
 
 def need_python():
-    """Goes on in a newer Python where `python3` is too old and there is one."""
+    """Continue in a newer Python where `python3` is too old and there is one."""
     if sys.version_info >= OLDEST:
         return
     ours = "%s is Python %d.%d" % ((sys.executable,) + sys.version_info[:2])
@@ -98,7 +98,8 @@ def install_uv():
 
 
 def install_packages(is_dev):
-    """One .venv for running and for testing: what the tests need may be there when it only runs."""
+    """Install into one .venv for running and for testing: packages of the tests may be there when the service only
+    runs."""
     plain, dev = (ROOT / name for name in ("requirements.lock", "requirements-dev.lock"))
     python = "%d.%d" % sys.version_info[:2]
     made = {
@@ -178,7 +179,7 @@ def compile_messages():
 
 
 def collect_static():
-    """Pages name files by their hash, so the hashed copies must be newer than what they are made of."""
+    """Copy static files under hashed names; pages name these copies, so they must be newer than their sources."""
     target = ROOT / "staticfiles"
     sources = [path for path in sorted((STATIC / "app").rglob("*")) if path.is_file()] + [
         STATIC / "bundle.mjs"

@@ -152,7 +152,7 @@ class Stage:
 
 
 async def measure_loop(history: list[Message], tools: list[EchoTool], stage: Stage) -> LoopRun:
-    """Neither model nor tool takes any time: all that passes is the loop's."""
+    """Measure the loop with a model and tools that take no time: all time that passes is the loop's."""
     context = assemble(history, tools)
     model = CallingModel(ITERATIONS)
     use = ToolUse(tools, stage.caller, **stage.ports)
@@ -235,7 +235,7 @@ def plan_of(count: int) -> str:
 
 
 def steps_s(service: Service, model: ModelProcess, token: str, conversation: str, count: int) -> float:
-    """From the first step's start to the last one's end, as a reader of the socket sees it."""
+    """Return the seconds from the first step's start to the last step's end, as a reader of the socket sees them."""
     model.script(chat=[{"text": plan_of(count)}])
     begun = 0.0
     with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as socket:

@@ -35,7 +35,7 @@ print(json.dumps([[make(150), make(250)] for _ in range({turns})]))
 
 
 def first_delta_s(service: Service, token: str, conversation: str) -> float:
-    """From the send to the first text."""
+    """Return the seconds from the send to the first text."""
     with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as socket:
         page = service.client(token).get(f"/api/v1/conversations/{conversation}").json()
         subscribe = {"type": "subscribe", "conversation_id": conversation, "after_seq": page["last_seq"]}

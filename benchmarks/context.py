@@ -112,7 +112,8 @@ SMALL_BUDGETS = (TokenBudget(8_000, 4_000), TokenBudget(16_000, 4_000), TokenBud
 
 
 def simulate_small_window(budget: TokenBudget, messages: int) -> Simulation:
-    """Each summary as long as it is asked to be there, and the summariser's window no larger."""
+    """Simulate a conversation whose summaries have the length asked for with this window, which is the summariser's,
+    too."""
     limit = summary_limit(DEFAULT_POLICY, budget.input_tokens)
     policy = DEFAULT_POLICY.model_copy(update={"summary_max_tokens": limit})
     words = SUMMARY.split() * 2
@@ -134,7 +135,7 @@ def measure_small_windows(messages: int) -> None:
 
 
 def measure_growth(messages: int) -> None:
-    """Tokens for summaries and stable prefixes, over one growing conversation."""
+    """Print the tokens for summaries and the stable prefixes of one growing conversation."""
     simulation, shares, after_compaction = Simulation(), [], False
     before = b""
     for question, answer in turns(messages):
@@ -170,7 +171,7 @@ def count_overlaps(spans: Sequence[tuple[int, int]]) -> int:
 
 
 def measure_estimates() -> None:
-    """Against two real tokenizers' counts, before and after five responses that told theirs."""
+    """Print the error against two real tokenizers, before and after five responses that told their counts."""
     samples = json.loads(SAMPLES.read_text())
     print("Error of the estimate          uncalibrated   after five responses")
     for tokenizer in ("o200k_base", "cl100k_base"):
@@ -221,7 +222,7 @@ FACT_BUDGET = 4_000
 
 
 def measure_facts() -> None:
-    """Of 200 facts said long ago: how many the context holds when they are asked for, at equal budget."""
+    """Print how many of 200 facts said long ago the context holds when they are asked for, at equal budget."""
     from chatapp.accounts.models import User
     from chatapp.compaction.compactor import compact, queue_next_compaction
     from chatapp.compaction.models import Compaction
@@ -299,7 +300,8 @@ def newest_only(loaded: Any) -> tuple[Sequence[Message], int]:
 
 
 def _filled(loaded: Any, frame: tuple[Message, ...]) -> tuple[Sequence[Message], int]:
-    """System prompt, `frame`, as much newest history as fits, and the question; counted as the third is counted."""
+    """Return system prompt, `frame`, as much newest history as fits and the question, with their tokens counted as
+    those of a whole request."""
     from chatapp.conversations.message_values import message_value
 
     inputs = loaded.inputs

@@ -181,7 +181,7 @@ def call(run: Any, number: int, at: Any) -> Any:
 
 
 def add_runs_beside(user: Any, conversations: int) -> None:
-    """Conversations with stored requests, recalls and tool calls, one run each."""
+    """Add conversations with stored requests, recalls and tool calls, one run each."""
     from chatapp.context.models import RequestText
     from chatapp.operations import clock
     from chatapp.realtime.models import Event

@@ -183,7 +183,7 @@ def open_many(page: Page, client: httpx2.Client) -> None:
 
 
 def thread_seconds(session: CDPSession) -> dict[str, float]:
-    """Seconds of the page's thread since the session began, by kind."""
+    """Return the seconds of the page's thread since the session began, by kind."""
     return {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
 
 
@@ -194,7 +194,7 @@ def begin_session(page: Page) -> CDPSession:
 
 
 def stream(browser: Browser, page: Page, model: ModelProcess, name: str, text: str, rate: float) -> None:
-    """Has the page show `text` at `rate` tokens a second, and prints what its thread did meanwhile."""
+    """Show `text` on the page at `rate` tokens a second, and print what its thread did meanwhile."""
     model.script(chat=[{"text": text, "rate": rate}])
     page.goto("/", wait_until="networkidle")
     with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +220,7 @@ def stream(browser: Browser, page: Page, model: ModelProcess, name: str, text: s
 
 
 def tasks_of(trace: dict[str, Any]) -> list[tuple[float, float]]:
-    """(milliseconds on the clock, milliseconds of the thread) of each task of the pages' main threads."""
+    """Return (milliseconds on the clock, milliseconds of the thread) of each task of the pages' main threads."""
     events = trace["traceEvents"]
     main = {
         (one["pid"], one["tid"])

@@ -47,7 +47,7 @@ def parsed_reader(base_url: str, http: object) -> ReadOne:
 
 
 async def measure(read: ReadOne, streams: int) -> tuple[float, int]:
-    """CPU seconds of this process, and characters read. The first read opens the way and is not counted."""
+    """Return (CPU seconds of this process, characters read). A first read opens the connection and is not counted."""
     await read()
     before = time.process_time()
     lengths = await asyncio.gather(*(read() for _ in range(streams)))

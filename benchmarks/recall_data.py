@@ -123,14 +123,14 @@ def read_unrelated(path: Path = OWN_PROBES) -> dict[str, Unrelated]:
 
 
 def chained(histories: Sequence[History]) -> History:
-    """All of them as one conversation, one after the other, with everybody's questions."""
+    """Return all histories as one conversation, one after the other, with the questions of all."""
     messages = [message for history in histories for message in history.messages]
     questions = [asked for history in histories for asked in history.questions]
     return History("all in one", histories[0].language, messages, questions)
 
 
 def said_in(history: History) -> list[dict[str, Any]]:
-    """As an import takes it."""
+    """Return the messages in the form that an import takes."""
     return [
         {name: message[name] for name in ("role", "content", "created_at")} for message in history.messages
     ]

@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def measure(histories: Sequence[tuple[History, Any]]) -> None:
-    """`histories` with the key of the user who has each."""
+    """Print how much is recalled for own, foreign and small-talk questions; each history has its user's key."""
     unrelated = read_unrelated()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for history, user_id in histories:

@@ -49,7 +49,7 @@ def _report_all(user: Any, questions: Sequence[str], how: str = "") -> None:
 
 
 def _store_vectors(user: Any, count: int) -> None:
-    """Vectors of chance: how long it takes does not depend on what they mean."""
+    """Store random vectors: the time that a search takes does not depend on what they mean."""
     from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
 
     dice = np.random.default_rng(count)
@@ -61,7 +61,7 @@ def _store_vectors(user: Any, count: int) -> None:
 
 @contextmanager
 def _endpoint_of_chance() -> Iterator[None]:
-    """One that takes no time: what it takes is not ours."""
+    """Replace the embedding endpoint by one that answers at once, so that only our own time is measured."""
     from django.conf import settings
 
     from chatapp.recall import embedding
@@ -123,7 +123,7 @@ def _searcher(user: Any) -> Callable[[str], object]:
 
 
 def _found_after_ms(user: Any, conversation_id: Any) -> float:
-    """From the commit of a message to the first search that finds it."""
+    """Return the milliseconds from the commit of a message to the first search that finds it."""
     from chatapp.conversations.models import Conversation
     from tests.memory_store.rows import say
 

@@ -149,7 +149,7 @@ def deployment(
 
 @contextmanager
 def prepared_database(database: str, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Django in this process, on an empty database: `sqlite` or `postgres`."""
+    """Set up Django in this process, on an empty database: `sqlite` or `postgres`."""
     clean_environment()
     os.environ.update(environment)
     postgres = Postgres().start() if database == "postgres" else None
@@ -174,7 +174,7 @@ def check(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process with its threads."""
+    """Return user and system time of a process with its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 

@@ -209,7 +209,7 @@ def _validated(model: type[Any], value: Any, place: str) -> Any:
 
 
 def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the policy by our own field names, so that a later layer wins whatever name it uses."""
+    """Return the policy by our own field names, so that a later layer wins under any of a field's names."""
     fields = {name: value for name, value in declared.items() if name != "summary_brain"}
     try:
         check_written(place, fields)

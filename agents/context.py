@@ -39,7 +39,7 @@ class ContextInputs(ViewInputs):
         return self.system.tokens + (self.profile.tokens if self.profile else 0)
 
     def fit(self) -> View:
-        """Return the view. Raises memory.errors.ContextError when the question or the system prompt cannot fit."""
+        """Return the view. Raise memory.errors.ContextError when the question or the system prompt cannot fit."""
         return fit_view(replace(self, tools_tokens=count_tools(self.tools)))
 
 

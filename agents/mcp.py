@@ -224,7 +224,7 @@ def _load_sdk() -> _Sdk:
 
 @asynccontextmanager
 async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) -> AsyncGenerator[Any, None]:
-    """Yield a client. Raise McpProblem for whatever goes wrong with it."""
+    """Yield a client. Raise McpProblem for every error of it."""
     sdk = await _sdk()
     limit = asyncio.timeout(timeout_s)
     try:

@@ -100,7 +100,7 @@ def parse_day(markdown: str) -> list[DailyEntry]:
     """Return the sections of a file. Text ahead of the first one is an entry without an id.
 
     A section begins with a heading that is followed by its metadata line, or, written by hand, with `##
-    14:05`; every other heading is text. Raises ValueError for metadata without a valid time.
+    14:05`; every other heading is text. Raise ValueError for metadata without a valid time.
     """
     lines = markdown.replace("\r\n", "\n").split("\n")
     following = [*lines[1:], ""]

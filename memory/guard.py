@@ -97,7 +97,7 @@ class ContextGuard:
 
         `messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
         The first `passed` of them, with the question, are as an earlier check returned them, and are not
-        examined again. Raises SystemPromptTooLarge or QuestionTooLarge where nothing would help.
+        examined again. Raise SystemPromptTooLarge or QuestionTooLarge where nothing would help.
         """
         if passed:
             cut = (*messages[:passed], *self._cut_single(tuple(messages[passed:]), is_old=False))
@@ -172,7 +172,7 @@ class ContextGuard:
         return tuple(cut)
 
     def _room(self, messages: Sequence[Message]) -> Room:
-        """Return the room beside system prompt and tools. Raises ContextError where these and the question
+        """Return the room beside system prompt and tools. Raise ContextError where these and the question
         alone are too large."""
         system = sum(message.tokens for message in messages if is_fixed(message)) + self.tools_tokens
         question = sum(message.tokens for message in messages if message.kind == "question")

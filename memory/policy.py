@@ -212,7 +212,7 @@ def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy
     """Return the merged (name, fields) layers, a later one winning field by field. None, or a window of 0, is
     "not set here".
 
-    Raises PolicyError for an unknown name or a value out of range, naming its layer.
+    Raise PolicyError for an unknown name or a value out of range, naming its layer.
     """
     values: dict[str, object] = {}
     origins = dict.fromkeys(ContextPolicy.model_fields, "default")

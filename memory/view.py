@@ -171,7 +171,7 @@ def fit_view(inputs: ViewInputs) -> View:
     """Return the view for one more question.
 
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
-    trigger, and then a large step leaves at once. Raises SystemPromptTooLarge or QuestionTooLarge.
+    trigger, and then a large step leaves at once. Raise SystemPromptTooLarge or QuestionTooLarge.
     """
     system, checkpoint, messages = inputs.system, inputs.checkpoint, inputs.messages
     policy, budget, calibration = inputs.policy, inputs.budget, inputs.calibration

@@ -67,7 +67,7 @@ async def open_completion(
 
 async def _post(http: httpx2.AsyncClient, server: _Server, content: bytes) -> httpx2.Response:
     """Send a request through the SDK's HTTP client. Its `create` validates, transforms and copies what is sent, which
-    takes half of the CPU of a call. Raises RefusedError."""
+    takes half of the CPU of a call. Raise RefusedError."""
     request = http.build_request(
         "POST", server.completions, headers=server.headers, content=content, timeout=server.client.timeout
     )
@@ -125,7 +125,7 @@ def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Raise RefusedError or ModelError for whatever the SDK and its libraries raise."""
+    """Raise RefusedError or ModelError for every error that the SDK and its libraries raise."""
     try:
         yield
     except openai.APIStatusError as refusal:

@@ -44,7 +44,7 @@ _NOT_UNDERSTOOD = (
 
 
 def calculate(expression: str) -> Fraction:
-    """Return the value: exact for arithmetic, as precise as a float for functions and roots. Raises ToolFailure."""
+    """Return the value: exact for arithmetic, as precise as a float for functions and roots. Raise ToolFailure."""
     if len(expression) > MAX_CHARS:
         raise ToolFailure(f"The expression has over {MAX_CHARS} characters; split it.")
     try:

@@ -45,7 +45,7 @@ def extract_text(data: bytes, mime_type: str) -> dict[str, str]:
         return {"text": _joined(read(io.BytesIO(data)))}
     except MemoryError:
         return {"problem": "This file holds too much to be read."}
-    except Exception:  # whatever a damaged file leads the libraries to: this process reads nothing else
+    except Exception:  # a damaged file may raise any error in the libraries; this process reads no other file
         return {"problem": "This file cannot be read; it is damaged, or protected by a password."}
 
 

@@ -36,7 +36,7 @@ EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
 
 
 def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
-    """Store a user and return it. Raises InvalidInput for an address or password, Conflict for a taken address."""
+    """Store a user and return it. Raise InvalidInput for an address or password, Conflict for a taken address."""
     user = _new_user(email, password, name, is_admin)
     with transaction.atomic():
         _save_new(user)
@@ -66,7 +66,7 @@ def ensure_setup_link() -> str | None:
 
 
 def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -> User:
-    """Store the first admin and return it. Raises NotFound for a wrong or used link; else like `create_user`."""
+    """Store the first admin and return it. Raise NotFound for a wrong or used link; else like `create_user`."""
     user = _new_user(email, password, name, is_admin=True)
     with transaction.atomic():
         link = SetupLink.objects.select_for_update().first()
@@ -88,7 +88,7 @@ def check_replaceable(user: User) -> None:
 def delete_user(*, user: User) -> None:
     """Delete the account with its tokens, sessions and the admin log of it. What it contained was deleted before.
 
-    Raises Conflict for the only admin.
+    Raise Conflict for the only admin.
     """
     with transaction.atomic():
         list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
@@ -106,7 +106,7 @@ def delete_user(*, user: User) -> None:
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """Store a token and return (the row, the secret). The secret itself is not stored. Raises InvalidInput."""
+    """Store a token and return (the row, the secret). The secret itself is not stored. Raise InvalidInput."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise InvalidInput(
@@ -129,7 +129,7 @@ def create_token(
 
 
 def delete_token(*, user: User, token_id: UUID | str) -> None:
-    """Delete a token. Raises NotFound, also for another user's."""
+    """Delete a token. Raise NotFound, also for another user's."""
     with transaction.atomic():
         token = accessible_token(user, token_id)
         audit.record(AuditEvent.Kind.TOKEN_REVOKED, user_id=user.pk, token=token.prefix)

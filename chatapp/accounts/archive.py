@@ -72,7 +72,7 @@ def write_account_archive(user: User, parts: Sequence[ArchivePart]) -> IO[bytes]
 
 def write_archive(files: Iterable[ArchiveFile]) -> IO[bytes]:
     """Return a zip of the files as an open file on disk."""
-    archive = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+    archive = TemporaryFile()  # noqa: SIM115 - closed once it is sent
     with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
         for name, content in files:
             _write(zipped, name, content)

@@ -92,7 +92,7 @@ class SessionAuth(APIKeyCookie):
         super().__init__()
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Caller | None:
-        """Return the caller of a session; None for who is not signed in. Raises Forbidden."""
+        """Return the caller of a session; None for who is not signed in. Raise Forbidden."""
         user = request.user
         if not isinstance(user, User) or not user.is_active:
             return None

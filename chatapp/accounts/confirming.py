@@ -18,7 +18,7 @@ from chatapp.operations.models import AuditEvent
 async def confirm_identity(request: ApiRequest, password: str | None) -> None:
     """Accept a page whose user signed in or entered the password in the last minutes, or enters it now.
 
-    Raises Forbidden, also for a token, and RateLimited.
+    Raise Forbidden, also for a token, and RateLimited.
     """
     if not await sync_to_async(_signed_in_recently)(request):
         await confirm_password(request, password)
@@ -27,7 +27,7 @@ async def confirm_identity(request: ApiRequest, password: str | None) -> None:
 async def confirm_password(request: ApiRequest, password: str | None) -> None:
     """Accept a page whose user enters the password now, or has none and signed in at an issuer in the last minutes.
 
-    Raises Forbidden, also for a token, and RateLimited.
+    Raise Forbidden, also for a token, and RateLimited.
     """
     caller = request.auth
     if caller.token_id is not None:

@@ -66,7 +66,7 @@ def delete_old_keys(*, now: datetime) -> None:
 
 
 def made_before(asked: Asked) -> str | None:
-    """Return the id of what was made with this key; None if nothing was. Raises InvalidInput for another request."""
+    """Return the id of what was made with this key; None if nothing was. Raise InvalidInput for another request."""
     row = IdempotencyKey.objects.filter(
         user=asked.user, key_hash=asked.key_hash, created_at__gt=clock.now() - KEPT
     ).first()

@@ -62,7 +62,7 @@ _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDicti
 
 
 async def check_message_rate(user_id: Any, address: str = "") -> None:
-    """Count one message that a model answers. Raises RateLimited. 0 in the settings = no limit."""
+    """Count one message that a model answers. Raise RateLimited. 0 in the settings = no limit."""
     per_user = settings.MESSAGES_PER_MINUTE
     if not per_user:
         return
@@ -74,13 +74,13 @@ async def check_message_rate(user_id: Any, address: str = "") -> None:
 
 
 async def check_failed_sign_in(address: str) -> None:
-    """Count one token or password that was not valid. Raises RateLimited."""
+    """Count one token or password that was not valid. Raise RateLimited."""
     sentence = "Too many tokens or passwords from this address were not valid."
     await _take(RateLimitItemPerMinute(FAILED_SIGN_INS_PER_MINUTE), sentence, "failed_sign_ins", address)
 
 
 async def check_password_guess(user_id: Any) -> None:
-    """Count one password that somebody who is signed in entered to prove who it is. Raises RateLimited."""
+    """Count a password that a signed-in user entered as confirmation. Raise RateLimited."""
     sentence = "You entered your password too often."
     await _take(RateLimitItemPerMinute(PASSWORDS_PER_MINUTE), sentence, "passwords", str(user_id))
 

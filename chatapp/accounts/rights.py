@@ -1,4 +1,4 @@
-"""What follows when somebody signs in or out, or when rights change: an audit row, and connections that end."""
+"""Record sign-ins, sign-outs and changes of rights in the audit log, and end connections that lost their right."""
 
 from __future__ import annotations
 

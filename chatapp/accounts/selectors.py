@@ -59,7 +59,7 @@ def visible_tokens(user: User) -> Iterable[ApiToken]:
 
 
 def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
-    """Return a token of the user. Raises NotFound."""
+    """Return a token of the user. Raise NotFound."""
     return find_row(ApiToken.objects.filter(user=user), token_id)
 
 

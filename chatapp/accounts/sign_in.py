@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is not typed
-    """SIGNUP decides who may sign up: open, closed, or invite (whoever holds the link of an invitation)."""
+    """SIGNUP decides who may sign up: open, closed, or invite (everybody with the link of an invitation)."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         if current("SIGNUP") == "closed":
@@ -102,7 +102,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return at_public_address(super().get_email_confirmation_url(request, emailconfirmation))
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Count a guess in our own way: allauth's lets a stranger lock out the owner. Raises ValidationError."""
+        """Count a guess in our own way: allauth's lets a stranger lock out the owner. Raise ValidationError."""
         self._login_failed_rl_usage = count_guess(request, credentials.get("email", ""))
         if self._login_failed_rl_usage is None:
             raise self.validation_error("too_many_login_attempts")

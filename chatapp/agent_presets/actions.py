@@ -41,7 +41,7 @@ class LoadedAgent:
 def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) -> list[LoadedAgent]:
     """Store the agents and hooks of a file, all or none. Agents are found by name, models by address and model id.
 
-    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, and for an MCP server or a
+    Raise InvalidInput for a hook that names neither an action nor one of the `tools`, and for an MCP server or a
     conversation that does not exist.
     """
     for source, hooks in file.hooks_by_place.items():
@@ -132,7 +132,7 @@ class AgentValues:
 
 
 def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
-    """Store an agent, for everybody where it has no owner. Raises Conflict for a taken name or too many agents."""
+    """Store an agent, for everybody where it has no owner. Raise Conflict for a taken name or too many agents."""
     with transaction.atomic():
         if owner is not None:
             User.objects.select_for_update().get(pk=owner.pk)
@@ -149,7 +149,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
 def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Agent:
     """Change an agent to what `change` returns for its locked row, and return it.
 
-    Raises what `change` raises, Conflict for a taken name, NotFound.
+    Raise what `change` raises, Conflict for a taken name, NotFound.
     """
     with transaction.atomic():
         row = find_row(Agent.objects.select_for_update(), agent.pk)

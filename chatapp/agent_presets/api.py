@@ -171,7 +171,7 @@ def _export(caller: Caller, agent_id: str) -> HttpResponse:
 
 
 def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
-    """Return the agent; None for the default one. Raises NotFound."""
+    """Return the agent; None for the default one. Raise NotFound."""
     return None if name_or_id in (None, "", DEFAULT_ID) else accessible_agent(user, str(name_or_id))
 
 

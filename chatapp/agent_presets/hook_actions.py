@@ -55,7 +55,7 @@ NAMED_ACTIONS: Mapping[str, _NamedAction] = {
 def check_declared(
     hooks: Sequence[Hook], *, is_operator: bool, tools: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return the hooks as they are stored. Raises InvalidInput.
+    """Return the hooks as they are stored. Raise InvalidInput.
 
     Hooks of users may only do what stays in their own conversations: no log entries and no modules.
     """
@@ -99,7 +99,7 @@ def tool_name_of(action: ModuleAction) -> str:
 
 
 def read_params(action: ModuleAction, where: str) -> BaseModel:
-    """Return the parameters of a named action. Raises InvalidInput, which begins with `where`."""
+    """Return the parameters of a named action. Raise InvalidInput, which begins with `where`."""
     named = NAMED_ACTIONS[name_of(action)]
     try:
         return named.params.model_validate(action.params)

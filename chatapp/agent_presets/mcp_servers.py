@@ -27,7 +27,7 @@ class ServerCheck:
 
 
 def endpoint_of(server: McpServer) -> McpEndpoint:
-    """Return the endpoint with its headers, decrypted. Raises SecretUnreadable."""
+    """Return the endpoint with its headers, decrypted. Raise SecretUnreadable."""
     stored = encryption.decrypt(server.headers_encrypted)
     return McpEndpoint(
         name=server.name,

@@ -36,7 +36,7 @@ def usable_agent(agent: Agent | None, user_id: UUID) -> Agent | None:
 
 
 def accessible_agent(user: User, name_or_id: str) -> Agent:
-    """Return an agent by id or name, of two with one name the user's own. Raises NotFound, also for a disabled one."""
+    """Return an agent by id or name, of two with one name the user's own. Raise NotFound, also for a disabled one."""
     rows = visible_agents(user).filter(_is_named(name_or_id))
     agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:

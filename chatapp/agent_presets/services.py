@@ -156,13 +156,13 @@ def _invalid(field: str, problem: str) -> InvalidInput:
 def check_preset(
     preset: Preset, choices: Choices, *, owner_id: UUID | None, is_import: bool = False
 ) -> CheckedPreset:
-    """Return the columns of a new agent; one without an owner is an operator's. Raises InvalidInput, which names the
+    """Return the columns of a new agent; one without an owner is an operator's. Raise InvalidInput, which names the
     field."""
     return _Check(preset, choices, owner_id, is_import).run()
 
 
 def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) -> AgentValues:
-    """Return the columns to change. Raises InvalidInput, which names the field.
+    """Return the columns to change. Raise InvalidInput, which names the field.
 
     Fields that are not sent are not checked: what the agent has may no longer exist or be allowed.
     """
@@ -179,7 +179,7 @@ def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) ->
 
 
 def preset_of(agent: Agent) -> Preset:
-    """Return the agent as a preset. Raises InvalidInput where what is stored is not valid any more."""
+    """Return the agent as a preset. Raise InvalidInput where what is stored is not valid any more."""
     try:
         return make_preset(
             {

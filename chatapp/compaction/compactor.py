@@ -228,7 +228,7 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
 
 async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:
     """Return the summary, renewing the lease meanwhile, for a call may take longer than a lease lasts.
-    Raises LeaseLost as soon as another worker has it."""
+    Raise LeaseLost as soon as another worker has it."""
     writing, holding = asyncio.create_task(summary), asyncio.create_task(_hold(lease))
     try:
         await asyncio.wait({writing, holding}, return_when=asyncio.FIRST_COMPLETED)

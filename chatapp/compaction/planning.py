@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class CompactionOptions:
     """What a compaction does differently from the policy.
 
-    `at_once`: cover all but `keep_recent` messages, at whatever pressure. `by_user`: even what was undone before.
+    `at_once`: cover all but `keep_recent` messages, at any pressure. `by_user`: even what was undone before.
     `is_final`: no more messages come that a short span could wait for.
     """
 

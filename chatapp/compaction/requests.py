@@ -32,7 +32,7 @@ WAIT_LIMIT_S = 300.0
 async def compact_now(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
     """Queue a compaction of all but the newest messages, and return it; with `wait`, when it has ended.
 
-    Raises Conflict when one is active, or there is too little to summarise.
+    Raise Conflict when one is active, or there is too little to summarise.
     """
     row = await sync_to_async(_queue_asked)(user, conversation_id, wanted)
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
@@ -54,7 +54,7 @@ def _queue_asked(user: User, conversation_id: str, wanted: CompactRequest) -> Co
 
 
 def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
-    """Start a new context, as `/context clear` does, and return its checkpoint. Raises NotFound and
+    """Start a new context, as `/context clear` does, and return its checkpoint. Raise NotFound and
     Conflict."""
     conversation = accessible_conversation(user, conversation_id)
     config = model_of(conversation)
@@ -72,7 +72,7 @@ def preview_compaction(*, user: User, conversation_id: str, wanted: CompactReque
     """Return what `compact_now` would cover and leave, with a draft of its summary that no model wrote.
     Writes nothing.
 
-    Raises NotFound, and Conflict where there is too little to summarise.
+    Raise NotFound, and Conflict where there is too little to summarise.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
     span = find_span(loaded, _options(loaded, wanted))

@@ -23,7 +23,7 @@ from memory.types import Message as MessageValue
 
 
 def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id: str | UUID) -> Compaction:
-    """Return a compaction of the user's own. Raises NotFound."""
+    """Return a compaction of the user's own. Raise NotFound."""
     rows = Compaction.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
     return find_row(rows, compaction_id)
 

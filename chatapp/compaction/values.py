@@ -77,7 +77,7 @@ class FinishedSummary:
 
 
 def divider_text(row: Compaction) -> str:
-    """Return the sentence of the divider: what became of the messages before it, and who wrote what stands for them."""
+    """Return the sentence of the divider: what happened to the messages before it, and who wrote their summary."""
     count = row.message_count
     if row.strategy == Compaction.CLEARED:
         return f"Context cleared: {count} earlier messages are kept, but no longer in context."

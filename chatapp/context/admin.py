@@ -59,7 +59,7 @@ POLICY_HELP = _("Fields with their values, as YAML, such as keep_recent: 20")
 
 
 def check_policy_field(policy: Any, level: str) -> dict[str, Any]:
-    """Return the policy as it is stored. Raises ValidationError, which names the field."""
+    """Return the policy as it is stored. Raise ValidationError, which names the field."""
     if not isinstance(policy, dict):
         raise ValidationError(gettext("Enter fields with their values, such as keep_recent: 20."))
     try:

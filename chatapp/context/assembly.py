@@ -54,7 +54,7 @@ class LoadedContext:
         return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
 
     def assemble(self) -> AssembledContext:
-        """Return the request that fits. Raises memory.errors.ContextError when the question or the system
+        """Return the request that fits. Raise memory.errors.ContextError when the question or the system
         prompt is too large."""
         return AssembledContext(self.inputs, self.inputs.fit())
 

@@ -33,7 +33,7 @@ def inspect_context(
     budget_tokens: int | None,
     model: str | None,
 ) -> dict[str, Any]:
-    """Return what the model would be sent, piece by piece. Raises NotFound, and InvalidInput where a
+    """Return what the model would be sent, piece by piece. Raise NotFound, and InvalidInput where a
     question of that size could not be asked."""
     now = clock.now()
     conversation = accessible_conversation(user, conversation_id)

@@ -76,10 +76,10 @@ def rules_for(
     """Return the rules in force for the model actually used.
 
     `asked_in` is the conversation that a model works for without being the one that answers there: its provider may
-    have named a smaller window in it. Raises memory.errors.PolicyError for a stored policy that is not valid.
+    have named a smaller window in it. Raise memory.errors.PolicyError for a stored policy that is not valid.
     """
     agent = agent or agent_of(conversation)
-    # Without either it is about what the model can hold, and nobody's turn.
+    # Without either, only the window of the model is asked for.
     has_turns = conversation is not None or agent is not None
     declared = _allowed(declared_hooks(conversation, agent)) if has_turns else EffectiveHooks()
     effective = merge_policies(
@@ -104,7 +104,7 @@ def check_own_policy(
 ) -> None:
     """Check that its user may give this conversation, as it is or is about to be, this policy.
 
-    Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
+    Raise memory.errors.PolicyError. Operators may ask for anything that is valid.
     """
     check_written("conversation", policy)
     if is_operator or not policy:

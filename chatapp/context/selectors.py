@@ -36,7 +36,7 @@ def requests_of(run: Run) -> list[SentRequest]:
 
 
 def stored_request(run: Run, n: int) -> StoredRequest:
-    """Return a request as it was sent. Raises NotFound."""
+    """Return a request as it was sent. Raise NotFound."""
     row = SentRequest.objects.filter(run=run, n=n).first()
     if row is None:
         raise NotFound()

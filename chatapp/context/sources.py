@@ -42,7 +42,7 @@ class RequestSources:
 def texts_for_requests(
     run_id: UUID, answer_id: UUID, known: RequestSources, sent: Iterable[MessageValue]
 ) -> dict[str, str]:
-    """Return the texts by key that the messages of a request may repeat. Raises Run.DoesNotExist."""
+    """Return the texts by key that the messages of a request may repeat. Raise Run.DoesNotExist."""
     texts = {
         f"answer/{answer_id}/text": known.answer,
         f"answer/{answer_id}/reasoning": known.reasoning,

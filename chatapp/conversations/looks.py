@@ -22,7 +22,7 @@ def look_into(
 ) -> tuple[Conversation, MessageRows]:
     """Record the look and return (the conversation, its newest messages, or those before a position).
 
-    Raises NotFound, also for one that is temporary or in the trash, and where operators do not read chats.
+    Raise NotFound, also for one that is temporary or in the trash, and where operators do not read chats.
     """
     conversation = find_row(readable_conversations(), conversation_id)
     if conversation.branch is None:

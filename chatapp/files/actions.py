@@ -53,7 +53,7 @@ def delete_attachment(attachment: Attachment) -> None:
 
 @transaction.atomic
 def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
-    """Give the file to each conversation in the folder. Raises Conflict for one too many."""
+    """Give the file to each conversation in the folder. Raise Conflict for one too many."""
     Folder.objects.select_for_update().get(pk=folder.pk)
     others = folder.files.exclude(pk=attachment.pk)
     if others.count() >= MAX_FOLDER_FILES:

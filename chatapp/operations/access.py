@@ -1,4 +1,4 @@
-"""Reads one row by its id, what belongs to somebody else being not found; and holds rows."""
+"""Read one row by its id, where a row of somebody else is not found; and lock rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse_id(raw: str | UUID) -> UUID:
 
 
 def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
-    """Return the row with this id. Raises NotFound where it is not among `rows`."""
+    """Return the row with this id. Raise NotFound where it is not among `rows`."""
     row = rows.filter(pk=parse_id(row_id)).first()
     if row is None:
         raise NotFound()
@@ -30,6 +30,6 @@ def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 
 
 def lock_rows(rows: QuerySet[Any]) -> None:
-    """Hold rows in the order of their keys until the transaction ends. On SQLite whoever writes holds everything."""
+    """Hold rows in the order of their keys until the transaction ends. On SQLite a writer holds the whole database."""
     if connection.features.has_select_for_update:
         list(rows.select_for_update().order_by("pk").values_list("pk"))

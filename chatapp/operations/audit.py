@@ -41,7 +41,7 @@ def record_change(
 ) -> None:
     """Record what an operator did with a row. Names are kept of what operators make, not of what belongs to a user."""
     user_id = row.pk if isinstance(row, AbstractBaseUser) else getattr(row, "user_id", None)
-    with translation.override(None):  # the log says it in English, whoever did it
+    with translation.override(None):  # the log is in English, in whatever language the actor works
         name = "" if user_id else str(row)[:200]
     record(
         AuditEvent.Kind.CHANGED_IN_ADMIN,

@@ -138,7 +138,7 @@ def check_setting(name: str, raw: str) -> None:
 def change_setting(*, name: str, raw: str, actor_id: UUID | None) -> None:
     """Store a value as it would be written in the environment; an empty one brings the default back.
 
-    Raises Conflict where the environment has one, InvalidInput for one that a start would refuse.
+    Raise Conflict where the environment has one, InvalidInput for one that a start would refuse.
     """
     if source_of(name):
         raise Conflict(f"{name} is set by {source_of(name)}.")

@@ -142,7 +142,7 @@ def flag(name: str, default: bool) -> bool:
 
 
 def choice(name: str, default: str, allowed: Collection[str]) -> str:
-    """Return one of `allowed`, whatever case it was written in."""
+    """Return one of `allowed`, written in any case."""
     raw = text(name, default)
     known = {word.lower(): word for word in allowed}
     if raw.lower() not in known:
@@ -183,7 +183,7 @@ def allowed_hosts(name: str, default: str) -> list[str]:
 
 
 def host_rules(name: str, default: str = "") -> list[str]:
-    """Return hosts as `agents.guarded_http` reads them. "none" is a host that nobody has."""
+    """Return hosts as `agents.guarded_http` reads them. "none" allows no host."""
     kind = "hosts such as docs.python.org, *.python.org, * or wiki.example:8080"
     return words(
         name,
@@ -326,7 +326,7 @@ def load_dotenv() -> None:
 
 
 def create_files_private() -> None:
-    """Let this process create folders 0700 and files 0600, whatever the umask it was started with.
+    """Let this process create folders 0700 and files 0600, with any umask it was started with.
 
     SQLite, Celery's schedule and other libraries take no mode with a call. The settings call this because every
     process, a worker and beat too, reads them before it creates a file.

@@ -32,7 +32,7 @@ class Forbidden(ServiceError):
 
 
 class NotFound(ServiceError):
-    """Also for what exists but belongs to somebody else."""
+    """The row does not exist, or belongs to somebody else."""
 
     code = "not_found"
     status = 404
@@ -69,7 +69,7 @@ class Unavailable(ServiceError):
 
 
 class Failed(ServiceError):
-    """For an error that nobody expected. It is logged where it is caught."""
+    """An unexpected error, which is logged where it is caught."""
 
     code = "internal"
     status = 500

@@ -129,7 +129,7 @@ class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
         return bytes(brotli.compress(data, quality=6))
 
     def write_data(self, path: str, data: bytes, suffix: str, stat_result: os.stat_result) -> str:
-        """Give the compressed file the mode of its source, whatever the umask."""
+        """Give the compressed file the mode of its source, independent of the umask."""
         filename = str(super().write_data(path, data, suffix, stat_result))
         Path(filename).chmod(stat.S_IMODE(stat_result.st_mode))
         return filename

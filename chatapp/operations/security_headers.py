@@ -33,7 +33,7 @@ PERMISSIONS = ", ".join(
     ]
 )  # fmt: skip
 NOT_KEPT = "private, no-store"
-"""For every answer whose view says nothing else: what is somebody's own stays in no cache."""
+"""For every answer whose view sets no other: private content stays in no cache."""
 
 TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify service-worker"
 # jQuery in the admin and Swagger in the API page write HTML strings; neither shows a model's output.

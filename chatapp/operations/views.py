@@ -96,7 +96,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Answer a page, or an address of the API, whose error nobody has caught."""
+    """Answer a request of a page or of the API whose error was not caught."""
     error = sys.exc_info()[1]
     outage = describe_outage(error) if error is not None and is_outage(error) else None
     if is_for_programs(request):

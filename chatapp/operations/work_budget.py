@@ -58,9 +58,9 @@ REST_PER_WORK = 2.0
 """Times the duration of a piece. SQLite's waiting writers try again every few milliseconds; without a rest they
 would find the lock taken each time."""
 REST_ALONE = 0.5
-"""The same where nobody else writes: whoever begins to finds the lock free a third of the time."""
+"""The same where nobody else writes: a writer that comes finds the lock free a third of the time."""
 WRITING_FOR_S = 1.0
-"""Whoever has written is likely to write again for so long."""
+"""How long a writer is likely to write again."""
 
 
 YIELD_AT_MOST_S = 1.0

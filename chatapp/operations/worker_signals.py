@@ -85,7 +85,7 @@ def report_beat(**_: Any) -> None:
 
 @signals.after_task_publish.connect
 def report_beat_that_sent(sender: str | None = None, **_: Any) -> None:
-    """Report whoever sent a sweep, which only beats do: a beat that sends nothing lives in vain."""
+    """Report the sender of a sweep as a living beat: only beats send sweeps, and one that sends none does no work."""
     if sender == SWEEP:
         report_beat()
 

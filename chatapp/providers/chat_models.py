@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def endpoint_of(config: ModelConfig) -> ModelEndpoint:
-    """Return the endpoint with its key, decrypted. Raises SecretUnreadable."""
+    """Return the endpoint with its key, decrypted. Raise SecretUnreadable."""
     return ModelEndpoint(
         model_id=config.model_id,
         base_url=config.base_url,
@@ -40,7 +40,7 @@ def endpoint_of(config: ModelConfig) -> ModelEndpoint:
 def chat_model_for(config: ModelConfig, spender: Spender) -> ChatModel:
     """Return the chat model of a row, whose calls count against the budgets of the spender.
 
-    Raises ModelError where the stored key cannot be read any more.
+    Raise ModelError where the stored key cannot be read any more.
     """
     model = _unmetered(config)
     return MeteredModel(model, spender, partial(price_call, config)) if spender.limits else model

@@ -1,4 +1,4 @@
-"""Detects a local Ollama, and the windows of models that nobody entered, in the background of a start."""
+"""Detect a local Ollama, and the windows of models for which none was entered, in the background of a start."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _detect() -> None:
         for config in models_of_unknown_size():
             detect_sizes(config)
     except Exception:
-        # The end of a thread: nobody else would log it, and the service works without.
+        # At the end of a thread nothing else logs the error, and the service works without the result.
         log.exception("Looking for models and their windows failed.")
     finally:
         connection.close()

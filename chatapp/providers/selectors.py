@@ -70,7 +70,7 @@ def may_use(model: ModelConfig, user_id: UUID) -> bool:
 def default_model(user_id: UUID | None = None) -> ModelConfig:
     """Return the model of who chose none: the default, or the first that the groups of the user, if any, allow.
 
-    Raises NotFound.
+    Raise NotFound.
     """
     if user_id and allowed_to(user_id).models is not None:
         model = keep_for(user_id, "default model", lambda: usable_models(user_id).first())
@@ -89,7 +89,7 @@ def has_real_default() -> bool:
 
 def model_of(conversation: Conversation) -> ModelConfig:
     """Return the conversation's model, else its agent's, else the default of its user. Those that are disabled or not
-    for this user are skipped. Raises NotFound."""
+    for this user are skipped. Raise NotFound."""
     user_id = conversation.owner_id
     agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
     chosen = (conversation.model, agent.model if agent else None)
@@ -98,7 +98,7 @@ def model_of(conversation: Conversation) -> ModelConfig:
 
 
 def accessible_model(user_id: UUID | None, name_or_id: str | UUID) -> ModelConfig:
-    """Return a model by id, name, or the endpoint's name for it. Raises NotFound, also for one that is disabled or not
+    """Return a model by id, name, or the endpoint's name for it. Raise NotFound, also for one that is disabled or not
     for this user; for nobody all enabled ones are found."""
     models = usable_models(user_id)
     model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
@@ -198,7 +198,7 @@ MAX_USAGE_DAYS = 3_660
 
 
 def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
-    """Return (first, last) of the days to sum up: the last 30 where nothing is said. Raises InvalidInput."""
+    """Return (first, last) of the days to sum up: the last 30 where nothing is said. Raise InvalidInput."""
     last = last or clock.now().date()
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:

@@ -75,7 +75,7 @@ class FrameQuota:
         self._count = 0
 
     def count(self, now: float) -> None:
-        """Count one frame. Raises RateLimited; 0 is no limit."""
+        """Count one frame. Raise RateLimited; 0 is no limit."""
         if now - self._began >= MINUTE_S:
             self._began, self._count = now, 0
         self._count += 1
@@ -128,7 +128,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             async for frame in self.connection.frames():
                 await send({"type": "websocket.send", "text": frame.text})
         except Exception:
-            # The log could not be read. Whoever comes back goes on after the last fact.
+            # The log could not be read. A reader that connects again continues after its last fact.
             log.exception("A socket of user %s ends.", self.user.pk)
             self.connection.close("failed")
         reason = self.connection.closed_because or ""

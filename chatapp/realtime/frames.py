@@ -53,7 +53,7 @@ Content = str | Annotated[list[Part], Field(max_length=MAX_PARTS)]
 
 
 def text_of_content(content: Content) -> str:
-    """Return the text, normalised. Raises TooLarge."""
+    """Return the text, normalised. Raise TooLarge."""
     if isinstance(content, str):
         text = content
     else:

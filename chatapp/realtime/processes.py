@@ -1,4 +1,4 @@
-"""Messages to the other web processes over Redis. Nobody ever waits for them; what is lost is found in the log.
+"""Messages to the other web processes over Redis. No code waits for them; what is lost is found in the log.
 
 Redis may be away, hang or come back at any time: sending is a bounded queue, joining is tried again.
 """

@@ -61,7 +61,7 @@ def _agent_id(user: User, name: str | None) -> UUID | Literal["default"] | None:
 
 
 def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool = False) -> datetime | None:
-    """Return the moment, or the beginning of the day; `at_its_end`: the first moment behind it. Raises InvalidInput."""
+    """Return the moment, or the beginning of the day; `at_its_end`: the first moment behind it. Raise InvalidInput."""
     if not value:
         return None
     try:

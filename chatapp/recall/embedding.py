@@ -81,7 +81,7 @@ def find_near_documents(index: UserIndex, question: str, only: SearchFilter = EV
 
 
 def embed_index(user_id: UUID) -> int:
-    """Make vectors for all documents of a user that have none; return of how many. Raises ModelError; what is done
+    """Make vectors for all documents of a user that have none; return of how many. Raise ModelError; what is done
     stays."""
     asked = endpoint()
     if asked is None:

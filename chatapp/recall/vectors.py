@@ -35,7 +35,7 @@ Mask: TypeAlias = "npt.NDArray[np.bool_]"
 @dataclass(frozen=True, slots=True)
 class Near:
     """How much nearer each near document is than the first that is not, in deviations; nearest first, of equals the
-    later first. `stands_out`: the nearest fits, whatever its words are."""
+    later first. `stands_out`: the nearest fits, even with other words."""
 
     nearness: Mapping[int, float]
     stands_out: bool

@@ -115,7 +115,7 @@ def _may_run(tool: Tool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One question on its way: the models with their rules, the first request, and what is noted of it all."""
+    """One question being answered: the models with their rules, the first request, and the preview that is filled."""
 
     config: ModelConfig
     rules: ContextRules

@@ -31,7 +31,7 @@ from memory.types import Message
 
 log = logging.getLogger(__name__)
 
-# A conversation without a user is being deleted: its runs are gone for whoever would answer.
+# A conversation without a user is being deleted: no process answers its runs any more.
 _RUNS = Run.objects.filter(conversation__user__isnull=False).select_related(
     "conversation__user",
     "conversation__model__fast_model",
@@ -64,7 +64,7 @@ class PreparedRun:
 
 
 def describe_run(run_id: UUID) -> PreparedRun:
-    """Return what a run needs to begin. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
+    """Return what a run needs to begin. Raise Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
     forgotten_count = read_fences(run.conversation.fence_keys)
@@ -130,7 +130,7 @@ def _load_turn(run: Run, config: ModelConfig, question: Message, before_position
 
 def load_turn_end(run_id: UUID) -> LoadedContext | None:
     """Return the context right behind the answer of a run that has ended, whatever was asked since; None where its
-    conversation was deleted. Raises NotFound, PolicyError."""
+    conversation was deleted. Raise NotFound, PolicyError."""
     run = _RUNS.filter(pk=run_id).first()
     if run is None:
         return None
@@ -139,7 +139,7 @@ def load_turn_end(run_id: UUID) -> LoadedContext | None:
 
 
 def _config_of(run: Run) -> ModelConfig:
-    """Return the model that answers. Raises NotFound."""
+    """Return the model that answers. Raise NotFound."""
     is_usable = run.model is not None and may_use(run.model, run.conversation.owner_id)
     return run.model if run.model and is_usable else model_of(run.conversation)
 
@@ -150,7 +150,7 @@ def _question_value(run: Run) -> Message:
 
 
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
-    """Return the context with what was recalled for it, and that by itself. Raises ContextError.
+    """Return the context with what was recalled for it, and that by itself. Raise ContextError.
 
     What was recalled is not noted yet: until `record_asked` does, forgetting ends the run.
     """

@@ -30,7 +30,7 @@ GIVE_UP_AFTER = timedelta(seconds=45)
 
 
 def accessible_run(user: User, run_id: str | UUID) -> Run:
-    """Return the run. Raises NotFound where it is not this user's."""
+    """Return the run. Raise NotFound where it is not this user's."""
     return find_row(Run.objects.filter(conversation__user=user), run_id)
 
 

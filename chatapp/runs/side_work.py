@@ -29,7 +29,7 @@ the other; for shorter ones another change of threads would take longer."""
 
 
 async def store_beside(lease: Lease, request: NewRequest) -> None:
-    """Store a request of a run. Raises LeaseLost."""
+    """Store a request of a run. Raise LeaseLost."""
     await persistently(store_request, in_writer)(
         lease=lease, request=await _write_long(lease, request), now=clock.now()
     )

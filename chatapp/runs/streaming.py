@@ -125,7 +125,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class DeltaPump:
-    """Gathers what runs write into deltas: a first word at once, then what there is at each tick."""
+    """Gathers the text of runs into deltas: a first word at once, then the new text at each tick."""
 
     def __init__(self) -> None:
         self._waiting: dict[LiveAnswer, None] = {}

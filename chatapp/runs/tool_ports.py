@@ -210,7 +210,7 @@ class HookPorts(ToolPorts):
         await _to_its_end(persistently(self._finish)(result))
 
     def _finish(self, result: CallResult) -> None:
-        """Store the result; where something was forgotten meanwhile, discard it. Raises LeaseLost, ReadForgotten."""
+        """Store the result; where something was forgotten meanwhile, discard it. Raise LeaseLost, ReadForgotten."""
         try:
             finish_hook_call(
                 lease=self.lease, result=result, now=clock.now(), forgotten_count=self.forgotten_count

@@ -35,7 +35,7 @@ class Hold:
 def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
     """Hold the amount of every limit, or of none. A limit has room as long as what is used and held is below it.
 
-    Raises ModelError (budget) where one is used up.
+    Raise ModelError (budget) where one is used up.
     """
     held = Hold(new_id(), amount, now)
     expires_at = now + timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)

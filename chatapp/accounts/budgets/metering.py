@@ -34,7 +34,7 @@ class MeteredModel:
         return self.model.name
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        """Yield what the model says. Raises ModelError, also (budget) where nothing was asked."""
+        """Yield what the model says. Raise ModelError, also (budget) where nothing was asked."""
         output_tokens = min(request.max_output_tokens or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
         expected = TokenUsage(count_request(request), output_tokens, exact=False)
         held: Hold | None = await hold_for(self.spender, self._amount(expected))
@@ -59,7 +59,7 @@ class MeteredModel:
 
 @asynccontextmanager
 async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
-    """Hold the amount for what is done inside, and count it where that succeeds. Raises ModelError (budget)."""
+    """Hold the amount for what is done inside, and count it where that succeeds. Raise ModelError (budget)."""
     held = await hold_for(spender, amount)
     used = Amount(0, 0)
     try:

@@ -25,7 +25,7 @@ EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
 def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[Invitation, str]:
     """Store an invitation in the place of an earlier one for the address, and return (it, its token).
 
-    Raises InvalidInput for what is no address, and Conflict where nobody may sign up or the address has an account.
+    Raise InvalidInput for what is no address, and Conflict where nobody may sign up or the address has an account.
     """
     if current("SIGNUP") == "closed":
         raise Conflict("Nobody can sign up here: SIGNUP is “closed”.", code="signup_closed")
@@ -56,7 +56,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
 def use_invitation(*, token_hash: str, email: str, now: datetime) -> None:
     """Delete the invitation of the address that signs up, in the caller's transaction.
 
-    Raises NotFound for one that is used, withdrawn, expired, or for another address.
+    Raise NotFound for one that is used, withdrawn, expired, or for another address.
     """
     valid = Invitation.objects.filter(token_hash=token_hash, email__iexact=email, expires_at__gt=now)
     used, _ = valid.delete()

@@ -17,7 +17,7 @@ def valid_invitation(token_hash: str, now: datetime) -> Invitation | None:
 
 
 def invitation_of(invitation_id: UUID | str) -> Invitation:
-    """Return an invitation, for operators. Raises NotFound."""
+    """Return an invitation, for operators. Raise NotFound."""
     return find_row(all_invitations(), invitation_id)
 
 

@@ -1,4 +1,4 @@
-"""Invites somebody: stores the invitation and mails its link, or returns the link to be handed over."""
+"""Invite a person: store the invitation and mail its link, or return the link to be handed over."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Invited:
 
 
 def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
-    """Return the invitation, with its link where no mail was sent. Raises what `create_invitation` raises.
+    """Return the invitation, with its link where no mail was sent. Raise what `create_invitation` raises.
 
     `own_address` begins the link where PUBLIC_URL is not set.
     """

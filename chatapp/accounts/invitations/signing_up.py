@@ -25,7 +25,7 @@ def invitation_in(request: HttpRequest) -> Invitation | None:
 
 
 def accept_invitation(request: HttpRequest, email: str) -> None:
-    """Use up the invitation in the transaction that stores the user. Raises NotFound where it opens nothing now."""
+    """Use up the invitation in the transaction that stores the user. Raise NotFound where it opens nothing now."""
     use_invitation(token_hash=request.session.pop(LINK_KEY, ""), email=email, now=clock.now())
 
 

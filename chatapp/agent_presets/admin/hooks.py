@@ -26,7 +26,7 @@ from memory.errors import PolicyError
 
 
 def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
-    """Return hooks as they are stored. Raises ValidationError, which names the field."""
+    """Return hooks as they are stored. Raise ValidationError, which names the field."""
     if not isinstance(declared, list):
         raise ValidationError(gettext("Enter a list of hooks."))
     try:

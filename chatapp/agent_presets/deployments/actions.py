@@ -68,7 +68,7 @@ def apply_deployment(
 ) -> list[SectionDifference]:
     """Store what the file declares and return what that changed; a dry run stores nothing and returns the same.
 
-    Raises DeploymentProblem, which names the place in the file.
+    Raise DeploymentProblem, which names the place in the file.
     """
     with transaction.atomic():
         differences = _Applied(file, choices, through, actor_id).sections()
@@ -242,7 +242,7 @@ class _Applied:
         return self._recorded(row, is_new, changes)
 
     def _agent_values(self, declared: DeclaredAgent, row: Agent | None) -> AgentValues:
-        """Return the checked values of what is written, without the name. Raises ServiceError."""
+        """Return the checked values of what is written, without the name. Raise ServiceError."""
         given = declared.model_fields_set
         own = {name: getattr(declared, name) for name in ("shares_memory", "enabled") if name in given}
         named = given & set(Preset.model_fields)

@@ -16,7 +16,7 @@ from chatapp.providers.models import ModelConfig
 
 
 def change_group(group: Group, declared: DeclaredGroup, place: str, *, is_new: bool) -> list[Change]:
-    """Store what is written of the group and return what that changes. Raises DeploymentProblem."""
+    """Store what is written of the group and return what that changes. Raise DeploymentProblem."""
     given = declared.model_fields_set
     changes = _change_retention(group, declared.retention_days, is_new) if "retention_days" in given else []
     if "models" in given:

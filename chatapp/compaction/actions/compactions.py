@@ -48,7 +48,7 @@ def queue_compaction(
     """Queue a compaction, and return its row; None when one is active already, or the span was summarised
     meanwhile.
 
-    With a `holder` it is claimed at once: whoever queues it does it. Else a worker is woken.
+    With a `holder` it is claimed at once, and the caller does the work. Else a worker is woken.
     """
     try:
         with transaction.atomic():
@@ -130,7 +130,7 @@ def _leased(lease: CompactionLease) -> Any:
 
 
 def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
-    """Renew the lease. Raises LeaseLost."""
+    """Renew the lease. Raise LeaseLost."""
     if not _leased(lease).update(lease_expires_at=now + LEASE):
         raise LeaseLost("Another worker took this compaction over.")
 
@@ -167,7 +167,7 @@ def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
 
 
 def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
-    """Store checkpoint, ledger and memory entry together. Raises LeaseLost."""
+    """Store checkpoint, ledger and memory entry together. Raise LeaseLost."""
     with transaction.atomic():
         if result.superseded:
             # What it marks is in other conversations: a forgetting there comes before it, or after.
@@ -221,7 +221,7 @@ def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Store that it failed, with what its calls took. Raises LeaseLost."""
+    """Store that it failed, with what its calls took. Raise LeaseLost."""
     with transaction.atomic():
         conversation, row = _lock_leased(lease)
         row.status = Compaction.Status.FAILED
@@ -326,7 +326,7 @@ def clear_context(
     """Make a checkpoint over all messages that says nothing of them. Nothing is deleted, and it can be
     undone.
 
-    `tokens` is the size of CLEARED. Raises Conflict where there is nothing to clear, or an answer is being
+    `tokens` is the size of CLEARED. Raise Conflict where there is nothing to clear, or an answer is being
     written.
     """
     with transaction.atomic():

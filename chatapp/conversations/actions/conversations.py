@@ -72,7 +72,7 @@ def update_conversation(
 ) -> Conversation:
     """Change these columns and return the conversation.
 
-    Raises Conflict for another agent where what was said may be in the memory that the present one shares.
+    Raise Conflict for another agent where what was said may be in the memory that the present one shares.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -91,7 +91,7 @@ def update_conversation(
 
 
 def mark_read(*, user: User, conversation_id: str, message_count: int, now: datetime) -> None:
-    """Note that a page in view has shown the conversation with so many messages. Raises NotFound."""
+    """Note that a page in view has shown the conversation with so many messages. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         shown = min(message_count, conversation.next_position)
@@ -145,7 +145,7 @@ def title_from(text: str) -> str:
 def pin_message(*, user: User, conversation_id: str, message_id: str, pinned: bool, now: datetime) -> Message:
     """Pin a message or remove its pin, and return it.
 
-    Raises NotFound, and InvalidInput for a step of a tool loop, which alone means nothing to a model.
+    Raise NotFound, and InvalidInput for a step of a tool loop, which alone means nothing to a model.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)

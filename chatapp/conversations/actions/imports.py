@@ -185,7 +185,7 @@ def _insert_begun(begun: Sequence[_Begun]) -> None:
 
 @transaction.atomic
 def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool) -> None:
-    """Show the conversation to its user. Raises Conflict where its rows were deleted meanwhile."""
+    """Show the conversation to its user. Raise Conflict where its rows were deleted meanwhile."""
     end_import(removal)
     begun.conversation.user = user
     update_row(begun.conversation, "user")
@@ -274,7 +274,7 @@ def _insert_piece(
 ) -> int:
     """Insert rows in one transaction, remove them from `waiting` and return how many they were.
 
-    Raises Conflict where the import was given up.
+    Raise Conflict where the import was given up.
     """
     renew_import(removal)
     spending = budget.start()

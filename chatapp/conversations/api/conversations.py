@@ -70,7 +70,7 @@ def _create(caller: Caller, new: NewConversation) -> dict[str, Any]:
 
 
 def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -> ConversationColumns:
-    """Return the fields sent as columns of the row. Raises InvalidInput, and NotFound for a model or agent."""
+    """Return the fields sent as columns of the row. Raise InvalidInput, and NotFound for a model or agent."""
     columns = cast(ConversationColumns, dict(fields))
     if "model" in fields:
         row.model = columns["model"] = (

@@ -111,7 +111,7 @@ def _head(body: dict[str, Any]) -> ImportHead:
 
 
 def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
-    """Return the messages, checked. Raises InvalidInput, which names where the first problems are, and TooLarge."""
+    """Return the messages, checked. Raise InvalidInput, which names where the first problems are, and TooLarge."""
     if not isinstance(raw, list) or not raw:
         raise _invalid([("messages", "must be a list of at least one message")])
     if len(raw) > MAX_IMPORTED:
@@ -132,7 +132,7 @@ def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
 
 
 def _read_message(item: Any, now: datetime) -> ImportedMessage:
-    """Return one message, checked. Raises ValueError."""
+    """Return one message, checked. Raise ValueError."""
     if not isinstance(item, dict):
         raise ValueError("is not an object")
     if not item.keys() <= MESSAGE_FIELDS:
@@ -161,7 +161,7 @@ def _read_text(content: Any) -> str:
 
 
 def _read_time(raw: Any, now: datetime) -> datetime | None:
-    """Return the time; without a zone it is UTC. Raises ValueError."""
+    """Return the time; without a zone it is UTC. Raise ValueError."""
     if raw is None:
         return None
     if not isinstance(raw, str):

@@ -28,7 +28,7 @@ from memory.bounds import MAX_ATTACHMENTS, MAX_CHARS, MAX_PARTS, Id
 
 
 def normalize_message_text(text: str) -> str:
-    """Return the text as it is stored. Raises TooLarge."""
+    """Return the text as it is stored. Raise TooLarge."""
     return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
 
 
@@ -59,7 +59,7 @@ class ImageIn(Body):
         return self
 
     def decoded(self) -> bytes:
-        """Return the bytes of the data URL. Raises ValueError."""
+        """Return the bytes of the data URL. Raise ValueError."""
         head, comma, body = (self.data_url or "").partition(",")
         if not head.startswith("data:image/") or not head.endswith(";base64") or not comma:
             raise ValueError("data_url must begin with data:image/…;base64,")

@@ -36,7 +36,7 @@ def conversation_page(
     attention: bool = False,
 ) -> tuple[list[Conversation], bool]:
     """Return (one page, the most recently used first; whether there are more). `query` is a part of the title;
-    `folder` None: whatever they are in.
+    `folder` None: in any folder or none.
     `attention`: those that are unread, or wait for an approval."""
     rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
     if folder is not None:
@@ -103,7 +103,7 @@ def _is_period(days: int) -> bool:
 
 
 def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, datetime]]:
-    """Return `(conversation_id, idle_since)`, longest idle first. Whoever deletes one checks again under its lock."""
+    """Return `(conversation_id, idle_since)`, longest idle first. Check again under the lock before deleting."""
     days_of = _days_of_groups()
     shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=None)
     if shortest is None:

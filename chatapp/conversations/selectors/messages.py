@@ -35,7 +35,7 @@ from memory.types import Part, ReasoningPart, TextPart
 def message_page(user: User, conversation_id: str, query: PageAsked) -> dict[str, Any]:
     """Return one page of the branch that the conversation shows, oldest first, as the API answers it.
 
-    Raises NotFound, InvalidInput, and Conflict where another branch has the message asked for.
+    Raise NotFound, InvalidInput, and Conflict where another branch has the message asked for.
     """
     conversation = accessible_conversation(user, conversation_id)
     assert conversation.branch is not None
@@ -102,7 +102,7 @@ def page_after(branch: Branch, position: int, limit: int) -> MessageRows:
 
 
 def page_around(branch: Branch, message: Message, limit: int) -> MessageRows:
-    """Return the page with the message in its middle. Raises Conflict where the branch does not show it."""
+    """Return the page with the message in its middle. Raise Conflict where the branch does not show it."""
     from_here = page_after(branch, message.position - 1, limit - limit // 2)
     if message not in from_here.rows:
         raise Conflict("This message stands in another branch; turn to it first.", code="other_branch")
@@ -236,7 +236,7 @@ class StoredText:
 
 
 def stored_answer_text(user: User, message_id: str) -> StoredText:
-    """Return the text of an answer as far as it is stored. Raises NotFound."""
+    """Return the text of an answer as far as it is stored. Raise NotFound."""
     row = find_row(Message.objects.filter(conversation__user=user), message_id)
     is_growing = row.status == Message.Status.STREAMING
     with_stored_pieces([row])
@@ -261,7 +261,7 @@ def messages_around(
 ) -> list[Message]:
     """Return the message with `around` spoken ones before and behind it in its branch, oldest first.
 
-    Raises NotFound, also for temporary conversations other than `own_conversation`.
+    Raise NotFound, also for temporary conversations other than `own_conversation`.
     """
     rows = Message.objects.select_related("branch", "conversation").filter(
         conversation__user_id=parse_id(user_id)
@@ -278,7 +278,7 @@ def messages_around(
 
 
 def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterator[Message]:
-    """Return what was spoken before the answer of this run, newest first. Raises NotFound."""
+    """Return what was spoken before the answer of this run, newest first. Raise NotFound."""
     runs = Run.objects.select_related("answer__branch").filter(conversation__user_id=parse_id(user_id))
     run = runs.filter(pk=parse_id(run_id)).first()
     if run is None:

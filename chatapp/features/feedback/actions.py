@@ -17,7 +17,7 @@ from chatapp.operations.errors import InvalidInput
 def rate_answer(
     *, user: User, conversation_id: str, message_id: str, rating: str, reason: str, now: datetime
 ) -> AnswerFeedback:
-    """Store the rating in the place of an earlier one. Raises NotFound, and InvalidInput for what is no answer."""
+    """Store the rating in the place of an earlier one. Raise NotFound, and InvalidInput for what is no answer."""
     conversation = lock_conversation(user, conversation_id)
     message = accessible_message(user, conversation_id, message_id)
     if message.role != Message.Role.ASSISTANT:

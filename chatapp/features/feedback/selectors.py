@@ -19,7 +19,7 @@ GROUPS_SHOWN = 200
 
 
 def ratings_in(user: User, conversation_id: str) -> QuerySet[AnswerFeedback]:
-    """Return the newest of the user's in this conversation. Raises NotFound."""
+    """Return the newest of the user's in this conversation. Raise NotFound."""
     conversation = accessible_conversation(user, conversation_id)
     rows = AnswerFeedback.objects.filter(user=user, message__conversation=conversation)
     return rows.order_by("-given_at", "pk")[:MOST_SHOWN]

@@ -117,7 +117,7 @@ class Account:
     results: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def said(self, name: str) -> Any:
-        """Return what a JSON file of the archive says; None where it has none. Raises Unreadable."""
+        """Return what a JSON file of the archive says; None where it has none. Raise Unreadable."""
         return _json(self._zip, name)
 
     def read_presets(self, names: Iterable[str]) -> None:
@@ -178,7 +178,7 @@ def _read(archive: ZipFile) -> Account:
 
 
 def _json(archive: ZipFile, name: str) -> Any:
-    """Return what a file of the archive says; None where it has none. Raises Unreadable."""
+    """Return what a file of the archive says; None where it has none. Raise Unreadable."""
     try:
         if archive.getinfo(name).file_size > MAX_JSON_BYTES:
             raise Unreadable(f"{name} is too large.")

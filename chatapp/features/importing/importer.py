@@ -83,7 +83,7 @@ Told = Callable[[Report, Progress], bool]
 def import_file(
     *, user: User, path: Path, report: Report, tell: Told | None = None, pace: Pace = TO_THE_END
 ) -> bool:
-    """Import what the file holds and return whether its end was reached. Raises Unreadable where it is no export."""
+    """Import what the file holds and return whether its end was reached. Raise Unreadable where it is no export."""
     progress = Progress()
     with open_account(path) as account:
         importing = _Importing(user, report, LockTurns(pace), account)

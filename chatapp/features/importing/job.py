@@ -56,7 +56,7 @@ def folder() -> Path:
 
 
 def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) -> Import:
-    """Store the file, then the row that promises its import. Raises Conflict for one too many."""
+    """Store the file, then the row that promises its import. Raise Conflict for one too many."""
     import_id = new_id()
     folder().mkdir(parents=True, exist_ok=True)
     path = folder() / str(import_id)
@@ -147,7 +147,7 @@ class _Turn:
 
 
 def sweep(now: datetime) -> None:
-    """Wake workers for imports that nobody is at work on, and delete files that no import needs."""
+    """Wake workers for imports that no worker has, and delete files that no import needs."""
     for import_id in waiting_imports(now):
         wake_worker("chatapp.features.importing.tasks.import_some", str(import_id))
     delete_old_imports(now=now)

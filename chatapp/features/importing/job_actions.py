@@ -26,7 +26,7 @@ KEEP_FILE = timedelta(days=2)
 
 
 def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: int, now: datetime) -> Import:
-    """Store an import whose file lies there already, and wake a worker. Raises Conflict for one too many."""
+    """Store an import whose file lies there already, and wake a worker. Raise Conflict for one too many."""
     with transaction.atomic():
         unfinished = _lock_imports(user, Import.State.WAITING, Import.State.RUNNING)
         row = _add_import(
@@ -56,7 +56,7 @@ def begin_upload(
 ) -> Import:
     """Return the user's unfinished upload of the same file, else a new one.
 
-    Raises Conflict for one too many, TooLarge where the user's files would become more than `most_bytes` (0: any
+    Raise Conflict for one too many, TooLarge where the user's files would become more than `most_bytes` (0: any
     number), DiskFull where less than what is to come is free on the disk.
     """
     with transaction.atomic():
@@ -89,7 +89,7 @@ def _lock_imports(user: User, *states: Import.State) -> QuerySet[Import]:
 
 
 def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> Import:
-    """Store an import beside those that are unfinished. Raises Conflict, in the words of `too_many`."""
+    """Store an import beside those that are unfinished. Raise Conflict, in the words of `too_many`."""
     if unfinished.count() >= MAX_UNFINISHED:
         raise Conflict(too_many, code="too_many")
     row = Import.objects.create(**columns)
@@ -98,7 +98,7 @@ def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> 
 
 
 def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> None:
-    """Store that the bytes from `offset` on are there; the last of them begin the import. Raises Conflict where other
+    """Store that the bytes from `offset` on are there; the last of them begin the import. Raise Conflict where other
     bytes are expected meanwhile, NotFound where the upload was discarded."""
     received = offset + size_bytes
     is_whole = received == row.size_bytes
@@ -118,7 +118,7 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
 
 
 def try_import_again(*, row: Import, now: datetime) -> None:
-    """Let a worker go on with a failed import whose file was kept. Raises Conflict for another one."""
+    """Let a worker go on with a failed import whose file was kept. Raise Conflict for another one."""
     with transaction.atomic():
         kept = Import.objects.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now)
         columns = {"error": "", "kept_until": None, "finished_at": None, "lease_expires_at": now}
@@ -128,7 +128,7 @@ def try_import_again(*, row: Import, now: datetime) -> None:
 
 
 def discard_import(*, row: Import) -> None:
-    """Delete an import that no worker is to read any more, or not yet. Raises Conflict for one that goes on."""
+    """Delete an import that no worker is to read any more, or not yet. Raise Conflict for one that goes on."""
     going_on = [Import.State.WAITING, Import.State.RUNNING]
     if not Import.objects.filter(pk=row.pk).exclude(state__in=going_on).delete()[0]:
         raise Conflict("This import is going on and cannot be discarded.", code="import_going_on")
@@ -176,7 +176,7 @@ def delete_old_imports(*, now: datetime) -> None:
 
 
 def give_up_abandoned(*, now: datetime) -> None:
-    """Let go of the files that nobody went on with; the sweep deletes them."""
+    """Release the files of uploads that were not continued; the sweep deletes them."""
     abandoned = Import.objects.filter(kept_until__lte=now)
     abandoned.filter(state=Import.State.UPLOADING).delete()
     abandoned.exclude(state=Import.State.UPLOADING).update(kept_until=None)

@@ -59,7 +59,7 @@ class Import(models.Model):
 
     class Meta:
         indexes = [
-            # The sweep: which has nobody at work?
+            # The sweep: imports that no worker has.
             models.Index(
                 fields=["lease_expires_at"],
                 condition=models.Q(state__in=["waiting", "running"]),

@@ -78,7 +78,7 @@ def uuid_or_none(raw: str) -> UUID | None:
 
 
 def accessible_import(user: User, import_id: str | UUID) -> Import:
-    """Return an import of the user's own. Raises NotFound."""
+    """Return an import of the user's own. Raise NotFound."""
     return find_row(Import.objects.filter(user=user), import_id)
 
 
@@ -88,7 +88,7 @@ def imports_of(user: User) -> list[Import]:
 
 
 def waiting_imports(now: datetime) -> list[UUID]:
-    """Return those that nobody is at work on."""
+    """Return the imports that no worker has."""
     rows = Import.objects.filter(
         state__in=[Import.State.WAITING, Import.State.RUNNING], lease_expires_at__lt=now
     )

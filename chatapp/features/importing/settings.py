@@ -65,7 +65,7 @@ def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
 
 
 def _folder(user: User, folder_id: str, account: Account | None) -> Folder:
-    """Return the user's own folder of this id, or the one that has the name of the archive's. Raises NotFound."""
+    """Return the user's own folder of this id, or the one that has the name of the archive's. Raise NotFound."""
     named = account.folders.get(folder_id) if account is not None else None
     if named is None:
         return find_row(Folder.objects.filter(user=user), folder_id)

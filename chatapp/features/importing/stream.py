@@ -74,7 +74,7 @@ def open_zip(path: Path) -> ZipFile:
 
 
 def entries(path: Path, progress: Progress) -> Iterator[Entry]:
-    """Yield what the file holds. What breaks off ends with an entry that says so. Raises Unreadable for a file that is
+    """Yield what the file holds. What breaks off ends with an entry that says so. Raise Unreadable for a file that is
     neither JSON nor a zip with conversations in it."""
     if not is_zipfile(path):
         progress.total = path.stat().st_size

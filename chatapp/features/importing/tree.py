@@ -33,7 +33,7 @@ class Grown:
 
 
 def grow(source: SourceConversation) -> Grown:
-    """Return the messages in their order, with branches. Raises Unreadable."""
+    """Return the messages in their order, with branches. Raise Unreadable."""
     if len(source.messages) > MAX_SOURCE_MESSAGES:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
     kept = _linked(source)
@@ -146,7 +146,7 @@ def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], show
 
 
 def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> Grown:
-    """Return the branches as an export of ours names them. Raises Unreadable for what none of ours says."""
+    """Return the branches as an export of ours names them. Raise Unreadable for what none of ours says."""
     names = list(source.branches)
     if len(names) > MAX_BRANCHES or any(len(each) > MAX_BRANCHES for each in source.branches.values()):
         raise Unreadable(f"It has more than {MAX_BRANCHES} branches.")

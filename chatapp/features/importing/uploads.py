@@ -34,7 +34,7 @@ def part_bytes() -> int:
 
 
 def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import:
-    """Return the upload of this file to go on with, or a new one. Raises Conflict, TooLarge or DiskFull."""
+    """Return the upload of this file to go on with, or a new one. Raise Conflict, TooLarge or DiskFull."""
     job.folder().mkdir(parents=True, exist_ok=True)
     return begin_upload(
         user=user,
@@ -48,7 +48,7 @@ def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import
 
 
 def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callable[[], bytes]) -> Import:
-    """Store the bytes of a file from `offset` on, then that they are there. Raises Conflict for a part that is not the
+    """Store the bytes of a file from `offset` on, then that they are there. Raise Conflict for a part that is not the
     next one, InvalidInput for one of a wrong size."""
     row = accessible_import(user, import_id)
     if row.state != Import.State.UPLOADING or row.received_bytes != offset:
@@ -77,7 +77,7 @@ def _write(path: Path, offset: int, part: bytes) -> None:
 
 
 def discard(*, user: User, import_id: str | UUID) -> None:
-    """Delete an import that is not going on, and its file. Raises Conflict for one that is."""
+    """Delete an import that is not going on, and its file. Raise Conflict for one that is."""
     row = accessible_import(user, import_id)
     discard_import(row=row)
     (job.folder() / str(row.pk)).unlink(missing_ok=True)

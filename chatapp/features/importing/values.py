@@ -104,7 +104,7 @@ def _parse_moment(raw: Any) -> datetime | None:
 
 
 def quoted(text: str) -> str:
-    """Return a system message of a source as what its user brings along: it instructs nobody here."""
+    """Return a system message of a source as a text of its user: it does not instruct the model here."""
     lines = "\n".join(f"> {line}" for line in text.split("\n"))
     return f"{QUOTED}\n\n{lines}"
 

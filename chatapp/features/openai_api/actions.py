@@ -90,7 +90,7 @@ def begin_conversation(
 def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now: datetime) -> list[Message]:
     """Append one or more messages to what the conversation shows, and return them.
 
-    Raises NotFound, Conflict (a run is going on).
+    Raise NotFound, Conflict (a run is going on).
     """
     rows = _append_items(user, conversation_id, items, now)
     record_made(rows[0].pk)

@@ -51,7 +51,7 @@ class ModelCall:
         self._items: asyncio.Queue[ModelItem | BaseException] = asyncio.Queue()
 
     async def items(self) -> AsyncGenerator[ModelItem, None]:
-        """Yield what the model says, ended by `Finished`. Raises ModelError."""
+        """Yield what the model says, ended by `Finished`. Raise ModelError."""
         task = asyncio.get_running_loop().create_task(self._run())
         try:
             while True:

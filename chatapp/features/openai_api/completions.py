@@ -142,7 +142,7 @@ def _model_request(
 
 
 def model_request(user: User, model: str | None, request: ModelRequest) -> tuple[ModelConfig, ModelRequest]:
-    """Return the model, and the request with no longer answer than the model's own limit. Raises NotFound."""
+    """Return the model, and the request with no longer answer than the model's own limit. Raise NotFound."""
     config = accessible_model(user.pk, model) if model else default_model(user.pk)
     most = rules_for(config).budget.output_for(count_request(request))
     limit = min(request.max_output_tokens or most, most)
@@ -173,7 +173,7 @@ def _begin(user: User, name: str, model: str | None, turn: NewTurn) -> tuple[Rec
 
 
 def newest_of_user(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return what the user said after the last answer. Raises InvalidInput where that is nothing."""
+    """Return what the user said after the last answer. Raise InvalidInput where that is nothing."""
     newest: list[ChatMessage] = []
     for message in reversed(messages):
         if message.role == "user":

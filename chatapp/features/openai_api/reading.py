@@ -63,7 +63,7 @@ def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
 
 
 async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
-    """Return the data URL of each address. Raises InvalidInput."""
+    """Return the data URL of each address. Raise InvalidInput."""
     wanted = dict.fromkeys(addresses)
     fetched = [address for address in wanted if not address.startswith("data:")]
     if len(fetched) > MAX_ATTACHMENTS:
@@ -77,7 +77,7 @@ async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
 
 
 def decoded_image(data_url: str) -> bytes:
-    """Return the bytes of a data URL. Raises InvalidInput."""
+    """Return the bytes of a data URL. Raise InvalidInput."""
     head, _, body = data_url.partition(",")
     if head.removesuffix(";base64") not in {f"data:{kind}" for kind in IMAGE_TYPES} or head[-7:] != ";base64":
         raise _unusable("An image must be a data URL with base64, of PNG, JPEG, WebP or GIF.")
@@ -91,7 +91,7 @@ def decoded_image(data_url: str) -> bytes:
 
 
 async def fetch_image(address: str) -> str:
-    """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raises InvalidInput."""
+    """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raise InvalidInput."""
     rules = HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))
     transport = GuardedTransport(rules, max_bytes=settings.MAX_UPLOAD_BYTES)
     headers = {"Accept": ", ".join(IMAGE_TYPES), "Accept-Encoding": "identity"}

@@ -246,7 +246,7 @@ class NewItems(Body):
 
 
 def only_messages(items: list[Any]) -> list[MessageItem]:
-    """Return items that are messages. Raises InvalidInput for others."""
+    """Return items that are messages. Raise InvalidInput for others."""
     for number, item in enumerate(items):
         if not isinstance(item, MessageItem):
             details = [{"field": f"items.{number}.type", "message": "must be message"}]

@@ -28,7 +28,7 @@ def named(prefix: str, row_id: UUID | str) -> str:
 
 
 def row_id(prefix: str, name: str) -> UUID:
-    """Return the id of the row that is named so. Raises NotFound."""
+    """Return the id of the row that is named so. Raise NotFound."""
     if not name.startswith(f"{prefix}_"):
         raise NotFound()
     return parse_id(name.removeprefix(f"{prefix}_"))

@@ -150,7 +150,7 @@ async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Sourc
 
 
 def _begin(user: User, asked: NewResponse, turn: NewTurn) -> tuple[Receipt, ResponseHead]:
-    """Store the question and the response that will answer it. Raises NotFound, Conflict."""
+    """Store the question and the response that will answer it. Raise NotFound, Conflict."""
     config = accessible_model(user.pk, asked.model) if asked.model else None
     name = asked.conversation_name
     previous = accessible_response(user, asked.previous_response_id) if asked.previous_response_id else None

@@ -15,7 +15,7 @@ from chatapp.operations.access import find_row
 
 
 def accessible_response(user: User, name: str) -> StoredResponse:
-    """Return a response by its id. Raises NotFound."""
+    """Return a response by its id. Raise NotFound."""
     rows = StoredResponse.objects.filter(run__conversation__user=user)
     return find_row(rows.select_related("run__answer", "run__question", "run__model"), row_id("resp", name))
 
@@ -35,12 +35,12 @@ def shown_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def items_from(conversation: Conversation, message_id: str, count: int) -> list[Message]:
-    """Return what is there of the items that were added together, by the first one. Raises NotFound."""
+    """Return what is there of the items that were added together, by the first one. Raise NotFound."""
     first = find_row(shown_messages(conversation), message_id)
     places = (first.position, first.position + count - 1)
     return list(shown_messages(conversation).filter(position__range=places).order_by("position"))
 
 
 def message_of_item(conversation: Conversation, name: str) -> Message:
-    """Return the message of an item. Raises NotFound."""
+    """Return the message of an item. Raise NotFound."""
     return find_row(shown_messages(conversation), row_id("msg", name))

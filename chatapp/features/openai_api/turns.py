@@ -65,7 +65,7 @@ def conversation_name(conversation_id: str | UUID) -> str:
 
 
 def named_conversation(user: User, name: str) -> Conversation:
-    """Return the conversation of an id, in our form or OpenAI's. Raises NotFound."""
+    """Return the conversation of an id, in our form or OpenAI's. Raise NotFound."""
     return accessible_conversation(user, name.removeprefix(CONVERSATION_PREFIX))
 
 
@@ -75,7 +75,7 @@ def begin_turn(
     turn: NewTurn,
     model: ModelConfig | None,
 ) -> Receipt:
-    """Store what was said and queue its answer; None begins a conversation. Raises Conflict, InvalidInput, TooLarge."""
+    """Store what was said and queue its answer; None begins a conversation. Raise Conflict, InvalidInput, TooLarge."""
     now = clock.now()
     if not turn.text.strip() and not turn.images:
         raise InvalidInput("The last message has no text and no image.", details=_messages("is empty"))
@@ -151,7 +151,7 @@ class TurnFollower:
         self._reasoning_chars = 0
 
     async def items(self) -> AsyncGenerator[ModelItem, None]:
-        """Yield the answer as it comes, ended by `Finished`. Raises RunFailed, NotFound."""
+        """Yield the answer as it comes, ended by `Finished`. Raise RunFailed, NotFound."""
         try:
             await self.connection.watch(UUID(self.receipt.conversation_id), self.receipt.seq - 1)
             if self.receipt.is_new:

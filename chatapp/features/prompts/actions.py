@@ -35,7 +35,7 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
 
 @transaction.atomic
 def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptColumns]) -> None:
-    """Store a prompt as it was exported. Raises Conflict as `create_prompt` does."""
+    """Store a prompt as it was exported. Raise Conflict as `create_prompt` does."""
     row = create_prompt(user=user, **columns)
     Prompt.objects.filter(pk=row.pk).update(created_at=created_at)
 

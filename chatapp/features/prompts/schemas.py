@@ -16,7 +16,7 @@ from memory.plain_types import PlainTypes
 
 
 def refuse_commands(name: str) -> str:
-    """Return the name. Raises ValueError for one that the composer takes for a command."""
+    """Return the name. Raise ValueError for one that the composer takes for a command."""
     if name in COMMANDS:
         raise ValueError(f"/{name} is a command")
     return name
@@ -39,7 +39,7 @@ class NewPrompt(Body):
 
 
 class ExportedPrompt(PlainTypes):
-    """A prompt of `prompts.json`, whoever wrote that."""
+    """A prompt of `prompts.json`, a file that anybody may have written."""
 
     name: PromptName
     about: Annotated[Name, AfterValidator(storable_text)] = ""

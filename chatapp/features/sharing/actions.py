@@ -24,7 +24,7 @@ from chatapp.files.selectors import shown_attachments
 def share_conversation(
     *, user: User, conversation_id: str, expires_at: datetime | None, now: datetime
 ) -> tuple[SharedConversation, bool]:
-    """Share what the conversation shows now; return the row, and whether it is new. Raises NotFound.
+    """Share what the conversation shows now; return the row, and whether it is new. Raise NotFound.
 
     A conversation that is shared already keeps its link, which shows the new state from then on.
     """

@@ -1,4 +1,4 @@
-"""Share links: their owner makes and revokes them, whoever has one reads, and who is signed in copies."""
+"""Share links: owners make and revoke them, everybody who has one reads, and signed-in users copy."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def token_of(shared_id: UUID) -> str:
 
 
 def read_token(token: str) -> UUID:
-    """Return the id that was signed. Raises NotFound for everything that is no token of ours."""
+    """Return the id that was signed. Raise NotFound for everything that is no token of ours."""
     try:
         return UUID(_signer.unsign(token))
     except (BadSignature, ValueError):

@@ -21,13 +21,13 @@ SHOWN_STATUSES = [status for status in Message.Status if status != Message.Statu
 
 
 def find_share(user: User, conversation_id: str) -> SharedConversation | None:
-    """Return how a conversation of the user's is shared; None where it is not. Raises NotFound for the conversation."""
+    """Return how a conversation of the user's is shared; None where it is not. Raise NotFound for the conversation."""
     conversation = accessible_conversation(user, conversation_id)
     return SharedConversation.objects.select_related("branch").filter(conversation=conversation).first()
 
 
 def own_share(user: User, conversation_id: str) -> SharedConversation:
-    """Return the same, where it is shared. Raises NotFound."""
+    """Return how a conversation of the user's is shared. Raise NotFound where it is not."""
     row = find_share(user, conversation_id)
     if row is None:
         raise NotFound("This conversation is not shared.")
@@ -35,7 +35,7 @@ def own_share(user: User, conversation_id: str) -> SharedConversation:
 
 
 def shared_conversation(token: str, now: datetime) -> SharedConversation:
-    """Return what a link shows. Raises NotFound once it was revoked, has expired, or its chat or user is gone."""
+    """Return what a link shows. Raise NotFound once it was revoked, has expired, or its chat or user is gone."""
     rows = SharedConversation.objects.select_related("branch", "conversation")
     current = rows.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
@@ -60,5 +60,5 @@ def shared_images(row: SharedConversation) -> QuerySet[Attachment]:
 
 
 def shared_image(row: SharedConversation, file_id: str) -> Attachment:
-    """Return one of them. Raises NotFound."""
+    """Return one of them. Raise NotFound."""
     return find_row(shared_images(row), file_id)

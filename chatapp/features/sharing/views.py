@@ -13,7 +13,7 @@ from chatapp.operations.errors import NotFound
 
 @require_safe
 def shared(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the snapshot to whoever has the link; no search engine may keep it."""
+    """Show the snapshot to everybody who has the link; no search engine may keep it."""
     try:
         row = shared_conversation(token, clock.now())
     except NotFound as error:

@@ -20,9 +20,9 @@ from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 
 LEASE = timedelta(minutes=3)
-"""Longer than the one call may take."""
+"""Longer than the model call may take."""
 MAX_ATTEMPTS = 2
-"""The second is for a job whose worker died."""
+"""A second attempt is for a job whose worker died."""
 
 
 def want_title(conversation: Conversation, now: datetime) -> None:
@@ -34,14 +34,14 @@ def want_title(conversation: Conversation, now: datetime) -> None:
 
 
 def claim_title(*, conversation_id: UUID, now: datetime) -> bool:
-    """Return whether the job is ours: nobody is at work, and it is not over."""
+    """Claim the job, and return whether that worked: no other worker has it, and it is not done."""
     waiting = TitleJob.objects.filter(pk=conversation_id, lease_expires_at__lte=now)
     claimed = waiting.filter(attempts__lt=MAX_ATTEMPTS)
     return bool(claimed.update(lease_expires_at=now + LEASE, attempts=F("attempts") + 1))
 
 
 def end_title(*, conversation_id: UUID) -> None:
-    """Note that it is over; the title stays as it is."""
+    """Note that the job is done; the title stays as it is."""
     TitleJob.objects.filter(pk=conversation_id).update(lease_expires_at=None)
 
 
@@ -57,7 +57,7 @@ def store_title(
 ) -> bool:
     """Name the conversation, unless it was named or deleted meanwhile; return whether it was.
 
-    `last_position` is of the last message that the title was made of. Raises NotFound, and ReadForgotten where
+    `last_position` is of the last message that the title was made of. Raise NotFound, and ReadForgotten where
     something was forgotten since `forgotten_count` was read.
     """
     with transaction.atomic():

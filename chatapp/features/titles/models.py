@@ -19,7 +19,7 @@ class TitleJob(models.Model):
 
     class Meta:
         indexes = [
-            # The sweep: which has nobody at work?
+            # The sweep: titles that no worker has.
             models.Index(
                 fields=["lease_expires_at"],
                 condition=Q(lease_expires_at__isnull=False),

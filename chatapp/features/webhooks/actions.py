@@ -38,7 +38,7 @@ DELETED_AT_ONCE = 500
 
 
 def create_webhook(*, user: User, url: str, events: Sequence[str], now: datetime) -> tuple[Webhook, str]:
-    """Store a webhook and return (it, its secret). Raises Conflict for one too many."""
+    """Store a webhook and return (it, its secret). Raise Conflict for one too many."""
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
@@ -61,7 +61,7 @@ def delete_webhook(webhook: Webhook) -> None:
 
 
 def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
-    """Count an attempt and keep other workers away; False where it is not due or somebody else has it."""
+    """Count an attempt and keep other workers away; return False where it is not due or another worker has it."""
     due = WebhookDelivery.objects.filter(
         pk=delivery_id, state=WebhookDelivery.State.PENDING, next_attempt_at__lte=now
     )
@@ -82,7 +82,7 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
 
 
 def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
-    """Put a delivery into the outbox anew, whatever became of it, and return it."""
+    """Put a delivery into the outbox again, whether or not it was delivered, and return it."""
     with transaction.atomic():
         delivery.state = WebhookDelivery.State.PENDING
         delivery.attempts = 0

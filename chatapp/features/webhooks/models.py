@@ -1,4 +1,4 @@
-"""Addresses that are told of events, and the outbox of what they are to be told."""
+"""Addresses that events are sent to, and the outbox of the events to send."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from chatapp.realtime.event_log import facts_appended
 
 
 def event_name(fact: Fact) -> str | None:
-    """Return the name under which addresses are told of a fact; None for one that they are not told of."""
+    """Return the name under which webhooks are sent a fact; None for a fact that is not sent."""
     match fact:
         case MessageCompleted() | MemoryWritten():
             return fact.type

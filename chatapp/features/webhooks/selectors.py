@@ -23,17 +23,17 @@ def webhooks_of(user: User) -> list[Webhook]:
 
 
 def accessible_webhook(user: User, webhook_id: str) -> Webhook:
-    """Return a webhook of the user. Raises NotFound."""
+    """Return a webhook of the user. Raise NotFound."""
     return find_row(Webhook.objects.filter(user=user), webhook_id)
 
 
 def accessible_delivery(user: User, webhook_id: str, delivery_id: str) -> WebhookDelivery:
-    """Return a delivery of a webhook of the user. Raises NotFound."""
+    """Return a delivery of a webhook of the user. Raise NotFound."""
     return find_row(deliveries_of(user, webhook_id), delivery_id)
 
 
 def deliveries_of(user: User, webhook_id: str) -> QuerySet[WebhookDelivery]:
-    """Return the log of a webhook of the user. Raises NotFound."""
+    """Return the log of a webhook of the user. Raise NotFound."""
     return WebhookDelivery.objects.filter(webhook=accessible_webhook(user, webhook_id))
 
 

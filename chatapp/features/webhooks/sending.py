@@ -32,7 +32,7 @@ def host_rules() -> HostRules:
 
 
 def check_url(url: str) -> str:
-    """Return the address. Raises InvalidInput for one that nothing is sent to."""
+    """Return the address. Raise InvalidInput for one that nothing is sent to."""
     try:
         parsed = httpx2.URL(url)
         host_rules().check_name(*host_and_port(parsed))
@@ -43,7 +43,7 @@ def check_url(url: str) -> str:
 
 
 def deliver(delivery_id: UUID) -> None:
-    """Try a delivery once, if it is due and nobody else has it."""
+    """Try a delivery once, if it is due and no other worker has it."""
     now = clock.now()
     if not claim_delivery(delivery_id=delivery_id, now=now):
         return

@@ -68,7 +68,7 @@ def _described(name: str, size_bytes: int) -> tarfile.TarInfo:
 
 @contextmanager
 def write_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Yield what writes the archive, which has its name once it is whole. Raises BackupProblem where it exists."""
+    """Yield what writes the archive, which has its name once it is whole. Raise BackupProblem where it exists."""
     if path.exists():
         raise BackupProblem(f"{path} exists already; give another name.")
     draft = path.with_name(f".{path.name}.part")
@@ -89,7 +89,7 @@ def write_archive(path: Path) -> Iterator[ArchiveWriter]:
 def unpack_archive(path: Path, folder: Path) -> Manifest:
     """Write all that the archive holds below an empty folder and return its manifest.
 
-    Raises BackupProblem for no backup, a damaged one, and one of a newer program.
+    Raise BackupProblem for no backup, a damaged one, and one of a newer program.
     """
     try:
         with gzip.open(path, "rb") as packed:
@@ -121,7 +121,7 @@ def _read_manifest(tar: tarfile.TarFile, first: tarfile.TarInfo | None) -> Manif
 
 
 def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write one file. Refuses links and whatever would lead out of the folder."""
+    """Write one file. Refuse links and names that lead out of the folder."""
     name = PurePosixPath(member.name)
     content = tar.extractfile(member) if member.isreg() else None
     if content is None or name.is_absolute() or ".." in name.parts or name.parts[0] not in (DATABASE, DATA):

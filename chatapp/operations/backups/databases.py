@@ -135,7 +135,7 @@ class PostgresSnapshot:
 
 
 def _our_tables(cursor: Any) -> list[str]:
-    """Return the tables of our applications, whatever else is in the database."""
+    """Return the tables of our applications, without others that are in the database."""
     beginnings = tuple(f"{label}_" for label in ("django", *(app.label for app in apps.get_app_configs())))
     return sorted(
         name for name in connection.introspection.table_names(cursor) if name.startswith(beginnings)
@@ -229,7 +229,7 @@ def has_accounts() -> bool:
 
 
 def restore_database(folder: Path, manifest: Manifest) -> None:
-    """Replace the database, which has no accounts, by that of an unpacked backup. Raises BackupProblem."""
+    """Replace the database, which has no accounts, by that of an unpacked backup. Raise BackupProblem."""
     try:
         if manifest.database == "sqlite":
             _restore_sqlite(folder / DATABASE)

@@ -54,7 +54,7 @@ class RemoteFiles(Protocol):
 
 
 def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
-    """Write database, files and key to a new private file, while the service runs. Raises BackupProblem.
+    """Write database, files and key to a new private file, while the service runs. Raise BackupProblem.
 
     What lies in a bucket is written as the files of the data folder are: either can be restored into the other.
 
@@ -122,7 +122,7 @@ def _holds_our_key(path: Path) -> bool:
 def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
     """Restore a backup into this deployment, which must be empty, bring it up to date, and return its manifest.
 
-    The backup is unpacked and checked before anything is changed. Raises BackupProblem.
+    The backup is unpacked and checked before anything is changed. Raise BackupProblem.
     """
     with _sole_process():
         _refuse_what_is_used(bucket)
@@ -150,7 +150,7 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
 
 @contextmanager
 def _sole_process() -> Iterator[None]:
-    """Keep the service from starting on this folder meanwhile. Raises BackupProblem where it runs."""
+    """Keep the service from starting on this folder meanwhile. Raise BackupProblem where it runs."""
     try:
         lock = lock_folder(_data_folder())
     except FolderInUse as error:
@@ -178,7 +178,7 @@ def _refuse_what_is_used(bucket: RemoteFiles | None) -> None:
 
 
 def _key_of(restored: Path, manifest: Manifest) -> str:
-    """Return the SECRET_KEY the deployment will have. Raises BackupProblem where that could not read what is stored."""
+    """Return the SECRET_KEY the deployment will have. Raise BackupProblem where that could not read what is stored."""
     is_given = not _holds_our_key(_key_path())
     if restored.is_file():
         key = restored.read_text().strip()

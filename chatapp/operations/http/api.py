@@ -66,7 +66,7 @@ Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def refuse_unknown_parameters(run: Run) -> Run:
-    """Return the operation so that whoever misspells a parameter of the query hears of it, as of a field of a body."""
+    """Return the operation with unknown parameters of the query refused, like unknown fields of a body."""
     models = unwrap(run).__self__.models
     known = {
         name

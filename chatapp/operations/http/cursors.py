@@ -19,7 +19,7 @@ Row = TypeVar("Row", bound=Model)
 def read_page(
     rows: QuerySet[Row], by: str, cursor: str | None, limit: int, shape: Callable[[Row], Any]
 ) -> dict[str, Any]:
-    """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raises InvalidInput for a
+    """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raise InvalidInput for a
     cursor that is none of ours."""
     found = list(newest_first(rows, by, decode_cursor(cursor))[: limit + 1])
     page, has_more = found[:limit], len(found) > limit

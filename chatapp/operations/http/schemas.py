@@ -72,7 +72,7 @@ def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
 
 
 def single_line(text: str) -> str:
-    """Return the text in one line, with single spaces. Raises TooLarge."""
+    """Return the text in one line, with single spaces. Raise TooLarge."""
     return " ".join(normalize_text(text, len(text)).split())
 
 
@@ -83,7 +83,7 @@ Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 
 
 class Body(PlainTypes):
-    """What a request carries. Unknown fields are refused: whoever misspells one hears of it."""
+    """What a request carries. Unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
 

@@ -1,4 +1,4 @@
-"""Note what a run read of elsewhere: forgetting follows it to whatever the run copied."""
+"""Note what a run read elsewhere: forgetting follows these rows to the copies that the run made."""
 
 from __future__ import annotations
 

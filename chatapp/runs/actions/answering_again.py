@@ -100,7 +100,7 @@ def _is_last(answer: Message, branch: Branch) -> bool:
 
 
 def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:
-    """Show the branch with that message. Raises NotFound, Conflict (a run is going on)."""
+    """Show the branch with that message. Raise NotFound, Conflict (a run is going on)."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         refuse_while_running(conversation)
@@ -113,7 +113,7 @@ def show_message(*, user: User, conversation_id: str, message_id: str, now: date
 
 
 def receipt_of_run(user: User, run_id: str) -> Receipt:
-    """Return the receipt of a run that continues an answer or answers a question again. Raises NotFound."""
+    """Return the receipt of a run that continues an answer or answers a question again. Raise NotFound."""
     run = find_row(Run.objects.filter(conversation__user=user).select_related("conversation"), run_id)
     first = run.events.order_by("seq").values_list("seq", flat=True).first()
     asked = run.continues_id or run.question_id

@@ -16,7 +16,7 @@ from chatapp.runs.models import Run
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a run's answer, until it expires or somebody with a higher `fence` comes."""
+    """The right to write a run's answer, until it expires or a process with a higher `fence` takes it over."""
 
     run_id: UUID
     answer_id: UUID

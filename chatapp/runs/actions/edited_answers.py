@@ -23,7 +23,7 @@ from chatapp.runs.actions.sending import refuse_while_running
 def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str, now: datetime) -> Message:
     """Store the edited answer in a branch of its own, which the conversation then shows, and return it.
 
-    Raises NotFound, Conflict (a run is going on), InvalidInput.
+    Raise NotFound, Conflict (a run is going on), InvalidInput.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)

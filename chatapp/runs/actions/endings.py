@@ -44,7 +44,7 @@ class Outcome:
     calls: Sequence[CallUsage] = ()
     error: events.RunError | None = None
     facts: Sequence[events.Fact] = ()
-    """What is told of it for the first time."""
+    """Further events of the run, told with its end."""
 
     @property
     def answer_status(self) -> str:
@@ -57,7 +57,7 @@ def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
     """Store answer, usage, status and the run's last events together, and return the run that follows, if one does.
 
     What the user sent meanwhile and no model call has seen is answered next, or held where they stopped the answer.
-    Raises LeaseLost.
+    Raise LeaseLost.
     """
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -102,7 +102,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
         last = _last_facts(conversation, run, answer, outcome, usage, now)
         event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
     jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
-    # What waits is held after a Stop: its user says what becomes of it.
+    # Messages that wait are held after a Stop: their user decides about them.
     if answer.position >= conversation.next_position - 1 or outcome.status == Run.Status.STOPPED:
         return None
     waiting = release_injected(conversation, run, now)
@@ -160,7 +160,7 @@ def _last_facts(
 
 
 def request_stop(*, run: Run, now: datetime) -> None:
-    """End a queued run at once, or ask the holder of a running one to end it. Raises NotFound when it was deleted."""
+    """End a queued run at once, or ask the holder of a running one to end it. Raise NotFound when it was deleted."""
     with transaction.atomic():
         found = lock_run(run.pk)
         if found is None:

@@ -35,7 +35,7 @@ def record_hook_call(
 ) -> None:
     """Record a call before it runs; a repeated call changes nothing.
 
-    Raises LeaseLost; ReadForgotten where more was forgotten than when the hooks of its moment began.
+    Raise LeaseLost; ReadForgotten where more was forgotten than when the hooks of its moment began.
     """
     with transaction.atomic():
         conversation, run = _lock(lease, forgotten_count)
@@ -64,7 +64,7 @@ def record_hook_call(
 def finish_hook_call(
     *, lease: Lease, result: CallResult, now: datetime, forgotten_count: int | None = None
 ) -> None:
-    """Store the result of a hook's call. Raises LeaseLost, ReadForgotten."""
+    """Store the result of a hook's call. Raise LeaseLost, ReadForgotten."""
     with transaction.atomic():
         conversation, run = _lock(lease, forgotten_count)
         row = ToolCall.objects.get(run=run, call_id=result.call.call_id)

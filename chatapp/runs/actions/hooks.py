@@ -18,7 +18,7 @@ from chatapp.runs.models import Run
 
 
 def run_named_action(*, conversation: Conversation, action: ModuleAction, now: datetime) -> str:
-    """Change the conversation as the action says, and return in words what was done. Raises InvalidInput."""
+    """Change the conversation as the action says, and return in words what was done. Raise InvalidInput."""
     params = read_params(action, "action")
     with transaction.atomic():
         row = Conversation.objects.select_for_update().get(pk=conversation.pk)

@@ -48,7 +48,7 @@ from memory.tokens import estimate_parts
 def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
     """Store a message into the run that is going on; where there is none, an ordinary message with a run of its own.
 
-    Raises NotFound, InvalidInput (the key was used for something else).
+    Raise NotFound, InvalidInput (the key was used for something else).
     """
     try:
         with transaction.atomic():
@@ -101,7 +101,7 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
     """Move what was sent during the run before the answer, and return what the run does not know of it, oldest
     first.
 
-    A repeated call changes nothing. Raises LeaseLost.
+    A repeated call changes nothing. Raise LeaseLost.
     """
     if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
         return []
@@ -116,7 +116,7 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
 
 
 def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
-    """Queue the run that answers what a stopped answer left waiting. Raises NotFound, Conflict where nothing waits or a
+    """Queue the run that answers what a stopped answer left waiting. Raise NotFound, Conflict where nothing waits or a
     run is going on."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -136,7 +136,7 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
 def edit_queued(
     *, user: User, conversation_id: str, message_id: str, new: NewMessage, now: datetime
 ) -> Message | None:
-    """Change a message that is still queued, in its position; None where it is not. Raises NotFound."""
+    """Change a message that is still queued, in its position; None where it is not. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)
@@ -158,7 +158,7 @@ def withdraw_queued(
     *, user: User, conversation_id: str, message_id: str, now: datetime
 ) -> tuple[str, ...] | None:
     """Blank a message that is still queued; the answer goes on. Return the hashes of attachments that nobody may
-    need now; None where it is not queued any more. Raises NotFound."""
+    need now; None where it is not queued any more. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)

@@ -52,7 +52,7 @@ class WrittenRequest:
 
 
 def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
-    """Return a request as it is stored, by reference. Raises LeaseLost."""
+    """Return a request as it is stored, by reference. Raise LeaseLost."""
 
     @cache
     def readable() -> Sources:
@@ -66,7 +66,7 @@ def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
 
 
 def store_request(*, lease: Lease, request: NewRequest | WrittenRequest, now: datetime) -> None:
-    """Store a request of a run. Raises LeaseLost: forgetting anything that it may repeat ends the run."""
+    """Store a request of a run. Raise LeaseLost: forgetting anything that it may repeat ends the run."""
     written = _written(lease, request)
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -82,7 +82,7 @@ def record_asked(
     now: datetime,
 ) -> None:
     """Store together what the first call of a model leaves: its request, what it is told to be made of, and what was
-    recalled for it, which forgetting follows. Until then forgetting ends the run. Raises LeaseLost."""
+    recalled for it, which forgetting follows. Until then forgetting ends the run. Raise LeaseLost."""
     written = None if request is None else _written(lease, request)
     with transaction.atomic():
         conversation, run = lock_leased(lease)

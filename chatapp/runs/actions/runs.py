@@ -59,7 +59,7 @@ def claim_run(
 ) -> Lease | None:
     """Claim a queued run and return its lease; None when another process was faster or the run has ended.
 
-    Raises ReadForgotten where more was forgotten than when the context was read.
+    Raise ReadForgotten where more was forgotten than when the context was read.
     """
     with transaction.atomic():
         if forgotten_count is not None:
@@ -129,7 +129,7 @@ def _lock_conversation_of(run_id: UUID) -> None:
 
 
 def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
-    """Lock the conversation and return it with its run, for a write under this lease. Raises LeaseLost."""
+    """Lock the conversation and return it with its run, for a write under this lease. Raise LeaseLost."""
     found = lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")
@@ -200,7 +200,7 @@ def _new_pieces(answer: PartialAnswer) -> list[AnswerPiece]:
 
 
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
-    """Append events of a running run. Raises LeaseLost."""
+    """Append events of a running run. Raise LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         event_log.append(conversation, *facts, run=run)

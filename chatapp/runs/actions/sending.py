@@ -81,7 +81,7 @@ def send_message(
 ) -> Receipt:
     """Store a message, and queue the run that answers it or, with `claim`, begin it.
 
-    Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else).
+    Raise NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else).
     """
     try:
         with transaction.atomic():

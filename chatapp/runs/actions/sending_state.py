@@ -60,7 +60,7 @@ class SendingState:
 def lock_for_sending(
     user: User, conversation_id: str | UUID, client_id: str | None, *, holds_fences: bool = False
 ) -> SendingState:
-    """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raises NotFound.
+    """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raise NotFound.
 
     `holds_fences`: as the first statements of a transaction that claims a run.
     """
@@ -69,7 +69,7 @@ def lock_for_sending(
         if holds_fences and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
             hold_fences([user.pk, *([as_key(shared[0])] if shared[0] else [])])
         execute(_LOCK, key, user.pk)
-    # A key that nobody has: an empty one is refused at every door.
+    # A key that no other message has, for an empty one is refused.
     row = next(read_models(_MODELS, _statement(), client_id or "", key, user.pk), None)
     if row is None:
         raise NotFound()

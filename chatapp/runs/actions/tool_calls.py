@@ -44,7 +44,7 @@ def record_tool_calls(
     now: datetime,
     plan_step: str = "",
 ) -> None:
-    """Record all calls of a step, and what the model call that asks for them cost. Raises LeaseLost.
+    """Record all calls of a step, and what the model call that asks for them cost. Raise LeaseLost.
 
     A repeated call changes nothing. Calls of a plan's step stay between it and its tools: they are no messages of
     the conversation.
@@ -99,7 +99,7 @@ def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
 
 
 def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
-    """Mark an approved call as running. Raises LeaseLost."""
+    """Mark an approved call as running. Raise LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
@@ -111,7 +111,7 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
 def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool:
     """Store a result; the last one of a step makes its calls messages. A repeated result is written once.
 
-    Return whether this was the last, and nothing that was sent meanwhile waits. Raises LeaseLost.
+    Return whether this was the last, and nothing that was sent meanwhile waits. Raise LeaseLost.
     """
     with transaction.atomic():
         held = lock_for_calls(lease)
@@ -196,7 +196,7 @@ def interrupt_call(call: ToolCall, now: datetime) -> None:
 
 
 def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, now: datetime) -> ToolCall:
-    """Store what the user decides about a call that waits. Raises NotFound; Conflict when it does not wait any more."""
+    """Store what the user decides about a call that waits. Raise NotFound; Conflict when it does not wait any more."""
     decision = "approved" if approve else "denied"
     with transaction.atomic():
         run = accessible_run(user, run_id)
@@ -212,7 +212,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, no
 
 
 def read_decision(*, lease: Lease, call_id: str, is_too_late: bool, now: datetime) -> Decision | None:
-    """Return the decision; None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
+    """Return the decision; None while there is none. Once it is too late, that is the decision. Raise LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)

@@ -92,7 +92,7 @@ def accepted(receipt: Receipt) -> HttpResponse:
 
 
 class RunWaiter:
-    """Waits for the end of one run. The run does not need it: whoever hangs up finds the answer later."""
+    """Waits for the end of one run. The run does not need it: a client that hangs up finds the answer later."""
 
     def __init__(self, user: User, receipt: Receipt) -> None:
         self.user = user

@@ -33,7 +33,7 @@ class _Fact(_Event):
     """The fields that the log leaves out, as pydantic's `exclude` takes them: rows hold what they say."""
 
     def stored(self) -> dict[str, Any]:
-        """Return what the log keeps of it."""
+        """Return the fields that the log keeps of the event."""
         return self.model_dump(mode="json", exclude_none=True, exclude=self.not_stored)
 
 
@@ -209,7 +209,7 @@ class HookFired(_Fact):
     call_id: str | None = None
 
     def stored(self) -> dict[str, Any]:
-        """Return it without what a tool returned; any other text is the declared one of the hook."""
+        """Return the stored fields without the result of a tool; another text is the one declared in the hook."""
         stored = super().stored()
         return {name: value for name, value in stored.items() if self.call_id is None or name != "text"}
 

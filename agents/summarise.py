@@ -58,7 +58,8 @@ class SummaryResult:
 
     @property
     def made_by(self) -> Literal["model", "extract"]:
-        """Return who wrote the text: a model, or we, by taking sentences of the conversation word for word."""
+        """Return how the text was made: by a model, or as an extract, of sentences of the conversation word for
+        word."""
         return "model" if self.fallback_reason is None else "extract"
 
 

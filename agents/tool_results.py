@@ -54,18 +54,19 @@ def excerpt_alone(text: str) -> str:
 
 
 def write_refusal(excerpt: Excerpt) -> str:
-    """Return what the model reads of a result that nothing stores; it may call again for less."""
+    """Return the text that the model reads for a result that nothing stores; it may call again for less."""
     return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
 
 
 def write_unkept(excerpt: Excerpt) -> str:
-    """Return the same for a call that must not be made again."""
+    """Return the text that the model reads for a result that could not be stored, of a call that must not be
+    repeated."""
     note = "The rest could not be kept. The call was done: do not repeat it."
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {note}]"
 
 
 def write_failure(excerpt: Excerpt) -> str:
-    """Return the same for a call that failed with a long text."""
+    """Return the text that the model reads for a call that failed with a long text."""
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The rest could not be kept.]"
 
 

@@ -176,7 +176,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
 
 
 def read_statement(sentence: str, before: str) -> Statement | None:
-    """Return what else the sentence says of somebody, likewise."""
+    """Return another statement of the sentence about somebody; "she" and "he" are read like in `read_residence`."""
     plain, changes = without_now(sentence)
     for pattern in _DOES[script_of(plain)]:
         match = pattern.match(plain)
@@ -236,7 +236,7 @@ def _is_name(match: re.Match[str]) -> bool:
 
 
 def _named(subject: str, before: str) -> str:
-    """Return who it is, without "my" in front; empty where nobody was mentioned."""
+    """Return the name of the person or thing, without "my" in front; empty where nobody was mentioned."""
     words = subject.split()
     if not _SHE.fullmatch(words[-1]):
         kept = [word for word in words if not re.fullmatch(_MINE, word, re.IGNORECASE)]

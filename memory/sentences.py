@@ -211,7 +211,7 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def share_enough(shared: int, first: int, second: int) -> bool:
-    """Return the same of the number of words they share, and of how many each has."""
+    """Return whether gists of these sizes that share so many words say the same."""
     return shared >= LEAST_SHARED and shared >= ALIKE * min(first, second)
 
 

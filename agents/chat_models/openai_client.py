@@ -241,7 +241,7 @@ def _describe_server(client: openai.AsyncOpenAI) -> _Server:
 
 
 async def import_sdk() -> None:
-    """Import it in a thread at its first use: that takes a second, for which this loop would stand still."""
+    """Import the SDK in a thread at its first use, which takes a second that would block the event loop."""
     if asyncio.get_running_loop() not in _loops:
         await asyncio.to_thread(import_module, "openai")
 

@@ -164,7 +164,7 @@ def _has_tools(request: ModelRequest) -> bool:
 
 
 def write_prompted(request: ModelRequest) -> ModelRequest:
-    """Return the same request in plain messages, with the tools described in the system prompt."""
+    """Return the request in plain messages, with the tools described in the system prompt."""
     messages = [_write_message(message) for message in request.messages]
     if request.tools and messages and messages[0].role == "system":
         system = f"{messages[0].text}\n\n{describe_tools(request.tools)}"

@@ -69,7 +69,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return len(raw_password or "") <= MAX_PASSWORD_CHARS and super().check_password(raw_password)
 
     def personal_settings(self) -> dict[str, Any]:
-        """Return what they chose for themselves, as the API answers it and the page begins with it."""
+        """Return the settings that the user chose, as the API answers them and the page begins with them."""
         return {
             "language": self.language or None,
             "theme": self.theme,

@@ -47,7 +47,8 @@ def find_token(raw: str) -> ApiToken | None:
 
 
 def user_of_session(session_key: str) -> User | None:
-    """Return who is signed in with this session; None where it ended, or the password changed after it began."""
+    """Return the user who is signed in with this session; None where it ended, or the password changed after it
+    began."""
     request = HttpRequest()
     request.session = SessionStore(session_key)
     user = get_user(request)
@@ -114,7 +115,7 @@ class SignIn(NamedTuple):
 
 
 def still_signed_in(sign_ins: Collection[SignIn]) -> set[SignIn]:
-    """Return those of which `is_still_signed_in` is true, read together: two thousand sockets ask at once."""
+    """Return the sign-ins for which `is_still_signed_in` is true, read together: two thousand sockets ask at once."""
     token_ids = {each.token_id for each in sign_ins if each.token_id is not None}
     tokens = valid_tokens(clock.now()).filter(pk__in=token_ids).values_list("pk", "user_id")
     owners = dict(tokens) if token_ids else {}

@@ -49,7 +49,7 @@ QUIET_AFTER = timedelta(minutes=10)
 
 
 def waiting_compactions(now: datetime) -> list[UUID]:
-    """Return those that are pending for longer than a wake-up takes, or held by a worker that is gone."""
+    """Return the compactions that have been pending longer than a wake-up takes, or are held by a dead worker."""
     late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
     return list(

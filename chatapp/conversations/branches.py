@@ -34,7 +34,7 @@ def _visible(branch: Branch, after_position: int, field: str) -> Q:
 
 
 def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, list[UUID | int]]:
-    """Return the same for a statement of fixed SQL, with its values."""
+    """Return the condition of `_visible` as fixed SQL, with its values."""
     condition, values = "branch_id = %s", list[UUID | int]([branch.pk])
     for branch_id, upto in visible_spans(branch)[1:]:
         if upto is not None and upto > after_position:

@@ -21,7 +21,7 @@ KEPT = timedelta(days=400)
 def record(
     kind: AuditEvent.Kind, *, user_id: UUID | None = None, actor_id: UUID | None = None, **detail: Any
 ) -> None:
-    """Store that something happened to an account, in the caller's transaction.
+    """Store an event of an account, in the caller's transaction.
 
     `actor_id` is who did it: the user of the account where it is not given. `detail` has no text of the user's, which
     would outlive the account.
@@ -56,6 +56,6 @@ def record_change(
 
 
 def delete_old_events(*, now: datetime) -> int:
-    """Delete what was kept for long enough, and return how much it was."""
+    """Delete events that were kept for long enough, and return how many there were."""
     old = AuditEvent.objects.filter(at__lt=now - KEPT)
     return int(old._raw_delete(old.db))

@@ -45,8 +45,9 @@ def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return the same for an action of the hot path. On SQLite, which has one writer at a time, what waits is written
-    together: in one transaction, each action in its own part of it, and each is answered after the commit.
+    """Return the action, one of the hot path, as a coroutine function. On SQLite, which has one writer at a time,
+    actions that wait are written together: in one transaction, each action in its own part of it, and each is answered
+    after the commit.
 
     PostgreSQL locks rows and gathers commits itself: there each action is a transaction of its own.
     """
@@ -54,8 +55,8 @@ def in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def first_in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return the same for what comes before the first word of an answer, and what has to be stored within a second: it
-    overtakes what follows that word."""
+    """Return the action like `in_writer`, but overtaking other actions: for those before the first word of an answer,
+    and those to be stored within a second."""
     return _in_queue(call, is_urgent=True)
 
 
@@ -179,7 +180,8 @@ def calls_waiting() -> int:
 
 
 def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return the same for calls that take seconds: they run one at a time, in a thread that no answer waits for."""
+    """Return a call that takes seconds as a coroutine function: such calls run one at a time, in a thread that no
+    answer waits for."""
     return _in_thread(_long_work, call)
 
 
@@ -195,10 +197,11 @@ def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P,
 def persistently(
     call: Callable[P, R], hop: Callable[[Callable[P, R]], Callable[P, Awaitable[R]]] = in_database
 ) -> Callable[P, Awaitable[R]]:
-    """Return the same, repeated while the database is away: for reads, and for writes that may run twice.
+    """Return the call as a coroutine function that repeats it while the database is away: for reads, and for writes
+    that may run twice.
 
-    A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last
-    error after PATIENCE_S.
+    A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last error
+    after PATIENCE_S.
     """
 
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -62,7 +62,8 @@ _thread = threading.local()
 
 
 def keep(name: str, load: Callable[[], T]) -> T:
-    """Return what `load` reads of the watched tables, from memory while they have not changed. Nobody may change it."""
+    """Return what `load` reads of the watched tables, from memory while they have not changed. The value must not be
+    changed."""
     token = _known_edition()
     if token is None:
         return load()
@@ -74,13 +75,14 @@ def keep(name: str, load: Callable[[], T]) -> T:
 
 
 def keep_for(user_id: UUID, name: str, load: Callable[[], T]) -> T:
-    """Return the same where it differs from user to user."""
+    """Return what `load` reads for one user of the watched tables, from memory while they have not changed."""
     token = _known_edition()
     return load() if token is None else _keep_for(user_id, name, token, load)
 
 
 def keep_of_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
-    """Return the same of the tables that are watched for each user."""
+    """Return what `load` reads of the tables that are watched for each user, from memory while they have not
+    changed."""
     return _keep_for(user_id, name, edition_of_user(user_id), load)
 
 

@@ -42,8 +42,8 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(self._watched(gen), interval, timeout)
 
     def _watched(self, gen: PQGen[R]) -> PQGen[R]:
-        """Return the same generator of waits. Close the connection and raise OperationalError where the server is
-        silent to everybody."""
+        """Yield the waits of `gen`. Close the connection and raise OperationalError where the server is silent to
+        everybody."""
         try:
             state = next(gen)
             began = time.monotonic()

@@ -64,7 +64,7 @@ def _label(text: Any) -> Any:
 
 @register.filter("translated")
 def translate_sentence(sentence: str) -> str:
-    """Return it in the language of the page; in English where the catalogue does not have it."""
+    """Return the sentence in the language of the page; in English where the catalogue does not have it."""
     known, patterns = _catalogue(get_language() or settings.LANGUAGE_CODE)
     if not known or len(sentence) > MAX_CHARS:
         return sentence
@@ -94,7 +94,7 @@ def _translate(sentence: str, known: dict[str, str], patterns: _Patterns) -> str
 
 @register.filter("with_code")
 def mark_code(sentence: str) -> str:
-    """Return it as HTML, with what stands between backticks as code."""
+    """Return the sentence as HTML, with text between backticks as code."""
     parts = sentence.split("`")
     pieces = [format_html("<code>{}</code>" if at % 2 else "{}", part) for at, part in enumerate(parts)]
     return format_html_join("", "{}", ((piece,) for piece in pieces))

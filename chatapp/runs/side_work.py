@@ -71,7 +71,7 @@ class SideWork:
     async def record_asked(
         self, request: NewRequest | None, facts: Sequence[Fact], recalled: Sequence[RunSource]
     ) -> None:
-        """Store what the first request is made of, with that where there is one."""
+        """Store what the first request is made of, together with the request where there is one."""
         async with self._in_turn:
             written = await _write_long(self.lease, request) if request else None
             await persistently(record_asked, in_writer)(
@@ -79,6 +79,6 @@ class SideWork:
             )
 
     async def settle(self) -> None:
-        """Wait for all of it."""
+        """Wait for all side work."""
         if self._tasks:
             await asyncio.wait(self._tasks)

@@ -30,7 +30,7 @@ class Spent:
 
 
 def spender_of(user_id: UUID) -> Spender:
-    """Return who pays for the user's model calls. Where no budget is set, no statement is made."""
+    """Return the spender of the user's model calls. Where no budget is set, no statement is made."""
     budgets = keep("budgets", _budgets)
     return Spender(user_id, tuple(_limits(budgets, user_id))) if budgets else Spender(user_id)
 

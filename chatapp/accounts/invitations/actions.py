@@ -72,5 +72,5 @@ def withdraw_invitation(*, invitation: Invitation, actor: User) -> None:
 
 
 def delete_old_invitations(*, now: datetime) -> None:
-    """Delete those that expired a while ago."""
+    """Delete invitations that expired a while ago."""
     Invitation.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()

@@ -221,7 +221,7 @@ def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Store that it failed, with what its calls took. Raise LeaseLost."""
+    """Store that a compaction failed, with what its calls took. Raise LeaseLost."""
     with transaction.atomic():
         conversation, row = _lock_leased(lease)
         row.status = Compaction.Status.FAILED

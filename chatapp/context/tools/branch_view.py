@@ -35,7 +35,7 @@ class BranchView:
         return upto is None or position <= upto
 
     def hidden_entries(self, entry_ids: Collection[UUID]) -> set[UUID]:
-        """Return those of these entries that a summary of another branch made."""
+        """Return the entries among these that a summary of another branch made."""
         made = MemoryEntry.objects.filter(
             pk__in=list(entry_ids), compaction__conversation=self.branch.conversation_id
         )
@@ -51,7 +51,7 @@ class BranchView:
         return "".join(f"{line}\n" for line in lines if parse_id(json.loads(line)["id"]) in shown_ids)
 
     def offloads(self, rows: Iterable[Offload]) -> Iterator[Offload]:
-        """Yield those that a run of this branch offloaded, or was given."""
+        """Yield the offloads that a run of this branch made, or was given."""
         runs = list(
             Run.objects.filter(conversation=self.branch.conversation_id)
             .order_by("created_at", "pk")

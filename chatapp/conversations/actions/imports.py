@@ -317,7 +317,7 @@ class _InsertStatement:
 
 
 def _literal(column: Field[Any, Any], value: Any) -> str:
-    """Return what no user has written as SQL."""
+    """Return a value that is not a user's text as SQL."""
     stored = column.get_db_prep_save(value, connection)
     if stored is None or isinstance(stored, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[stored]

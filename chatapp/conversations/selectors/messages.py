@@ -150,7 +150,7 @@ def _read_details(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Details:
 
 
 def _add_events(details: Details, answers: Mapping[UUID, UUID]) -> None:
-    """Add what was recalled for each answer, and the notices of its run. `answers` maps runs to messages."""
+    """Add the recalled items of each answer, and the notices of its run. `answers` maps runs to messages."""
     rows = list(Event.objects.filter(run__in=answers, type__in=_EVENTS_SHOWN).order_by("seq"))
     for row, event in zip(rows, full_events(rows), strict=True):
         assert row.run_id is not None
@@ -208,7 +208,7 @@ def _add_siblings(details: Details, rows: Sequence[Message]) -> None:
 
 
 def with_stored_pieces(rows: Sequence[Message]) -> Sequence[Message]:
-    """Return the same rows; answers that are being written get the parts that are stored so far."""
+    """Return the rows; answers that are being written get the parts that are stored so far."""
     growing = {row.pk: row for row in rows if row.status == Message.Status.STREAMING}
     if not growing:
         return rows

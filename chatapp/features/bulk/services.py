@@ -28,7 +28,7 @@ class Outcome:
 def change_conversations(
     user: User, ids: Iterable[str], action: Action, folder: Folder | None, *, now: datetime
 ) -> Outcome:
-    """Return what became of each id. One that is refused or not there keeps no other from being changed."""
+    """Return the result for each id. An id that is refused or unknown does not prevent the change of others."""
     change = _change_of(action, folder)
     outcome = Outcome()
     for conversation_id in dict.fromkeys(ids):

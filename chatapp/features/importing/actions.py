@@ -50,7 +50,7 @@ class Prepared:
     now: datetime
 
     def new_of(self, user: User) -> NewConversation:
-        """Return it as it is stored for the user."""
+        """Return the source's conversation as it is stored for the user."""
         source, grown, now = self.source, self.grown, self.now
         said = [message.created_at for message in grown.messages if message.created_at]
         began, ended = (

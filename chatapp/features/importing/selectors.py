@@ -28,7 +28,7 @@ def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUI
 
 
 def own_conversations(user: User, conversation_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return those of the ids in an export of ours that are conversations of the user's own."""
+    """Return the conversations of the user that an export of ours names, by the id in the export."""
     named = {each: known for each in conversation_ids if (known := uuid_or_none(each)) is not None}
     if not named:
         return {}
@@ -49,7 +49,7 @@ def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UU
 
 
 def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return those of the ids that are messages of the conversation."""
+    """Return the messages of the conversation among these ids, by the id as it was given."""
     rows = Message.objects.filter(conversation=conversation_id)
     wanted = [known for each in message_ids if (known := uuid_or_none(each)) is not None]
     found: dict[str, UUID] = {}

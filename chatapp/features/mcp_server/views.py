@@ -34,7 +34,7 @@ async def mcp(request: HttpRequest) -> HttpResponse:
 
 
 async def _caller_of(request: HttpRequest) -> Caller:
-    """Return who asks. Raise Unauthorized, Forbidden, RateLimited."""
+    """Return the caller whose token the request has. Raise Unauthorized, Forbidden, RateLimited."""
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
         raise Unauthorized("Send an API token as `Authorization: Bearer <token>`.")

@@ -59,7 +59,7 @@ class MessageItem(Body):
     phase: Label | None = None
 
     def chat_message(self) -> ChatMessage:
-        """Return it as chat completions have it."""
+        """Return the item as a message of chat completions."""
         if isinstance(self.content, str):
             return ChatMessage(role=self.role, content=self.content)
         parts = [_chat_part(part) for part in self.content]

@@ -26,7 +26,7 @@ def metadata_of(conversation: Conversation) -> Mapping[str, str]:
 
 
 def shown_messages(conversation: Conversation) -> QuerySet[Message]:
-    """Return what was said in what the conversation shows, unordered: no calls of tools, nothing forgotten."""
+    """Return the messages that the conversation shows, unordered, without tool calls and forgotten messages."""
     assert conversation.branch is not None
     spoken = visible_messages(conversation.branch).exclude(role=Message.Role.TOOL)
     # A call of a tool stands before the answer that it belongs to.
@@ -35,7 +35,7 @@ def shown_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def items_from(conversation: Conversation, message_id: str, count: int) -> list[Message]:
-    """Return what is there of the items that were added together, by the first one. Raise NotFound."""
+    """Return the items that were added together and still exist, by the id of the first one. Raise NotFound."""
     first = find_row(shown_messages(conversation), message_id)
     places = (first.position, first.position + count - 1)
     return list(shown_messages(conversation).filter(position__range=places).order_by("position"))

@@ -28,7 +28,7 @@ Items = AsyncGenerator[ModelItem, None]
 
 
 async def once_begun(items: Items) -> Items:
-    """Return the same items once the first has come, or took long. Raise what the first raised."""
+    """Return the items once the first has come, or took long. Raise the error of the first."""
     first = asyncio.ensure_future(anext(items))
     try:
         done, _ = await asyncio.wait({first}, timeout=FIRST_ITEM_S)

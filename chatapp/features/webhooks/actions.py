@@ -56,7 +56,7 @@ def create_webhook(*, user: User, url: str, events: Sequence[str], now: datetime
 
 
 def delete_webhook(webhook: Webhook) -> None:
-    """Delete it with its log. What is being sent at this moment may still arrive."""
+    """Delete a webhook with its log. A delivery that is being sent at this moment may still arrive."""
     webhook.delete()
 
 

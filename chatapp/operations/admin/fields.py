@@ -54,7 +54,7 @@ class Guide:
     """YAML by title; that of a hook without the dash of a list."""
 
     def as_json(self) -> str:
-        """Return it in the language of the page, with what the form itself says."""
+        """Return the help of the field as JSON, in the language of the page, with the texts of the form itself."""
         return json.dumps(
             {
                 "shape": self.shape,

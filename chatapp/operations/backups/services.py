@@ -102,7 +102,7 @@ def _add_bucket(archive: ArchiveWriter, bucket: RemoteFiles) -> int:
 
 
 def _local_folders(bucket: RemoteFiles | None) -> list[str]:
-    """Return those of FOLDERS that the deployment reads: a former folder of what is in a bucket now is not."""
+    """Return the names of FOLDERS that the deployment reads: a folder whose files are in a bucket now is not read."""
     return [name for name in FOLDERS if name != OFFLOADS or bucket is None]
 
 

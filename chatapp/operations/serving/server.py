@@ -130,7 +130,7 @@ class Server(DaphneServer):
         return read_claims(scope, self.proxies)
 
     def client_of(self, request: Request) -> str:
-        """Return who sent it, by address."""
+        """Return the client that sent the request, by address."""
         return network_of(self.scope_of(request)["client"][0])
 
     # --- answers -----------------------------------------------------------------------------------

@@ -72,8 +72,8 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim
 def store_message_claims(
     user_id: UUID, message_ids: Collection[UUID], claims: Iterable[NewClaim] = ()
 ) -> None:
-    """Store those claims that are of these messages in the transaction that indexes them, in place of their earlier
-    ones."""
+    """Store the claims of these messages, in place of their earlier ones, in the transaction that indexes the messages.
+    Claims of other messages are left out."""
     _replace(user_id, "message_id", message_ids, claims)
 
 
@@ -93,8 +93,8 @@ def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[New
 
 
 def store_entry_claims(user_id: UUID, entry_ids: Collection[UUID], claims: Iterable[NewClaim]) -> None:
-    """Store those claims that are of these entries in the transaction that writes them, in place of their earlier
-    ones."""
+    """Store the claims of these entries, in place of their earlier ones, in the transaction that writes the entries.
+    Claims of other entries are left out."""
     _replace(user_id, "entry_id", entry_ids, claims)
 
 

@@ -157,7 +157,7 @@ def documents_made_of(source_ids: Collection[UUID]) -> QuerySet[SearchDocument]:
 
 
 def read_gone_documents(documents: QuerySet[SearchDocument], *, with_terms: bool) -> list[GoneDocuments]:
-    """Return them by the index they are in, unless that is abandoned."""
+    """Return the documents by the index they are in, unless that index is abandoned."""
     rows = documents.exclude(owner__user=None, owner__scope=None)
     found = rows.values_list("owner_id", "ordinal", *(("terms",) if with_terms else ()))
     ordinals: dict[int, list[int]] = {}

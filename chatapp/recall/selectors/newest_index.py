@@ -62,8 +62,8 @@ _cache = IndexCache[Newest](CACHE_BYTES)
 
 
 def open_newest(owner: SearchOwner) -> Newest:
-    """Return them in the edition of this row. Documents are added within an edition; whoever removes or changes one
-    gives another."""
+    """Return the newest documents in the edition of this row. Documents are added within an edition; removing or
+    changing one makes another edition."""
     first, end = owner.sealed_ordinal, owner.next_ordinal
     known = _cache.get(owner.pk)
     if known is None or (known.edition, known.first) != (owner.edition, first) or known.end > end:

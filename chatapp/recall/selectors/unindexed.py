@@ -43,7 +43,7 @@ class NewDocument:
     conversation_id: UUID | None
 
     def stored(self) -> StoredDocument:
-        """Return it as the database stores it: made before the transaction that does."""
+        """Return the document as the database stores it: computed before the transaction that stores it."""
         return StoredDocument(
             int(self.kind),
             as_stored(self.source_id),

@@ -205,7 +205,7 @@ class UserIndex:
     def _messages_among(
         self, ordinals: Collection[int], conversation_ids: Collection[UUID] | None = None
     ) -> list[int]:
-        """Return those of these documents that are messages, with `conversation_ids` of these conversations only."""
+        """Return the documents among these that are messages, with `conversation_ids` only of these conversations."""
         stored = [at for at in ordinals if at < self.first_unstored]
         rows = SearchDocument.objects.filter(owner=self.owner_id, kind=SearchDocument.Kind.MESSAGE)
         if conversation_ids is not None:

@@ -98,11 +98,8 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 
 
 def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
-    """Move what was sent during the run before the answer, and return what the run does not know of it, oldest
-    first.
-
-    A repeated call changes nothing. Raise LeaseLost.
-    """
+    """Move the messages sent during the run before its answer, and return those that the run has not seen, oldest
+    first. A repeated call changes nothing. Raise LeaseLost."""
     if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
         return []
     with transaction.atomic():

@@ -84,7 +84,7 @@ def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
 
 
 def unknown_messages(run: Run, known: Collection[UUID]) -> QuerySet[Message]:
-    """Return what was sent during the run, not taken back and not known to it, oldest first."""
+    """Return the messages sent during the run that were not taken back and that the run has not seen, oldest first."""
     sent = Message.objects.filter(parent=run.answer_id, kind=Message.Kind.INJECTED, forgotten_at=None)
     return sent.exclude(pk__in=known).order_by("position")
 

@@ -290,5 +290,5 @@ def lock_for_calls(lease: Lease) -> LeasedRun:
 
 
 def calls_to_tell(run: Run, call_id: str) -> list[ToolCall]:
-    """Return this call and those that are no messages yet, in their order."""
+    """Return this call and the run's others that are no messages yet, in their order."""
     return list(ToolCall.objects.raw(_TO_TELL, [as_stored(run.pk), call_id]))

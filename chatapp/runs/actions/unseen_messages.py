@@ -16,14 +16,15 @@ from chatapp.runs.models import Run
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """Make what no call has seen messages like any other at a run's end, and return the last of them, to be answered
-    next."""
+    """Make messages that no model call has seen ordinary ones at a run's end, and return the last, to be
+    answered next."""
     messages = [message for message in messages_behind(run) if message.forgotten_at is None]
     return _release(conversation, messages, now, run_id=str(run.pk))
 
 
 def release_unseen(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
-    """Do the same with what a stopped answer of the branch left behind. `conversation` is locked, and no run active."""
+    """Make messages ordinary ones that a stopped answer of the branch has not seen, and return the last. `conversation`
+    is locked, and no run active."""
     return _release(conversation, list(_unseen(branch)), now)
 
 

@@ -111,7 +111,7 @@ def _shape(row: SharedConversation) -> dict[str, Any]:
     response=answers(404, ok=Share | None),
 )
 async def read_share(request: ApiRequest, conversation_id: str) -> Any:
-    """The link; null where there is none."""
+    """Show the link; null where there is none."""
     row = await sync_to_async(find_share)(request.auth.user, conversation_id)
     return _shape(row) if row else None
 

@@ -34,6 +34,12 @@ def execute_stored(sql: str, values: Sequence[Any]) -> CursorWrapper:
     return cursor
 
 
+def locked(sql: str) -> str:
+    """Return a statement that reads rows of one table as one that holds them until the transaction ends. On SQLite
+    whoever writes holds everything."""
+    return f"{sql} FOR UPDATE" if connection.features.has_select_for_update else sql
+
+
 def placeholders(count: int) -> str:
     """Return what stands behind `IN` for so many values."""
     return f"({', '.join(['%s'] * count)})"
@@ -76,6 +82,7 @@ def as_key(value: str | UUID) -> UUID:
     return value if isinstance(value, UUID) else UUID(value)
 
 
+@lru_cache
 def columns_of(model: type[Model], table: str) -> str:
     """Return all columns of a table, by its name in the statement, as `read_models` takes them."""
     return ", ".join(f"{table}.{_column(field)}" for field in model._meta.concrete_fields)

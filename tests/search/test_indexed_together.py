@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from celery.signals import before_task_publish
+from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations.work_budget import PIECE, Pace
 from chatapp.recall.actions.indexing import FEW, index_some
+from chatapp.recall.selectors.unindexed import has_more_to_index
 from chatapp.recall.tasks import index_conversations, index_together
 from tests.memory_store.rows import new_conversation, say
 
@@ -41,6 +43,27 @@ def test_a_long_conversation_is_left_to_a_task_of_its_own(alice: User, bob: User
     assert longer == [long.pk]
     assert Conversation.objects.get(pk=long.pk).indexed_below == FEW
     assert Conversation.objects.get(pk=short.pk).indexed_below == 2
+
+
+def test_a_turn_is_indexed_in_few_statements(
+    alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, "Hello Lisbon", "Hello.")
+    index_some(deque([conversation.pk]))  # the first makes the index of its user
+    say(conversation, "Is Porto near?", "By train it is.")
+    with django_assert_max_num_queries(13):
+        index_some(deque([conversation.pk]))
+    assert Conversation.objects.get().indexed_below == 4
+
+
+def test_what_nobody_searches_is_not_indexed(alice: User) -> None:
+    temporary = new_conversation(alice)
+    say(temporary, "Hello Lisbon", "Hello.")
+    Conversation.objects.update(temporary=True)
+    assert index_some(deque([temporary.pk])) == []
+    assert Conversation.objects.get().indexed_below == 0
+    assert not has_more_to_index(temporary.pk)
 
 
 def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:

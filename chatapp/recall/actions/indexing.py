@@ -22,7 +22,15 @@ from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
 from chatapp.operations.access import lock_rows
-from chatapp.operations.statements import as_stored, update_row
+from chatapp.operations.statements import (
+    as_key,
+    as_stored,
+    columns_of,
+    execute,
+    locked,
+    read_models,
+    update_row,
+)
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
@@ -83,7 +91,7 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
         batch = next_batch(conversation_id)
         if batch is None:
             return not _seal_some(SEAL_FROM, user_id=conversation.owner_id)
-        stored = _store_batch(conversation, batch, _read_said(conversation, batch))
+        stored = _store_batch(batch, _read_said(batch))
         added += stored or 0
         return stored is None
 
@@ -101,81 +109,72 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
     """
     read, spending = [], PIECE.start()
     while conversation_ids and not spending.is_spent:
-        key = conversation_ids.popleft()
-        conversation = Conversation.objects.filter(pk=key, temporary=False).first()
-        batch = next_batch(key, FEW) if conversation else None
-        if conversation is not None and batch is not None:
-            read.append((conversation, batch, _read_said(conversation, batch)))
+        batch = next_batch(conversation_ids.popleft(), FEW)
+        if batch is not None:
+            read.append((batch, _read_said(batch)))
             spending.spend(len(batch.documents))
     with transaction.atomic() if connection.vendor == "sqlite" and read else nullcontext():
-        for conversation, batch, said in read:
-            _store_batch(conversation, batch, said)
-    users = {conversation.owner_id for conversation, _, _ in read}
+        for batch, said in read:
+            _store_batch(batch, said)
+    users = {batch.user_id for batch, _ in read}
     unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
     to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
     return [
-        conversation.pk
-        for conversation, batch, _ in read
-        if batch.position - batch.after_position >= FEW or conversation.owner_id in to_seal
+        batch.conversation_id for batch, _ in read if len(batch.messages) >= FEW or batch.user_id in to_seal
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """The messages of a batch, with what its users claim and ask for: reading that takes too long for a transaction."""
+    """What the users of a batch claim, and which messages ask to remember: reading that takes too long for a
+    transaction."""
 
-    messages: QuerySet[Message]
-    documents: list[StoredDocument]
-    claiming: list[Message]
+    claiming: list[UUID]
     claims: list[NewClaim]
     asking: set[UUID]
 
 
-def _read_said(conversation: Conversation, batch: Batch) -> _Said:
-    messages = Message.objects.filter(
-        conversation=conversation, position__gt=batch.after_position, position__lte=batch.position
-    )
-    claiming = list(
-        messages.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
-    )
-    claims = find_message_claims(conversation.owner_id, claiming)
-    documents = [document.stored() for document in batch.documents]
-    asking = {row.pk for row in claiming if _asks_to_remember(row)}
-    return _Said(messages, documents, claiming, claims, asking)
+def _read_said(batch: Batch) -> _Said:
+    said = [row for row in batch.messages if row.role == Message.Role.USER and row.forgotten_at is None]
+    claims = find_message_claims(batch.user_id, said)
+    return _Said([row.pk for row in said], claims, {row.pk for row in said if _asks_to_remember(row)})
 
 
-def _store_batch(conversation: Conversation, batch: Batch, said: _Said) -> int | None:
+_LAST_ORDINAL = """
+SELECT last_ordinal FROM chatapp_conversation WHERE id = %s AND indexed_below = %s AND user_id IS NOT NULL
+"""
+_FORGOTTEN = """
+SELECT id, forgotten_at IS NOT NULL FROM chatapp_message
+WHERE conversation_id = %s AND position >= %s AND position < %s
+"""
+_INDEXED = "UPDATE chatapp_conversation SET indexed_below = %s, last_ordinal = %s WHERE id = %s"
+
+
+def _store_batch(batch: Batch, said: _Said) -> int | None:
     """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
     with transaction.atomic():
-        locked = Conversation.objects.select_for_update().filter(
-            pk=conversation.pk, indexed_below=batch.after_position + 1
-        )
-        last_ordinal = locked.values_list("last_ordinal", flat=True).first()
-        if last_ordinal is None:
+        found = execute(locked(_LAST_ORDINAL), batch.conversation_id, batch.start).fetchone()
+        if found is None:
             return None
-        owner = _lock_owner(user_id=conversation.user_id)
-        forgotten_at = dict(said.messages.values_list("pk", "forgotten_at"))
-        present = {key for key, at in forgotten_at.items() if at is None}
+        owner = _lock_owner(user_id=batch.user_id)
+        rows = execute(_FORGOTTEN, batch.conversation_id, batch.start, batch.end).fetchall()
+        present = {as_key(key) for key, is_forgotten in rows if not is_forgotten}
+        gone = {as_key(key) for key, is_forgotten in rows if is_forgotten}
         sources = {as_stored(key) for key in present}
-        documents = [document for document in said.documents if document.source_id in sources]
-        emptied = list(said.messages.exclude(forgotten_at=None)) if len(present) < len(forgotten_at) else []
+        documents = [document for document in batch.documents if document.source_id in sources]
         # Read anew: they may have lost words since the batch was read.
+        emptied = list(Message.objects.filter(pk__in=gone)) if gone else []
         for row in emptied:
             documents += [document.stored() for document in message_documents(row)]
-        last_ordinal = _append(owner, [documents], last_ordinal)
-        Conversation.objects.filter(pk=conversation.pk).update(
-            indexed_below=batch.position + 1, last_ordinal=last_ordinal
-        )
-        store_message_claims(
-            conversation.owner_id,
-            [row.pk for row in said.claiming if row.pk in present],
-            said.claims,
-        )
+        last_ordinal = _append(owner, [documents], found[0])
+        execute(_INDEXED, batch.end, last_ordinal, batch.conversation_id)
+        claiming = [key for key in said.claiming if key in present]
+        store_message_claims(batch.user_id, claiming, said.claims)
         if emptied:
-            note_messages(conversation.owner_id, emptied)
+            note_messages(batch.user_id, emptied)
         asking = said.asking | {row.pk for row in emptied if _asks_to_remember(row)}
         if asking:
-            lift_requested(conversation.owner_id, asking)
+            lift_requested(batch.user_id, asking)
         return len(documents)
 
 
@@ -185,12 +184,14 @@ def _asks_to_remember(row: Message) -> bool:
 
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
     """Lock and return the index of a user or of a scope; one that does not exist is made."""
+    column, key = ("user_id", user_id) if scope_id is None else ("scope_id", scope_id)
+    assert key is not None
+    sql = f"SELECT {columns_of(SearchOwner, 'owner')} FROM chatapp_searchowner AS owner WHERE {column} = %s"
+    found: tuple[SearchOwner] | None = next(read_models([SearchOwner], locked(sql), key), None)
+    if found is not None:
+        return found[0]
     owners = SearchOwner.objects.select_for_update()
-    new = {"analysis_version": ANALYSIS_VERSION}
-    if scope_id is not None:
-        return owners.get_or_create(scope_id=scope_id, defaults=new)[0]
-    assert user_id is not None
-    return owners.get_or_create(user_id=user_id, defaults=new)[0]
+    return owners.get_or_create({"analysis_version": ANALYSIS_VERSION}, **{column: key})[0]
 
 
 def lock_indexes_of(user_ids: Iterable[UUID]) -> None:

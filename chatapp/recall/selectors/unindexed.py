@@ -19,7 +19,7 @@ from django.db.models.functions import RowNumber
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import IS_BEHIND, Conversation, Message
-from chatapp.operations.statements import as_key, as_stored, execute
+from chatapp.operations.statements import as_key, as_stored, columns_of, execute, read_models
 from chatapp.recall.analysis import PackedTerms, pack_terms
 from chatapp.recall.models import SearchDocument, SearchOwner
 from memory.passages import split_passages
@@ -73,11 +73,18 @@ class StoredDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The documents of a conversation after `after_position`, up to `position`."""
+    """The next messages of a conversation to index, from position `start` on, and their documents."""
 
-    after_position: int
-    position: int
-    documents: list[NewDocument]
+    conversation_id: UUID
+    user_id: UUID
+    start: int
+    messages: list[Message]
+    documents: list[StoredDocument]
+
+    @property
+    def end(self) -> int:
+        """Return the position behind the last message."""
+        return self.messages[-1].position + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +140,30 @@ def _documents(
         yield from documents_of(int(SearchDocument.Kind.MESSAGE), message_id, text, said_at, conversation_id)
 
 
+_BATCH = """
+SELECT {message}, conversation.user_id, conversation.indexed_below
+FROM chatapp_conversation AS conversation
+JOIN chatapp_message AS message
+    ON message.conversation_id = conversation.id AND message.position >= conversation.indexed_below
+WHERE conversation.id = %s AND conversation.user_id IS NOT NULL AND NOT conversation.temporary
+ORDER BY message.position LIMIT %s
+"""
+
+
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
-    """Return the next messages to index, up to an answer that is still being written; None where there are none."""
-    here = Conversation.with_unowned.filter(pk=conversation_id)
-    start = here.values_list("indexed_below", flat=True).first()
-    if start is None:
-        return None
-    rows = Message.objects.filter(conversation_id=conversation_id, position__gte=start).order_by("position")
-    documents: list[NewDocument] = []
-    after, position, most_chars = start - 1, start - 1, BATCH_CHARS
-    columns = ("conversation", "position", "role", "parts", "status", "created_at")
-    for row in rows.only(*columns)[:limit].iterator():
-        if row.status == Message.Status.STREAMING:
+    """Return the next messages to index, up to an answer that is still being written; None where there are none, or
+    nobody searches the conversation."""
+    batch, most_chars = None, BATCH_CHARS
+    sql = _BATCH.format(message=columns_of(Message, "message"))
+    for row, user_id, start in read_models([Message], sql, conversation_id, limit):
+        if row.status == Message.Status.STREAMING or most_chars <= 0:
             break
+        batch = batch or Batch(conversation_id, as_key(user_id), start, [], [])
         new = list(message_documents(row))
-        documents += new
-        position = row.position
+        batch.messages.append(row)
+        batch.documents.extend(document.stored() for document in new)
         most_chars -= new[-1].end if new else 0
-        if most_chars <= 0:
-            break
-    return Batch(after, position, documents) if position > after else None
+    return batch
 
 
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.urls import URLResolver, include, path
+from django.urls import URLResolver, path
 from django.urls.resolvers import RoutePattern
 
 from chatapp.accounts import api as accounts
-from chatapp.accounts import single_sign_on
 from chatapp.accounts.invitations import api as invitations
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
@@ -92,10 +91,7 @@ urlpatterns = [
     path("offline", offline_views.offline, name="offline"),
     path("service-worker.js", offline_views.service_worker),
     path("favicon.ico", views.favicon),
-    path("accounts/password/reset/", views.password_reset),
-    path("accounts/oidc/<str:provider_id>/login/", single_sign_on.begin),
-    path("accounts/oidc/<str:provider_id>/login/callback/", single_sign_on.finish),
-    path("accounts/", include("allauth.urls")),
+    URLResolver(RoutePattern("accounts/"), "chatapp.accounts.addresses"),
     URLResolver(
         RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"
     ),

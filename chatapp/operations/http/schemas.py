@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from ninja import Schema
 from ninja.operation import Operation
+from ninja.params.models import ParamModel
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -30,8 +31,10 @@ from memory.bounds import (
 from memory.plain_types import PlainTypes
 from memory.policy import ALIASES, ContextPolicy
 
-# A validator is built when it is first used: of all that describe answers, a process uses few.
-Schema.model_config["defer_build"] = True
+# A validator is built when it is first used: of all that describe parameters and answers, a process uses few.
+_bases: list[type[BaseModel]] = [Schema, *ParamModel.__subclasses__()]
+for _base in _bases:
+    _base.model_config["defer_build"] = True
 # ninja makes a class for each status of each address: 1,400, nearly all for the same Error, which are 11 MB. Here
 # answers of one type share theirs.
 _operations: Any = Operation

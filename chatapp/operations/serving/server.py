@@ -8,9 +8,6 @@ import socket
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from daphne.server import Server as DaphneServer
-from daphne.server import twisted_loop
-from twisted.internet import reactor as twisted_reactor
 from twisted.logger import ILogObserver, LogEvent, globalLogBeginner
 from zope.interface import provider
 
@@ -26,6 +23,7 @@ from chatapp.operations.serving.forwarded import (
 from chatapp.operations.serving.server_http import Request
 from chatapp.operations.serving.server_limits import Budget, Limits, network_of
 from chatapp.operations.serving.server_sockets import Socket
+from chatapp.operations.serving.without_tls import DaphneServer, twisted_loop, twisted_reactor
 
 reactor: Any = twisted_reactor
 NO_TIMEOUT = -1

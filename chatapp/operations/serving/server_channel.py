@@ -7,10 +7,8 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from twisted.internet import reactor as twisted_reactor
-from twisted.web.http import HTTPChannel
-
 from chatapp.operations.errors import RateLimited, ServiceError, Unauthorized
+from chatapp.operations.serving.without_tls import HTTPChannel, twisted_reactor
 
 LINGER_S = 5.0
 RETRY_AFTER_S = 5

@@ -7,11 +7,10 @@ import logging
 from collections.abc import Hashable
 from typing import Any
 
-from daphne.http_protocol import HTTPFactory, WebRequest
-
 from chatapp.operations.errors import ServiceError, TooLarge, Unauthorized, Unavailable
 from chatapp.operations.serving.server_channel import Channel, busy, encode_error
 from chatapp.operations.serving.server_limits import HEADERS_BYTES, Budget, Gate
+from chatapp.operations.serving.without_tls import HTTPFactory, WebRequest
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
-
 from chatapp.operations.serving.server_limits import Gate
+from chatapp.operations.serving.without_tls import WebSocketFactory, WebSocketProtocol
 
 TOO_BIG = 1009
 TEXT_FRAME = 0x81

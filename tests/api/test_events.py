@@ -12,6 +12,7 @@ from chatapp.providers.models import ModelConfig
 from chatapp.realtime.api import sse
 from chatapp.realtime.event_log import read_after
 from chatapp.realtime.hub import hub
+from tests.api.description import describe_api
 from tests.api.program import Answer, Program
 from tests.api.running import (
     new_conversation,
@@ -24,6 +25,19 @@ from tests.api.running import (
 )
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+
+
+def test_a_stream_is_described_by_no_type_which_some_take_for_that_of_each_event() -> None:
+    operations = [each for path in describe_api()["paths"].values() for each in path.values()]
+    bodies = [
+        body["content"]["text/event-stream"]["schema"]
+        for operation in operations
+        if isinstance(operation, dict)
+        for body in operation.get("responses", {}).values()
+        if "text/event-stream" in body.get("content", {})
+    ]
+    assert len(bodies) > 2
+    assert not any("type" in body for body in bodies)
 
 
 async def events_of(program: Program, conversation: str, **more: object) -> Answer:

@@ -74,6 +74,15 @@ def statements_of_a_life(client: Client, day: str, count: int) -> dict[str, int]
 
 
 @pytest.mark.usefixtures("no_files")
+def test_what_is_new_is_not_looked_for_in_the_index(client: Client) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        put(client, "2026-11-20", say(FEW, "Red"))
+    of_index = [each["sql"] for each in asked if "chatapp_searchdocument" in each["sql"]]
+    assert len(of_index) == 1
+    assert "SELECT" not in of_index[0]
+
+
+@pytest.mark.usefixtures("no_files")
 def test_the_statements_of_a_day_do_not_grow_with_its_entries(client: Client) -> None:
     statements_of_a_life(client, "2026-11-19", FEW)  # what a process learns once
     few = statements_of_a_life(client, "2026-11-20", FEW)

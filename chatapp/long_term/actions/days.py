@@ -22,6 +22,7 @@ from chatapp.long_term.actions.entries import (
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import day_entries, day_version, lock_day, revisions_of_day
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.statements import as_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class DayChanges:
 
     user: User
     day: date
-    revisions: Mapping[UUID, int]
+    revisions: Mapping[UUID | str, int]
     edits: Edits
     added: NewEntries
 
@@ -61,7 +62,7 @@ def make_day_changes(
 
     Raise Conflict where `version` is not that of the day, or a section names an entry that is not there.
     """
-    revisions = {row.pk: row.revision for row in rows}
+    revisions = {as_stored(row.pk): row.revision for row in rows}
     if version and version != (present := day_version(rows)):
         raise Conflict(CHANGED, details={"version": present})
     known = {str(row.pk): row for row in rows}

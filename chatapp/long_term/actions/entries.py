@@ -216,7 +216,7 @@ def make_entries(
 def store_entries(new: NewEntries) -> None:
     run_prepared(new.statements)
     if new.entries:
-        index_entries(new.entries[0].user_id, new.entries, new.read)
+        index_entries(new.entries[0].user_id, new.entries, new.read, are_new=True)
 
 
 @transaction.atomic

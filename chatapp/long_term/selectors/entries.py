@@ -20,7 +20,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
 from chatapp.operations.access import lock_rows, parse_id
 from chatapp.operations.errors import NotFound
-from chatapp.operations.statements import as_key, execute
+from chatapp.operations.statements import execute
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from memory.tokens import estimate_text
@@ -90,10 +90,11 @@ def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     return found
 
 
-def revisions_of_day(user_id: UUID, day: date) -> dict[UUID, int]:
-    """Return the revision of each entry of the day, by its id: equal to an earlier answer where nothing has changed."""
+def revisions_of_day(user_id: UUID, day: date) -> dict[UUID | str, int]:
+    """Return the revision of each entry of the day, by its id as the database stores it: equal to an earlier answer
+    where nothing has changed."""
     stored = execute(_REVISIONS, user_id, day.isoformat(), MemoryEntry.State.KEPT.value)
-    return {as_key(pk): revision for pk, revision in stored.fetchall()}
+    return dict(stored.fetchall())
 
 
 _REVISIONS = "SELECT id, revision FROM chatapp_memoryentry WHERE user_id = %s AND day = %s AND state = %s"

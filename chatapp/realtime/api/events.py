@@ -29,7 +29,7 @@ STREAM = {
     "responses": {
         200: {
             "description": "Server-sent events. Facts carry their `seq` as id; a comment comes every 15 seconds.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"schema": {}}},
         }
     }
 }

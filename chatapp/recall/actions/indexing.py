@@ -240,14 +240,18 @@ def index_entry(entry: MemoryEntry) -> None:
 
 
 @transaction.atomic
-def index_entries(user_id: UUID, entries: Sequence[MemoryEntry], read: ReadEntries | None = None) -> None:
-    """Index entries of the user in the transaction that writes them, in place of their earlier texts. Withdrawn ones
-    are removed. What they say was `read` before the transaction, or is read now."""
+def index_entries(
+    user_id: UUID, entries: Sequence[MemoryEntry], read: ReadEntries | None = None, *, are_new: bool = False
+) -> None:
+    """Index entries of the user in the transaction that writes them, in place of their earlier texts; new ones have
+    none. Withdrawn ones are removed. What they say was `read` before the transaction, or is read now."""
     read = read or read_entries(user_id, entries)
     ids = [entry.pk for entry in entries]
-    remove_entries(user_id, ids)
+    if not are_new:
+        remove_entries(user_id, ids)
     extracted = [entry.pk for entry in entries if entry.compaction_id]
-    withdrawn = set(withdrawn_entries().filter(pk__in=extracted).values_list("pk", flat=True))
+    undone = withdrawn_entries().filter(pk__in=extracted)
+    withdrawn = set(undone.values_list("pk", flat=True)) if extracted else set()
     standing = [entry for entry in entries if entry.pk not in withdrawn]
     if standing:
         _append(_lock_owner(user_id=user_id), [read.documents[entry.pk] for entry in standing])

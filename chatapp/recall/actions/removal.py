@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from agents.arrays import np, npt
-from chatapp.operations.statements import update_row
+from chatapp.operations.statements import as_stored, delete_rows, execute_stored, placeholders, update_row
 from chatapp.operations.work_budget import AT_ONCE, Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings
 from chatapp.recall.actions.vectors import CODES_DELETED_AT_ONCE, remove_vectors
@@ -49,10 +49,16 @@ class GoneDocument:
 
 
 def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the index of their user and of scopes."""
-    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
-    _remove(entries.filter(owner__user_id=user_id))
-    _remove(entries.filter(owner__scope__isnull=False))
+    """Remove entries from the index of their user and of scopes, in the caller's transaction."""
+    if entry_ids:
+        sql = f"{_ENTRIES} AND source_id IN {placeholders(len(entry_ids))} ORDER BY ordinal"
+        found = execute_stored(sql, [as_stored(user_id), *map(as_stored, entry_ids)]).fetchall()
+        _remove_rows([GoneDocument(*row) for row in found])
+
+
+_ENTRIES = f"""\
+SELECT id, owner_id, ordinal, length, terms FROM chatapp_searchdocument WHERE kind = {SearchDocument.Kind.ENTRY.value}
+AND owner_id IN (SELECT id FROM chatapp_searchowner WHERE user_id = %s OR scope_id IS NOT NULL)"""
 
 
 def unshare_entries(entry_ids: Collection[UUID]) -> None:
@@ -74,26 +80,33 @@ def remove_sources(source_ids: Collection[UUID]) -> None:
 @transaction.atomic
 def hide_sources(source_ids: Collection[UUID]) -> None:
     """Let nothing find these messages and entries, in less time than `remove_sources` takes."""
-    for owner, rows in _by_owner(SearchDocument.objects.filter(source_id__in=source_ids)):
+    for owner, rows in _by_owner(_read(SearchDocument.objects.filter(source_id__in=source_ids))):
         _remove_from(owner, [row for row in rows if row.ordinal >= owner.sealed_ordinal])
         ordinals = np.array([row.ordinal for row in rows if row.ordinal < owner.sealed_ordinal], np.int64)
-        for number in np.unique(ordinals // BLOCK).tolist():
+        for number in sorted({*(ordinals // BLOCK).tolist()}):
             _clear_columns(owner.pk, number, ordinals[ordinals // BLOCK == number] % BLOCK)
 
 
 @transaction.atomic
 def _remove(documents: QuerySet[SearchDocument]) -> None:
     """Remove documents, in a number of statements that does not grow with theirs."""
-    for owner, rows in _by_owner(documents):
-        _remove_from(owner, rows)
+    _remove_rows(_read(documents))
 
 
-def _by_owner(documents: QuerySet[SearchDocument]) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
-    """Yield the indexes that have any, locked in their order."""
+def _remove_rows(rows: Sequence[GoneDocument]) -> None:
+    for owner, gone in _by_owner(rows):
+        _remove_from(owner, gone)
+
+
+def _read(documents: QuerySet[SearchDocument]) -> list[GoneDocument]:
     columns = ("pk", "owner_id", "ordinal", "length", "terms")
-    rows = [GoneDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
+    return [GoneDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
+
+
+def _by_owner(rows: Sequence[GoneDocument]) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
+    """Yield the indexes that have any, locked in their order: those of users before those of scopes."""
     owners = SearchOwner.objects.filter(pk__in={row.owner_id for row in rows}).select_for_update()
-    for owner in owners.order_by("pk") if rows else ():
+    for owner in owners.order_by(F("scope").asc(nulls_first=True), "pk") if rows else ():
         yield owner, [row for row in rows if row.owner_id == owner.pk]
 
 
@@ -102,7 +115,7 @@ def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
     for number in sorted({row.ordinal // BLOCK for row in sealed}):
         _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
     remove_vectors(owner, [row.ordinal for row in gone])
-    SearchDocument.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    delete_rows(SearchDocument, [row.pk for row in gone])
     owner.document_count -= len(gone)
     owner.total_length -= sum(row.length for row in gone)
     owner.edition = uuid4()
@@ -112,7 +125,8 @@ def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
 def _clean_block(owner: SearchOwner, number: int, rows: Sequence[GoneDocument]) -> None:
     gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
     _clear_columns(owner.pk, number, gone)
-    terms = np.unique(np.frombuffer(b"".join(bytes(row.terms) for row in rows), TERM)).tolist()
+    # Not np.unique, which imports numpy.ma where it is first called: here the lock is held.
+    terms = sorted({*np.frombuffer(b"".join(bytes(row.terms) for row in rows), TERM).tolist()})
     for start in range(0, len(terms), TERMS_PER_QUERY):
         some = terms[start : start + TERMS_PER_QUERY]
         postings = SearchPosting.objects.filter(owner=owner, block=number, term__in=some)

@@ -31,9 +31,8 @@ Mode = Literal["wait", "stream", "async"]
 LOOK_EVERY_S = 2.0
 """How often the row is read while waiting: the hub tells at once, but its hint may be lost."""
 
-SSE_BODY = {
-    "schema": {"type": "string", "description": "Server-sent events from message.created to run.finished."}
-}
+SSE_BODY = {"schema": {"description": "Server-sent events from message.created to run.finished."}}
+"""Without a type: some readers of the description take it for that of the whole stream, others for that of an event."""
 ANSWERS: dict[int, Any] = {
     **answers(404, 409, 413, 429, 502, 503, 504, ok=schemas.Answer),
     202: schemas.Accepted,

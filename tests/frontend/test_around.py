@@ -30,7 +30,7 @@ def test_the_fine_print_is_read_at_every_size(page: Page, size: str) -> None:
 def test_a_chat_that_goes_soon_says_so_and_can_be_kept(page: Page) -> None:
     expect(page.locator(".composer-frame .fine-print")).to_contain_text("moves to the trash 5 days after")
     ask(page, "Hello")
-    expect(page.locator(".banner")).to_contain_text("This chat will be deleted on")
+    expect(page.locator(".banner")).to_contain_text("This chat moves to the trash on")
     expect(page.locator(".row-date")).to_be_visible()
     assert barriers(page) == []
     page.get_by_role("button", name="Keep").click()

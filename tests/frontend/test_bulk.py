@@ -8,7 +8,16 @@ import httpx2
 from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import barriers, reload
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
 
+MAKE_MANY = """
+from datetime import UTC, datetime, timedelta
+from chatapp.accounts.models import User
+from tests.memory_store.rows import new_conversation
+for number in range(300):
+    new_conversation(User.objects.get(email="{email}"), f"Chat {{number}}", datetime.now(UTC) - timedelta(minutes=300 - number))
+"""
 TITLES = ("Ferry", "Tram", "Train")
 
 
@@ -76,3 +85,40 @@ def test_selected_chats_are_exported_and_escape_ends_the_selection(page: Page, a
     page.get_by_role("checkbox", name="Train").focus()
     page.keyboard.press("Escape")
     expect(page.get_by_role("checkbox")).to_have_count(0)
+
+
+def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_selected(
+    page: Page, service: Service, email: str
+) -> None:
+    service.manage("shell", "-v", "0", "-c", MAKE_MANY.format(email=email))
+    reload(page)
+    rows = page.locator(".sidebar-list .row")
+    newest, oldest = (page.get_by_title(title, exact=True) for title in ("Chat 299", "Chat 0"))
+    expect(newest).to_be_visible()
+
+    def is_at_the_end() -> bool:
+        page.locator(".sidebar-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")
+        return oldest.count() > 0
+
+    wait_for(is_at_the_end, what="the oldest chat is listed")
+    expect(newest).to_have_count(0)
+    assert 0 < rows.count() <= 150
+    page.locator(".sidebar-list").evaluate("list => list.scrollTo(0, 0)")
+    expect(newest).to_be_visible()
+    expect(oldest).to_have_count(0)
+    assert barriers(page) == []
+
+    reload(page)
+    expect(newest).to_be_visible()
+    page.get_by_role("button", name="Options for Chat 299").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Select").click()
+    bar = page.get_by_role("toolbar", name="Selected chats")
+    bar.get_by_role("button", name="Select all").click()
+    expect(bar).to_contain_text("300 selected")
+    bar.get_by_role("button", name="Export").click()
+    expect(page.get_by_role("menuitem", name="Export as JSON")).to_contain_text("The first 100 of them")
+    page.keyboard.press("Escape")
+    bar.get_by_role("button", name="Archive").click()
+    expect(page.locator(".toast")).to_contain_text("Archived: 300")
+    expect(rows).to_have_count(0)

@@ -29,7 +29,7 @@ def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2
     expect(inside.locator(".row-title")).to_have_text("Ferry")
     page.get_by_role("link", name="Ferry").drag_to(page.get_by_role("link", name="Tram"))
     expect(inside).to_have_count(0)
-    page.locator(".toast", has_text="Taken out").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="Removed from its folder").get_by_role("button", name="Undo").click()
     expect(inside.locator(".row-title")).to_have_text("Ferry")
 
 

@@ -2,18 +2,24 @@
 
 import { post } from "../api.js";
 import { boot } from "../boot.js";
-import { loadListing, sentenceOf } from "../commands/conversations.js";
+import { loadListing, loadWholeListing, sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { loadFolders } from "../folders/commands.js";
 import { folderNamed, keepOpen } from "../folders/store.js";
 import { t, told } from "../i18n.js";
 import { changeUi, conversations, currentId, dispatch, listing, showToast } from "../state/store.js";
-import { endSelection, selection } from "./store.js";
+import { endSelection, select, selection } from "./store.js";
 
 /** @typedef {import("../state/types.js").Conversation} Conversation */
 /** @typedef {{action: "archive"|"unarchive"|"move"|"trash"|"restore", folder?: string|null}} Change */
 
-const AT_ONCE = 100;
+export const AT_ONCE = 100;
+
+/** What the list has, also below what was shown of it. */
+export async function selectAll() {
+  await loadWholeListing();
+  if (selection.value) select(listing.value.ids);
+}
 
 const chosen = () => [...(selection.value ?? [])].flatMap((id) => conversations.value[id] ?? []);
 

@@ -26,7 +26,23 @@ export async function loadListing({ query: q = "", showsArchived = false } = {})
   }
 }
 
-export async function loadMoreListing() {
+/** @type {Promise<void>|null} */
+let loading = null;
+
+/** Who asks while a page is on its way waits for it. */
+export const loadMoreListing = () => (loading ??= loadNextPage().finally(() => (loading = null)));
+
+export async function loadWholeListing() {
+  /** @type {string|null} */
+  let before = null;
+  // Where a page fails its cursor stays, and the list says why.
+  while (listing.value.nextCursor && listing.value.nextCursor !== before) {
+    before = listing.value.nextCursor;
+    await loadMoreListing();
+  }
+}
+
+async function loadNextPage() {
   const { nextCursor, isLoading, query: q, showsArchived } = listing.value;
   if (!nextCursor || isLoading) return;
   dispatch({ type: "listing/loading", query: q, showsArchived });

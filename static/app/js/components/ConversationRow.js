@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { boot } from "../boot.js";
 import { select, selection, toggleSelected } from "../bulk/store.js";
 import { archiveConversation, changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
@@ -54,8 +55,11 @@ function StateDot({ conversation }) {
   if (conversation.waiting_calls) return html`<span class="dot is-waiting" role="img" aria-label=${t("Needs your approval")} title=${t("Needs your approval")}></span>`;
   if (conversation.active_run) return html`<span class="dot is-busy" role="img" aria-label=${t("Answering")}></span>`;
   if (conversation.unread) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
-  if (conversation.expires_at && goesSoon(conversation, new Date()))
-    return html`<small class="row-date" title=${t("Will be deleted on {date}, pin to keep", { date: formatDate(conversation.expires_at) })}>${formatShortDay(conversation.expires_at)}</small>`;
+  if (conversation.expires_at && goesSoon(conversation, new Date())) {
+    const date = formatDate(conversation.expires_at);
+    const title = boot.trash_days ? t("Moves to the trash on {date}, pin to keep", { date }) : t("Will be deleted on {date}, pin to keep", { date });
+    return html`<small class="row-date" title=${title}>${formatShortDay(conversation.expires_at)}</small>`;
+  }
   if (conversation.pinned) return html`<span class="row-pin"><${Icon} name="pin" size=${14} /></span>`;
   return null;
 }

@@ -1,5 +1,6 @@
 /** A button and the menu it opens: a popover beside it, a sheet from below on phones. */
 
+import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { Icon } from "./icons.js";
@@ -29,14 +30,23 @@ export function Menu({
   const popover = useRef(/** @type {HTMLElement|null} */ (null));
   const id = useRef("");
   if (!id.current) id.current = `menu-${(menuCount += 1)}`;
+  /** Its items are made when it opens: a page has hundreds of menus. */
+  const wasOpened = useSignal(false);
   useEffect(() => {
     const element = popover.current;
+    const onOpening = (/** @type {any} */ event) => {
+      if (event.newState === "open") wasOpened.value = true;
+    };
     const onToggle = (/** @type {any} */ event) => {
       button.current?.setAttribute("aria-expanded", String(event.newState === "open"));
       if (event.newState === "open") place(button.current, element, align);
     };
+    element?.addEventListener("beforetoggle", onOpening);
     element?.addEventListener("toggle", onToggle);
-    return () => element?.removeEventListener("toggle", onToggle);
+    return () => {
+      element?.removeEventListener("beforetoggle", onOpening);
+      element?.removeEventListener("toggle", onToggle);
+    };
   }, []);
   const select = (/** @type {() => void} */ action) => {
     popover.current?.hidePopover();
@@ -47,9 +57,9 @@ export function Menu({
     <button type="button" ref=${button} class=${className} aria-haspopup="menu" aria-expanded="false"
       aria-label=${isNamedByText ? undefined : label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
     <div ref=${popover} id=${id.current} class="menu" popover="auto">
-      ${heading}
+      ${wasOpened.value && heading}
       <div role="menu" aria-label=${label} onKeyDown=${moveFocus}>
-        ${items.map((item) => html`<${Row} item=${item} select=${select} />`)}
+        ${wasOpened.value && items.map((item) => html`<${Row} item=${item} select=${select} />`)}
       </div>
     </div>`;
 }

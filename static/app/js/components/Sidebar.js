@@ -14,7 +14,7 @@ import { t } from "../i18n.js";
 import { openSearch } from "../search/commands.js";
 import { changeUi, conversations, currentId, listing, ui } from "../state/store.js";
 import { AccountRow } from "./AccountRow.js";
-import { ConversationRow } from "./ConversationRow.js";
+import { ConversationRows } from "./ConversationRows.js";
 import { Icon, Mark } from "./icons.js";
 import { useOneTabStop } from "./oneTabStop.js";
 
@@ -86,7 +86,7 @@ function List() {
     ${groups.map(
       ({ name, items }) => html`<section key=${name} class=${`group ${target.value === "" ? "is-target" : ""}`} ...${takesChats(null)}>
         <h2 class="group-name">${name}</h2>
-        <ul>${items.map((item) => html`<${ConversationRow} key=${item.id} conversation=${item} />`)}</ul>
+        <${ConversationRows} items=${items} />
       </section>`,
     )}
     ${

@@ -6,6 +6,7 @@ texts stay in the rows that hold them, and are read there when an event is repla
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,6 +16,10 @@ from agents.hooks import HookLevel
 
 EndStatus = Literal["complete", "stopped", "failed", "interrupted"]
 CompactState = Literal["started", "done", "failed", "undone"]
+
+
+def _without(told: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name not in names}
 
 
 class _Event(BaseModel):
@@ -29,24 +34,26 @@ class _Event(BaseModel):
 class _Fact(_Event):
     seq: int | None = None
     """None until the log has given it a number."""
-    not_stored: ClassVar[Any] = None
-    """The fields that the log leaves out, as pydantic's `exclude` takes them: rows hold what they say."""
+    not_stored: ClassVar[Collection[str]] = ()
+    """The fields that the log leaves out: rows hold what they say."""
 
-    def stored(self) -> dict[str, Any]:
-        """Return the fields that the log keeps of the event."""
-        return self.model_dump(mode="json", exclude_none=True, exclude=self.not_stored)
+    def told(self) -> dict[str, Any]:
+        """Return the event as readers are told."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that the log keeps of the event, out of those that readers are told."""
+        return _without(told, self.not_stored)
 
 
 class _MessageFact(_Fact):
     """The log keeps which message it is, and its place at that time."""
 
     message: dict[str, Any]
-    not_stored: ClassVar[Any] = {"message"}
     stored_of_message: ClassVar[tuple[str, ...]] = ("id", "kind", "parent", "position")
 
-    def stored(self) -> dict[str, Any]:
-        kept = {name: self.message[name] for name in self.stored_of_message}
-        return super().stored() | {"message": kept}
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        return {**told, "message": {name: self.message[name] for name in self.stored_of_message}}
 
 
 class MessageCreated(_MessageFact):
@@ -97,14 +104,13 @@ class Recall(_Fact):
     items: list[RecalledItem]
     total_count: int = 0
     total_tokens: int = 0
-    not_stored: ClassVar[Any] = {"items"}
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
         items = [
             {"source": item.source, "tokens": item.tokens, "start": item.start, "end": item.end}
             for item in self.items
         ]
-        return super().stored() | {"items": items}
+        return {**told, "items": items}
 
 
 class ContextParts(BaseModel):
@@ -155,7 +161,9 @@ class Plan(_Fact):
     type: Literal["plan"] = "plan"
     round: int
     steps: list[PlannedStep]
-    not_stored: ClassVar[Any] = {"steps": {"__all__": {"title", "task", "result"}}}
+
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        return {**told, "steps": [_without(step, ("title", "task", "result")) for step in told["steps"]]}
 
 
 class Tool(_Fact):
@@ -171,7 +179,13 @@ class Tool(_Fact):
     preview: str = ""
     truncated: bool = False
     offload_ref: str | None = None
-    not_stored: ClassVar[Any] = {"arguments", "arguments_cut", "preview", "truncated", "offload_ref"}
+    not_stored: ClassVar[Collection[str]] = (
+        "arguments",
+        "arguments_cut",
+        "preview",
+        "truncated",
+        "offload_ref",
+    )
 
 
 class MovedMessage(BaseModel):
@@ -208,10 +222,9 @@ class HookFired(_Fact):
     level: HookLevel | None = None
     call_id: str | None = None
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored fields without the result of a tool; another text is the one declared in the hook."""
-        stored = super().stored()
-        return {name: value for name, value in stored.items() if self.call_id is None or name != "text"}
+        return dict(told) if self.call_id is None else _without(told, ("text",))
 
 
 class ReasoningDelta(_Event):
@@ -274,7 +287,7 @@ class RunFinished(_Fact):
     status: EndStatus
     error: RunError | None = None
     usage: UsageTotals
-    not_stored: ClassVar[Any] = {"error"}
+    not_stored: ClassVar[Collection[str]] = ("error",)
 
 
 class MemoryWritten(_Fact):
@@ -282,7 +295,7 @@ class MemoryWritten(_Fact):
     entry_id: str
     day: str
     preview: str
-    not_stored: ClassVar[Any] = {"preview"}
+    not_stored: ClassVar[Collection[str]] = ("preview",)
 
 
 class MessageForgotten(_MessageFact):
@@ -320,13 +333,15 @@ class MemoryProposed(_Fact):
     entry_id: str
     day: str
     preview: str
-    not_stored: ClassVar[Any] = {"preview"}
+    not_stored: ClassVar[Collection[str]] = ("preview",)
 
 
 class ConversationUpdated(_Fact):
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
-    not_stored: ClassVar[Any] = {"conversation": {"title", "context_policy", "hooks"}}
+
+    def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        return {**told, "conversation": _without(told["conversation"], ("title", "context_policy", "hooks"))}
 
 
 class ConversationAttention(_Fact):

@@ -60,7 +60,7 @@ class OpenAIModel:
                 attempts_left -= 1
             parser, output = StreamParser(), OutputText()
             bounds = OutputBounds.of(request, self.endpoint.max_answer_bytes)
-            chunks = read_body(response)
+            chunks, together = read_body(response), ticks()
             while (data := await read_chunk(chunks, deadline, parser)) is not None:
                 items = parser.feed(data)
                 for item in items:
@@ -74,7 +74,7 @@ class OpenAIModel:
                     raise parser.error
                 self._move_deadline(deadline, parser, has_progress=bool(items))
                 if parser.has_output and parser.finish_reason is None and len(data) < SMALL_READ_BYTES:
-                    await ticks().wait()
+                    await together.wait()
             for item in parser.close():
                 output.add(item)
                 yield item

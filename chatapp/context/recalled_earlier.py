@@ -10,15 +10,13 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from chatapp.context.assembly import LoadedContext
 from chatapp.conversations import message_values
 from chatapp.conversations.branches import visible_spans
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.scopes import shared_entries
-from chatapp.operations.statements import as_key, as_stored
+from chatapp.operations.statements import as_key, execute, placeholders
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.turn_recall import InContext, Newer, RecalledTurn, describe_found
 from memory.turns import starts_turn
@@ -36,7 +34,7 @@ _ROWS = """
     LEFT JOIN chatapp_message message ON message.id = source.source_id
     LEFT JOIN chatapp_conversation conversation ON conversation.id = message.conversation_id
         AND conversation.user_id = %s AND NOT conversation.temporary
-    WHERE run.question_id IN ({questions})
+    WHERE run.question_id IN {questions}
     ORDER BY answer.position, source.id
 """
 """One statement: every turn makes it of a conversation that goes on."""
@@ -99,10 +97,8 @@ def _asked_since(history: Sequence[Message], moment: datetime | None) -> list[UU
 
 def _rows_of_runs(loaded: LoadedContext, asked: Sequence[UUID]) -> dict[str, list[_Row]]:
     """Return the rows by question, without those before the last that starts anew."""
-    statement = _ROWS.format(questions=", ".join(["%s"] * len(asked)))
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [as_stored(loaded.user_id), *map(as_stored, asked)])
-        rows = [_Row(*row) for row in cursor.fetchall()]
+    statement = _ROWS.format(questions=placeholders(len(asked)))
+    rows = [_Row(*row) for row in execute(statement, loaded.user_id, *asked).fetchall()]
     spans = dict(visible_spans(loaded.branch))
     found: dict[str, list[_Row]] = {}
     for _, of_run in groupby(rows, key=lambda row: row.position):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias, cast
 from uuid import UUID
@@ -32,6 +32,12 @@ def execute_stored(sql: str, values: Sequence[Any]) -> CursorWrapper:
     cursor = _cursor(connections[connection.alias])  # `connection` looks itself up at each use
     cursor.execute(sql, values)
     return cursor
+
+
+@cache
+def _vendor() -> str:
+    """Return which database there is. `connection` looks up the one of its thread each time, which takes longer."""
+    return connection.vendor
 
 
 def locked(sql: str) -> str:
@@ -72,7 +78,7 @@ def _with_question_marks(query: str) -> str:
 
 def as_stored(value: int | str | bytes | UUID | datetime) -> Any:
     """Return the value as a parameter: SQLite has no type for UUIDs and moments."""
-    if not isinstance(value, (UUID, datetime)) or connection.vendor != "sqlite":
+    if not isinstance(value, (UUID, datetime)) or _vendor() != "sqlite":
         return value
     return value.hex if isinstance(value, UUID) else _without_zone(value)
 
@@ -93,7 +99,7 @@ def read_models(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement that selects `columns_of` each model: an instance of each, None where its key is
     NULL; then what else was selected, as the database gives it."""
-    readers = [(len(model._meta.concrete_fields), _reader(model, connection.vendor)) for model in models]
+    readers = [(len(model._meta.concrete_fields), _reader(model, _vendor())) for model in models]
     for row in execute(sql, *values).fetchall():
         start, found = 0, []
         for count, read in readers:
@@ -153,7 +159,7 @@ def prepare_insert(rows: Sequence[Model], *, is_dated: bool = False, on_conflict
     statements = []
     for start in range(0, len(rows), INSERTED_AT_ONCE):
         some = rows[start : start + INSERTED_AT_ONCE]
-        readers, sql = _insert(type(rows[0]), len(some), on_conflict, connection.vendor)
+        readers, sql = _insert(type(rows[0]), len(some), on_conflict, _vendor())
         statements.append((sql, [[read(row, not is_dated) for row in some for read in readers]]))
     return statements
 
@@ -172,7 +178,7 @@ def prepare_update(rows: Sequence[Model], *names: str) -> Prepared:
     """Return the statement of `update_rows`, to be run in a transaction."""
     if not rows:
         return []
-    readers, sql = _update(type(rows[0]), names, connection.vendor)
+    readers, sql = _update(type(rows[0]), names, _vendor())
     return [(sql, [[read(row) for read in readers] for row in rows])]
 
 

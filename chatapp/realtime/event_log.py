@@ -35,33 +35,33 @@ def append_all(
     conversation: Conversation, facts: Sequence[tuple[Fact, Run | None]], changed: Sequence[str] = ()
 ) -> int:
     """Store facts like `append`, each with its run."""
-    numbered = [
-        (seq, fact.model_copy(update={"seq": seq}), run)
-        for seq, (fact, run) in enumerate(facts, start=conversation.last_seq + 1)
-    ]
+    first = conversation.last_seq + 1
+    numbered = [fact.model_copy(update={"seq": seq}) for seq, (fact, _) in enumerate(facts, start=first)]
+    payloads = [fact.told() for fact in numbered]
+    runs = [run.pk if run is not None else None for _, run in facts]
     insert_rows(
         [
             Event(
-                conversation=conversation,
-                seq=seq,
+                conversation_id=conversation.pk,
+                seq=told["seq"],
                 type=fact.type,
-                run=run,
-                payload=fact.stored(),
+                run_id=run_id,
+                payload=fact.stored(told),
                 at=fact.at,
             )
-            for seq, fact, run in numbered
+            for fact, told, run_id in zip(numbered, payloads, runs, strict=True)
         ]
     )
     conversation.last_seq += len(facts)
     update_row(conversation, "last_seq", "next_position", *changed)
-    facts_appended.send(Conversation, conversation=conversation, facts=[fact for _, fact, _ in numbered])
+    facts_appended.send(Conversation, conversation=conversation, facts=numbered)
     transaction.on_commit(
         partial(
             facts_committed.send_robust,
             sender=Conversation,
             conversation_id=conversation.pk,
             user_id=conversation.user_id,
-            payloads=[fact.model_dump(mode="json", exclude_none=True) for _, fact, _ in numbered],
+            payloads=payloads,
         )
     )
     return conversation.last_seq

@@ -24,10 +24,7 @@ def profile_text(conversation: Conversation) -> str:
         return ""
     if not conversation.user.uses_profile or conversation.user.memory_paused:
         return ""
-    profiles = Profile.objects.filter(user_id=conversation.owner_id)
-    return keep_of_user(
-        conversation.owner_id, "profile", lambda: profiles.values_list("text", flat=True).first() or ""
-    )
+    return keep_of_user(conversation.owner_id, "profile", lambda: profile_of(conversation.owner_id).text)
 
 
 def profile_of(user_id: UUID) -> Profile:

@@ -51,15 +51,15 @@ _cache = IndexCache[_Read](CACHE_BYTES)
 
 def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
     """Return the user's tombstones, and `more` that are not stored yet. Stored ones are read once for each edition."""
-    rows = Tombstone.objects.filter(user_id=user_id)
     if more:
+        rows = Tombstone.objects.filter(user_id=user_id)
         return _known(
             user_id, chain(rows.values_list("whole", "words"), ((one.whole, one.words) for one in more))
         )
     edition = edition_of_user(user_id)
     known = _cache.get(user_id.int)
     if known is None or known.edition != edition:
-        stored = list(rows.values_list("whole", "words"))
+        stored = list(Tombstone.objects.filter(user_id=user_id).values_list("whole", "words"))
         known = _Read(edition, _known(user_id, stored), len(stored))
         _cache.put(user_id.int, known)
     return known.tombstones

@@ -96,7 +96,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     usage = _record_usage(run, outcome.calls, left)
     _store_end(run, answer, outcome, usage, now)
     if left.has_pieces:
-        answer.pieces.all().delete()
+        execute("DELETE FROM chatapp_answerpiece WHERE message_id = %s", answer.pk)
     conversation.last_activity_at = now
     with one_edition(Edition(left.edition)):
         last = _last_facts(conversation, run, answer, outcome, usage, now)

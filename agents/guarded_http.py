@@ -68,9 +68,11 @@ class HostRules:
         return cls(hosts=(shown,), own_hosts=(shown,) if is_own else ())
 
     def check_name(self, host: str, port: int) -> None:
-        """Raise ForbiddenHost for a host that no rule allows."""
+        """Raise ForbiddenHost for a host that no rule allows, or for an address that it must not have."""
         if not self.is_own(host, port) and not any(_matches(rule, host, port) for rule in self.hosts):
             raise ForbiddenHost(f"{host}:{port} is not among the hosts that may be asked.")
+        with contextlib.suppress(ValueError):  # a name, whose addresses are known when it is asked
+            self.check_address(host, port, host)
 
     def is_own(self, host: str, port: int) -> bool:
         """Return whether the operator named this host as one that may have a private address."""

@@ -240,7 +240,7 @@ def day_markdown(user: Any, day: Any) -> Any:
 
 
 def edit_day(user: Any, day: Any) -> None:
-    from chatapp.long_term.actions.entries import DaySection
+    from chatapp.long_term.actions.days import DaySection
     from chatapp.long_term.changes import rewrite_day
     from chatapp.operations import clock
 

@@ -243,6 +243,7 @@ def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
         check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
         if check and value is not None and (kind := check(value)):
             raise PolicyError(given, origin, KINDS[kind])
+        merge_policies((origin, {given: value}))  # another name of the field may stand above this one
     return merge_policies((origin, fields)).policy
 
 

@@ -71,6 +71,11 @@ def test_a_value_of_another_type_is_refused_where_it_is_written_and_read_where_i
     merge_policies(("agent", {field: value}))
 
 
+def test_each_name_of_a_field_is_checked_though_one_stands_above_the_others() -> None:
+    with pytest.raises(PolicyError, match="max_steps"):
+        check_written("conversation", {"max_steps": 1, "agent_max_steps": {}})
+
+
 @pytest.mark.mechanism("digitorn.names")
 def test_the_words_of_the_ancestors_are_understood() -> None:
     policy = merge_policies(

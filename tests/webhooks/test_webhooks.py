@@ -26,6 +26,7 @@ from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.features.webhooks.tasks import wake_waiting
 from chatapp.forgetting.services import delete_message
 from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput
 from chatapp.runs.actions.sending import NewMessage, send_message
 from tests.fixtures.processes import ServiceStarter
 from tests.memory_store.rows import new_conversation
@@ -135,6 +136,13 @@ def test_nothing_is_sent_to_an_address_inside(alice: User, settings: Any, url: s
     delivery = WebhookDelivery.objects.get()
     assert delivery.state == "pending"
     assert "never asked" in delivery.error or "not a public address" in delivery.error
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "10.0.0.1", "[::1]", "[::ffff:192.168.0.1]"])
+def test_an_address_inside_is_refused_where_it_is_entered(settings: Any, host: str) -> None:
+    settings.WEBHOOK_HOSTS, settings.WEBHOOK_OWN_HOSTS = ["*"], []
+    with pytest.raises(InvalidInput, match=r"never asked|not a public address"):
+        sending.check_url(f"http://{host}/")
 
 
 @pytest.mark.django_db(transaction=True)

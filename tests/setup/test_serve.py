@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from websockets.sync.client import ClientConnection
 
 from tests.environment import ROOT
 from tests.fixtures.processes import ServiceStarter
+from tests.servers.made_once import SQLITE_NAME, copy_migrated_sqlite
 from tests.servers.people import ALICE
 from tests.servers.service import SETUP_LINK, Service, run_manage
 from tests.servers.waiting import PATIENCE_S
@@ -61,6 +63,27 @@ def test_an_old_schema_is_told_in_one_sentence(tmp_path):
     refused = serve("--port", "0", DATA_DIR=str(tmp_path))
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `manage.py migrate` first.")
+
+
+PREPARE = """
+import django
+django.setup()
+from chatapp.operations.serving.launcher import prepare_schema
+prepare_schema(migrates=True)
+"""
+
+
+def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_is_left(tmp_path):
+    copy_migrated_sqlite(tmp_path / SQLITE_NAME)
+    with sqlite3.connect(tmp_path / SQLITE_NAME) as database:
+        database.execute("DROP TRIGGER no_user_edition")
+        database.execute("DELETE FROM auth_permission")
+    env = {**os.environ, "DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
+    subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
+    triggers = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    assert ("no_user_edition",) in triggers
+    assert database.execute("SELECT count(*) FROM auth_permission").fetchone()[0] > 0
+    database.close()
 
 
 def test_a_database_that_is_away_is_told_in_one_sentence(tmp_path):

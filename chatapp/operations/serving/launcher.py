@@ -11,6 +11,7 @@ from typing import IO, NoReturn
 
 from django.conf import settings
 from django.core.management import call_command
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection
 
 from chatapp.accounts.actions import ensure_setup_link
@@ -122,12 +123,16 @@ def hold_lock() -> IO[str]:
 def prepare_schema(migrates: bool) -> None:
     try:
         ask_version()
-        if migrates:
-            call_command("migrate", verbosity=0, interactive=False)
-        elif has_unapplied_migrations():
+        is_older = has_unapplied_migrations()
+        if is_older and not migrates:
             raise CannotServe(
                 "The database has an older schema than this program: run `manage.py migrate` first."
             )
+        if is_older:
+            call_command("migrate", verbosity=0, interactive=False)
+        elif migrates:
+            # What `migrate` ends with. Its beginning, the models as migrations know them, is 3 MB and 0.05 s.
+            emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
     except DatabaseError as error:
         raise CannotServe(
             f"The database cannot be used ({str(error).strip()}): check DATABASE_URL."

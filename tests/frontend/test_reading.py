@@ -24,12 +24,19 @@ RICH = f"""Tides follow the moon.[^1] **Boldly** so.
 {CODE}```
 
 [^1]: Newton, *Principia*."""
-SMALL = """() => [...document.querySelectorAll("button, a, input, summary, [role=button]")]
-  .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}))
-  .filter((one) => !one.closest(".prose, .visually-hidden, .skip-link, .outcome, .fine-print") && one.type !== "file")
-  .map((one) => [one.getAttribute("aria-label") || one.textContent.trim(), (one.closest("label") ?? one).getBoundingClientRect()])
-  .filter(([, box]) => box.width && box.height && (box.width < 43.5 || box.height < 43.5))
-  .map(([name, box]) => `${name} ${Math.round(box.width)}x${Math.round(box.height)}`)"""
+# What a link in a line of text has above and below belongs to it, too.
+SMALL = """() => [...document.querySelectorAll("button, a, input, select, textarea, summary, [role=button]")]
+  .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !one.closest("[inert]"))
+  .filter((one) => !one.closest(".prose, .visually-hidden, .skip-link, .fine-print") && one.type !== "file")
+  .map((one) => {
+    const box = (one.closest("label") ?? one).getBoundingClientRect();
+    const around = getComputedStyle(one, "::after");
+    const [width, height] = around.position === "absolute" ? [parseFloat(around.width), parseFloat(around.height)] : [0, 0];
+    return [one.getAttribute("aria-label") || one.textContent.trim(), Math.max(box.width, width), Math.max(box.height, height)];
+  })
+  .filter(([, width, height]) => width && height && (width < 43.5 || height < 43.5))
+  .map(([name, width, height]) => `${name} ${Math.round(width)}x${Math.round(height)}`)"""
+DIALOGS = ("Your agents", "Prompts", "New folder…", "Trash", "Settings", "Import chats…")
 
 
 def history(count: int) -> list[dict[str, Any]]:
@@ -108,8 +115,12 @@ def test_an_answer_is_announced_as_plain_text_by_sentence(page: Page, model: Mod
     assert all(sentence.endswith((".", "mostly")) for sentence in heard)
 
 
-def test_what_is_touched_is_large_enough(browser: Browser, service: Service, page: Page) -> None:
-    ask(page, "Something to look at")
+def test_what_is_touched_is_large_enough(
+    browser: Browser, service: Service, page: Page, model: ModelServer
+) -> None:
+    model.script(says("Cut off", finish_reason="length"))
+    say(page, "Something to look at")
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     width, height = SIZES["phone"]
     context = browser.new_context(
         base_url=service.url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True
@@ -119,9 +130,15 @@ def test_what_is_touched_is_large_enough(browser: Browser, service: Service, pag
     tab.goto(page.url)
     expect(tab.locator("article.is-assistant")).to_be_visible()
     assert tab.evaluate(SMALL) == []
-    tab.get_by_role("button", name="Open sidebar").click()
-    expect(tab.locator(".row-link")).to_be_visible()
-    assert tab.evaluate(SMALL) == []
+    for item in (*DIALOGS, "Memory"):
+        tab.get_by_role("button", name="Open sidebar").click()
+        expect(tab.locator(".row-link")).to_be_visible()
+        assert tab.evaluate(SMALL) == [], "sidebar"
+        tab.locator(".account-button").click()
+        tab.get_by_role("menuitem", name=item, exact=True).click()
+        expect(tab.get_by_role("dialog") if item in DIALOGS else tab.locator(".memory-main")).to_be_visible()
+        assert tab.evaluate(SMALL) == [], item
+        tab.goto("/")
     context.close()
 
 

@@ -84,6 +84,12 @@ const TOLD_BEFORE_MS = 7 * DAY_MS;
 export const goesSoon = ({ expires_at: at, pinned }, now) =>
   at !== null && !pinned && new Date(at).getTime() - now.getTime() < TOLD_BEFORE_MS;
 
+/** When a chat that nobody uses goes, and where to. @param {Conversation} conversation @param {number} trashDays 0: there is no trash */
+export function describeEnd({ expires_at: at, temporary }, trashDays) {
+  const date = formatDate(at ?? "");
+  return trashDays && !temporary ? t("Moves to the trash on {date}, pin to keep", { date }) : t("Will be deleted on {date}, pin to keep", { date });
+}
+
 /** @param {string} iso */
 export const formatShortDay = (iso) => new Date(iso).toLocaleDateString(locale, { day: "numeric", month: "short" });
 

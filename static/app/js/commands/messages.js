@@ -45,8 +45,9 @@ function takeDraft() {
 const fileIdsOf = (attached) => attached.map((one) => one.id).join();
 
 export async function sendDraft() {
-  const command = uploads.value.length ? undefined : commandIn(draftText.value);
-  const unknown = uploads.value.length || command ? null : unknownCommandIn(draftText.value);
+  const hasFiles = uploads.value.some((upload) => !upload.error);
+  const command = hasFiles ? undefined : commandIn(draftText.value);
+  const unknown = hasFiles || command ? null : unknownCommandIn(draftText.value);
   if (unknown) {
     answerOfCommand.value = {
       title: unknown,
@@ -155,7 +156,7 @@ export async function stopRun() {
 }
 
 /** @param {string} runId */
-export const continueRun = (runId) => tell(() => post(`/runs/${runId}/continue`));
+export const continueRun = (runId) => tell(() => postAsync(`/runs/${runId}/continue`));
 
 /** @param {string} messageId @param {string} [model] */
 export function regenerate(messageId, model) {

@@ -179,10 +179,10 @@ function SendButton() {
     <${Icon} name="arrowUp" /></button>`;
 }
 
-/** @param {string} expiresAt */
-function endOf(expiresAt) {
-  const date = formatDate(expiresAt);
-  return boot.trash_days ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
+/** @param {import("../state/types.js").Conversation} conversation */
+function endOf({ expires_at: at, temporary }) {
+  const date = formatDate(at ?? "");
+  return boot.trash_days && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
 }
 
 function Banner() {
@@ -197,7 +197,7 @@ function Banner() {
       <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;
   const conversation = currentConversation.value;
   if (conversation?.expires_at && goesSoon(conversation, new Date()))
-    return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${endOf(conversation.expires_at)}
+    return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${endOf(conversation)}
       <button type="button" class="link" onClick=${() => changeConversation(conversation.id, { pinned: true })}>${t("Keep")}</button></p>`;
   if (mayOffer.value) return html`<${NotifyOffer} />`;
   return html`<${MemoryBanner} />`;

@@ -3,7 +3,7 @@
 import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
-import { formatDate, formatTokens } from "../format.js";
+import { describeEnd, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentAgent, currentConversation, currentId, currentModel, dispatch, offeredModels, state, ui } from "../state/store.js";
@@ -56,7 +56,7 @@ function Info({ conversation }) {
   const { expires_at: expires, pinned } = conversation;
   return html`<div class="menu-info">
     <strong>${conversation.title || t("New chat")}</strong>
-    ${expires && html`<p><${Icon} name="clock" size=${16} />${t("Will be deleted on {date}, pin to keep", { date: formatDate(expires) })}</p>`}
+    ${expires && html`<p><${Icon} name="clock" size=${16} />${describeEnd(conversation, boot.trash_days)}</p>`}
     ${pinned && html`<p><${Icon} name="pin" size=${16} />${t("Pinned: kept until you delete it")}</p>`}
   </div>`;
 }

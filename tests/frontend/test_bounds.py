@@ -83,26 +83,29 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-def keep(alice: httpx2.Client, hostile: str, role: str = "assistant") -> str:
+BEFORE = "Before it."
+
+
+def keep(alice: httpx2.Client, hostile: str, role: str = "assistant", before: str = BEFORE) -> str:
     """Return the address of a conversation in which one message is hostile and the last one is not."""
     text = f"{FIRST}\n\n{hostile}\n\n{LAST}"
-    said = [("user", "Before it"), (role, text), ("user", "After it"), ("assistant", "All is *well*.")]
+    said = [("user", before), (role, text), ("user", "After it"), ("assistant", "All is *well*.")]
     messages = [{"role": role, "content": content} for role, content in said]
     answer = alice.post("/api/v1/conversations/import", json={"title": "Hostile", "messages": messages})
     return f"/c/{answer.raise_for_status().json()['id']}"
 
 
-def hostile_message(page: Page) -> Locator:
+def hostile_message(page: Page, before: str = BEFORE) -> Locator:
     """Once the page shows the others."""
+    expect(page.locator("article").first).to_contain_text(before)
     expect(page.locator("article").last).to_have_text("All is well.", use_inner_text=True)
     expect(page.locator("article")).to_have_count(4)
-    expect(page.locator("article").first).to_contain_text("Before it")
     return page.locator("article").nth(1)
 
 
-def drawn_to_the_end(page: Page) -> Locator:
+def drawn_to_the_end(page: Page, before: str = BEFORE) -> Locator:
     """Scroll to the end of the message, and return it once everything near is drawn."""
-    message = hostile_message(page)
+    message = hostile_message(page, before)
     expect(message).to_contain_text(FIRST)
     expect(message).to_contain_text(LAST)
     last = message.get_by_text(LAST).last
@@ -119,9 +122,11 @@ def drawn_to_the_end(page: Page) -> Locator:
 
 
 def test_no_answer_makes_its_conversation_unreadable(page: Page, alice: httpx2.Client) -> None:
-    for name, hostile in HOSTILE.items():
-        page.goto(keep(alice, hostile))
-        message = drawn_to_the_end(page)
+    kept = {name: keep(alice, hostile, before=f"Before {name}.") for name, hostile in HOSTILE.items()}
+    page.goto("/")  # once: a reader goes from one conversation to the next in the same page
+    for name, address in kept.items():
+        page.locator(f'.row-link[href="{address}"]').click()
+        message = drawn_to_the_end(page, f"Before {name}.")
         blocks = message.locator(".block, .code-piece [class^=hljs]:first-child").count()
         assert blocks <= MOST_BLOCKS, f"{name}: {blocks} blocks were drawn"
         depth = page.evaluate(DEPTH)

@@ -23,7 +23,7 @@ from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
 
 def delete_account(user: User, *, now: datetime) -> None:
-    """Delete an account. Raises Conflict for the only admin. It can be repeated after it was cut short."""
+    """Delete an account. Raise Conflict for the only admin. It can be repeated after it was cut short."""
     check_replaceable(user)
     folder = user_folder(user.pk)
     begun = forget_everything(user=user, now=now)

@@ -106,11 +106,11 @@ def check_beat() -> Finding:
     """Look for what wakes the worker for all that goes by the clock, and for what the broker lost."""
     if settings.EMBEDDED:
         if "beat" in ended_threads():
-            return Finding("beat", False, "that of this process ended", RESTART)
+            return Finding("beat", False, "the one in this process ended", RESTART)
         return Finding("beat", True, "in `manage.py serve`")
     if not living()["beat"]:
         remedy = "Start one: `celery -A chatapp beat`. Clean-up and lost work wait until then."
-        return Finding("beat", False, f"none told of itself within {settings.LEASE_S} s", remedy)
+        return Finding("beat", False, f"none has reported within {settings.LEASE_S} s", remedy)
     return Finding("beat", True, "sends the periodic tasks")
 
 
@@ -130,7 +130,7 @@ def check_privacy() -> Finding:
     if exposed:
         what = f"{len(exposed)} files and folders can be read by other accounts, such as {exposed[0].path}"
         return Finding("file permissions", False, what, CLOSE_FILES)
-    return Finding("file permissions", True, "the data is open to this account alone")
+    return Finding("file permissions", True, "only this account can read the data")
 
 
 def check_clock() -> Finding:
@@ -217,9 +217,7 @@ def check_address() -> Finding:
         )
         return Finding("HTTPS", False, f"{settings.PUBLIC_URL}: passwords travel unencrypted", remedy)
     what = (
-        "not known: set PUBLIC_URL"
-        if settings.IS_BEHIND_PROXY
-        else "not needed: this machine alone is served"
+        "not known: set PUBLIC_URL" if settings.IS_BEHIND_PROXY else "not needed: only this machine is served"
     )
     return Finding("HTTPS", True, what)
 
@@ -244,7 +242,7 @@ def examine(*, asks_models: bool = True) -> Iterator[Finding]:
 
     Asking the models costs a call of each and stores its result.
     """
-    remedy = "Check DATABASE_URL, and that the server runs and lets us in."
+    remedy = "Check DATABASE_URL, and that the server runs and accepts the connection."
     database = examine_part(check_database, "database", remedy)
     yield database
     if database.is_well:

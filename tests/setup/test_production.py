@@ -22,7 +22,7 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
     assert "Redis answers, but no worker does" in alone.stdout
-    assert "BROKEN beat: none told of itself" in alone.stdout
+    assert "BROKEN beat: none has reported within" in alone.stdout
     client = service.client()
     checks = client.get("/readyz").json()
     assert (checks["status"], checks["checks"]["worker"]) == ("degraded", "missing")

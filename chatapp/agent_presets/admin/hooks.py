@@ -48,7 +48,7 @@ PARTS = (
     Part(
         "id",
         "text",
-        gettext_noop("Its name. One of the same name of an agent or a conversation takes its place there."),
+        gettext_noop("Its name. A hook of the same name of an agent or a conversation replaces it there."),
     ),
     Part("on", "choice", gettext_noop("When it looks."), "turn_end", ("turn_start", "turn_end")),
     Part(
@@ -58,7 +58,7 @@ PARTS = (
         "always",
         ("context_pressure", "turn_count", "tool_calls", "message_count", "always"),
     ),
-    Part("threshold", "number", gettext_noop("Of context_pressure a share such as 0.8; else a count.")),
+    Part("threshold", "number", gettext_noop("For context_pressure a share such as 0.8, otherwise a count.")),
     Part(
         "action",
         "choice",

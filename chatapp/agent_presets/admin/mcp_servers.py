@@ -125,7 +125,7 @@ class McpServerAdmin(TestedAdmin[McpServer]):
         if is_approved:
             self.message_user(request, _("Its tools are offered as they are shown below."), messages.SUCCESS)
         else:
-            told = _("The server changed its tools again. Look once more.")
+            told = _("The server changed its tools again. Look at them once more.")
             self.message_user(request, told, messages.ERROR)
         return redirect("admin:chatapp_mcpserver_change", row_id)
 

@@ -21,7 +21,7 @@ def lock_trashed(
     user: User, conversation_id: str | UUID, now: datetime | None = None, *, locks: bool = True
 ) -> TrashedConversation | None:
     """Return the row, locked where `locks` says so; None where it is not there or, at `now`, about to be deleted.
-    Raises NotFound for no id."""
+    Raise NotFound for no id."""
     rows = TrashedConversation.objects.filter(user=user, pk=parse_id(conversation_id))
     if locks:
         rows = rows.select_for_update()

@@ -39,7 +39,7 @@ def move_to_trash(
 
 
 def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
-    """Return the conversation, its user's again, without what was forgotten meanwhile. Raises NotFound and Conflict."""
+    """Return the conversation, its user's again, without what was forgotten meanwhile. Raise NotFound and Conflict."""
     row = lock_trashed(user, conversation_id, now, locks=False)
     if row is None:
         raise NotFound
@@ -82,7 +82,7 @@ def _finish_moving(conversation_id: UUID, now: datetime) -> None:
 def delete_from_trash(
     user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = AT_THE_DOOR
 ) -> None:
-    """Delete it for good, with what was remembered of it. Raises NotFound."""
+    """Delete it for good, with what was remembered of it. Raise NotFound."""
     begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
     if begun is None:
         raise NotFound

@@ -124,7 +124,7 @@ class PalimpsestAdminSite(AdminSite):
         form = SettingsForm(request.POST or None, actor_id=request.user.pk)
         if request.method == "POST" and form.is_valid():
             changed = form.save()
-            told = gettext("Changed: %(names)s. It holds from now on.") % {"names": ", ".join(changed)}
+            told = gettext("Changed: %(names)s. It is in effect now.") % {"names": ", ".join(changed)}
             messages.success(request, told if changed else gettext("Nothing was changed."))
             return redirect("admin:settings")
         shown = {"title": gettext("Settings"), "form": form, "others": other_settings()}
@@ -142,12 +142,12 @@ class PalimpsestAdminSite(AdminSite):
                 return guarded(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
                 raise BadRequest(
-                    gettext("A number or date here is larger than the database holds.")
+                    gettext("A number or date here is larger than the database can store.")
                 ) from error
             except ValueError as error:
                 if not _filters_list(request):
                     raise
-                raise BadRequest(gettext("A filter in this address has a value that cannot be.")) from error
+                raise BadRequest(gettext("A filter in this address has an impossible value.")) from error
 
         return update_wrapper(only_operators, guarded)
 

@@ -62,7 +62,7 @@ def test_a_second_visit_is_refused(token: str, client: Client) -> None:
     stranger = Client()
     response = stranger.get(f"/setup/{token}")
     assert response.status_code == 404
-    assert "no longer good" in response.content.decode()
+    assert "no longer valid" in response.content.decode()
     assert stranger.post(f"/setup/{token}", {**FORM, "email": "eve@example.com"}).status_code == 404
     assert User.objects.count() == 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from agents.types import ModelRequest, ToolSpec
@@ -52,7 +53,7 @@ class Piece:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AssembledContext:
     """A request that fits. `earlier` is what questions of its history recalled, and stays where it stood; `data_urls`
     fills the images in view, by file id."""
@@ -64,7 +65,7 @@ class AssembledContext:
     data_urls: Mapping[str, str] = field(default_factory=dict)
     shrinks: int = 0
 
-    @property
+    @cached_property
     def parts(self) -> ViewParts:
         """Return the tokens of each part of the request."""
         return self.view.parts(self.recall, self.earlier)

@@ -8,6 +8,7 @@ import logging
 import math
 from typing import Any
 
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from pydantic import ValidationError
@@ -93,6 +94,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
     # The hub listens for the whole process; a channel per socket would be one more thing that needs Redis.
     channel_layer_alias = "none"
     user: User
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Handle a message. Channels would first wait for a thread that closes old connections: `in_database` does."""
+        await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
         user = self.scope.get("user")

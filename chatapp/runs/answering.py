@@ -24,7 +24,7 @@ from chatapp.compaction.compactor import compact_inline, queue_emergency, queue_
 from chatapp.compaction.planning import AT_ONCE, may_be_due, summary_model_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, rules_for
-from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED
+from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED, Recalled
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
@@ -43,7 +43,7 @@ from chatapp.runs.answer_ends import KEPT, NOTHING_KEPT, describe_end
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
-from chatapp.runs.models import Run, RunSource
+from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
@@ -65,10 +65,10 @@ NOT_YET_SUMMARISED = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The events that tell what the first request is made of, and the rows of the turns recalled for it."""
+    """What the first request is made of, which its readers are told."""
 
-    facts: Sequence[events.Fact] = ()
-    recalled: Sequence[RunSource] = ()
+    context: AssembledContext
+    recalled: Recalled
 
 
 class Session:
@@ -170,8 +170,7 @@ class Session:
             profile_of=loaded.user_id if inputs.profile is not None else None,
         )
         tools = loaded.tools
-        rows = recalled_rows(self.live.lease.run_id, recalled.turns, starts_anew=recalled.starts_anew)
-        self._asked = _Asked(self.facts.asked(context, recalled.items), tuple(rows))
+        self._asked = _Asked(context, recalled)
         if self.prepared.plan is not None:
             await self._record_asked(None)
             self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
@@ -317,10 +316,17 @@ class Session:
     def _record_asked(self, request: NewRequest | None) -> Awaitable[None]:
         """Store a request; with the first one, what it is made of."""
         asked, self._asked = self._asked, None
-        if asked is None and request is not None:
-            return store_beside(self.live.lease, request)
-        asked = asked or _Asked()
-        return self.side_work.record_asked(request, asked.facts, asked.recalled)
+        if asked is not None:
+            return self._record_first(asked, request)
+        assert request is not None
+        return store_beside(self.live.lease, request)
+
+    async def _record_first(self, asked: _Asked, request: NewRequest | None) -> None:
+        """Describe what the first request is made of, now that it is on its way, and store both."""
+        turns, starts_anew = asked.recalled.turns, asked.recalled.starts_anew
+        facts = self.facts.asked(asked.context, asked.recalled.items)
+        rows = [*recalled_rows(self.live.lease.run_id, turns, starts_anew=starts_anew)]
+        await self.side_work.record_asked(request, facts, rows)
 
     def _summarise_what_was_cut(self) -> None:
         """Queue a compaction where messages were left out of the request. To be called at the first word of the answer:

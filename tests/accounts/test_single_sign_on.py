@@ -117,7 +117,7 @@ def test_an_address_that_the_issuer_did_not_check_lets_nobody_in(
     issuer.say("mallory", email="dora@example.com", email_verified=said)
     client, answer = sign_in("mallory")
     assert answer.status_code == 403
-    assert "is not checked" in answer.content.decode()
+    assert "is not confirmed" in answer.content.decode()
     assert not is_signed_in(client)
     settings.OIDC_TRUSTS_ADDRESSES = True
     assert is_signed_in(sign_in("mallory")[0])

@@ -32,6 +32,8 @@ PAUSE_S = 0.5
 THREADS = 8
 MOST_TOGETHER = 32
 MOST_OVERTAKING = 3
+BEGINS_FOR_S = 0.1
+"""An answer has its first word by then, where nothing else is going on and the model is quick."""
 TOGETHER_S = 0.03
 """What is written together holds the write lock no longer than this and one action."""
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="database")
@@ -79,12 +81,15 @@ class _Together:
         self._others: deque[_Waiting] = deque()
         self._overtaking = 0
         """How many urgent ones were written since the last of the others."""
+        self.urgent_at = float("-inf")
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
 
     def put(self, call: Callable[[], Any], is_urgent: bool) -> Future[Any]:
         waiting = _Waiting(call, Future(), is_urgent)
+        if is_urgent:
+            self.urgent_at = time.monotonic()
         (self._urgent if is_urgent else self._others).append(waiting)
         _writer.submit(self._write_some)
         return waiting.answer
@@ -177,6 +182,12 @@ def _part_of_transaction(waiting: _Waiting) -> Callable[[], None]:
 def calls_waiting() -> int:
     """Return how many calls of answers and pages wait for a thread or for the writer."""
     return _threads._work_queue.qsize() + len(_together)
+
+
+def answers_begin(within_s: float = BEGINS_FOR_S) -> bool:
+    """Return whether an answer of this process may have begun so short a time ago. Only the writer of SQLite is asked:
+    elsewhere background work has a process of its own."""
+    return time.monotonic() - _together.urgent_at < within_s
 
 
 def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from chatapp.operations.database import calls_waiting
+from chatapp.operations.database import answers_begin, calls_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ BUSY_SHARE = 0.9
 
 
 def yield_to_answers(seconds: float) -> None:
-    """Rest, and on while answers of this process wait for the database or take all of its core; not for ever, so that
-    the work goes on."""
+    """Rest, and on while answers of this process begin, wait for the database or take all of its core; not for ever, so
+    that the work goes on."""
     deadline = time.monotonic() + seconds + YIELD_AT_MOST_S
     while True:
         began, used = time.monotonic(), _used_by_others()
         time.sleep(seconds)
         is_busy = _used_by_others() - used > BUSY_SHARE * (time.monotonic() - began)
-        if not (is_busy or calls_waiting()) or time.monotonic() >= deadline:
+        if not (is_busy or calls_waiting() or answers_begin()) or time.monotonic() >= deadline:
             return
         seconds = YIELD_STEP_S
 

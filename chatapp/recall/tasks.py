@@ -13,7 +13,7 @@ from django.conf import settings
 
 from agents.errors import ModelError
 from chatapp.operations.jobs import wake_for_many, wake_worker
-from chatapp.operations.work_budget import BEHIND, Pace
+from chatapp.operations.work_budget import BEHIND, YIELD_STEP_S, Pace
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
 from chatapp.recall.actions.indexing import index_some
@@ -54,6 +54,7 @@ def index_together(conversation_ids: Sequence[str], pace: Pace) -> None:
             wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
         return not waiting
 
+    pace.sleep(YIELD_STEP_S)  # an answer may be about to begin
     pace.work(step)
     for left in waiting:  # at the end of the queue, so that others are not kept waiting
         wake_for_many("chatapp.recall.tasks.index_conversations", str(left))

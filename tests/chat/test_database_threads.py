@@ -17,6 +17,7 @@ from chatapp.accounts.models import User
 from chatapp.operations.database import (
     THREADS,
     TOGETHER_S,
+    answers_begin,
     beside_database,
     first_in_writer,
     in_database,
@@ -106,6 +107,14 @@ async def test_what_the_time_was_too_short_for_is_written_together_next() -> Non
         waiting = [in_writer(take_long)(), *(in_writer(User.objects.count)() for _ in range(10))]
     assert await asyncio.gather(*waiting) == [None, *[0] * 10]
     assert 2 <= len(begun) < len(waiting)  # a slow machine takes fewer together
+
+
+@pytest.mark.sqlite
+@on_a_loop
+async def test_what_is_urgent_may_begin_an_answer() -> None:
+    assert await first_in_writer(User.objects.count)() == 0
+    assert answers_begin(within_s=600.0)
+    assert not answers_begin(within_s=0.0)
 
 
 @pytest.mark.sqlite

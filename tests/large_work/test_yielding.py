@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from chatapp.operations import work_budget
+from chatapp.operations.database import BEGINS_FOR_S
 from chatapp.operations.work_budget import YIELD_AT_MOST_S, YIELD_STEP_S, yield_to_answers
 
 
@@ -41,5 +42,15 @@ def test_it_rests_while_the_process_is_busy(
     fake = FakeTime(busy_s)
     monkeypatch.setattr(work_budget, "time", fake)
     monkeypatch.setattr(work_budget, "calls_waiting", lambda: 0)
+    monkeypatch.setattr(work_budget, "answers_begin", lambda: False)
     yield_to_answers(YIELD_STEP_S)
     assert fake.now == pytest.approx(rested_s, abs=1.5 * YIELD_STEP_S)
+
+
+def test_it_rests_while_an_answer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTime(busy_s=0.0)
+    monkeypatch.setattr(work_budget, "time", fake)
+    monkeypatch.setattr(work_budget, "calls_waiting", lambda: 0)
+    monkeypatch.setattr(work_budget, "answers_begin", lambda: fake.now < BEGINS_FOR_S)
+    yield_to_answers(YIELD_STEP_S)
+    assert fake.now == pytest.approx(BEGINS_FOR_S, abs=1.5 * YIELD_STEP_S)

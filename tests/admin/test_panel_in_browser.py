@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.admin.test_every_page import pages
 from tests.fixtures.browser import open_tab
-from tests.frontend.chatting import ask, barriers, overflows
+from tests.frontend.chatting import ask, barriers, overflows, too_small, touch_screen
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import ADMIN
@@ -139,6 +139,21 @@ def panel(browser: Browser, panel_service: Service) -> Iterator[Page]:
         yield page
 
 
+TOUCHED = [
+    f"/admin/{address}"
+    for address in (
+        "",
+        "chatapp/modelconfig/",
+        "chatapp/modelconfig/add/",
+        "chatapp/deploymenthook/add/",
+        "chatapp/usage/report/",
+        "chatapp/user/",
+        "chatapp/run/add/",
+        "checks/",
+        "settings/",
+    )
+]
+"""One of each kind: home, lists, forms, own pages, a refusal."""
 SHOWN = [f"/{route}" for route in pages() if route.startswith("admin/") and not NO_PAGES.search(route)]
 
 
@@ -156,3 +171,17 @@ def test_no_page_of_the_panel_has_a_barrier(panel: Page) -> None:
         if wrong:
             found[address] = wrong
     assert found == {}, "\n".join(f"{address}: {wrong}" for address, wrong in found.items())
+
+
+def test_what_is_touched_in_the_panel_is_large_enough(browser: Browser, panel_service: Service) -> None:
+    context = touch_screen(browser, panel_service.url)
+    cookies = panel_service.cookies[ADMIN]
+    context.add_cookies([{"name": n, "value": v, "url": panel_service.url} for n, v in cookies.items()])
+    tab = context.new_page()
+    found = {}
+    for address in TOUCHED:
+        tab.goto(address)
+        if small := too_small(tab):
+            found[address] = small
+    context.close()
+    assert found == {}, "\n".join(f"{address}: {small}" for address, small in found.items())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.environment import ROOT
 from tests.servers.people import PASSWORD
@@ -15,6 +15,23 @@ AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
 SETTLES_WITHIN_S = 10
 """What fades, slides or follows the size of the window comes to rest by then, on a busy machine, too."""
 DRAWN = "new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 1000); })"
+SMALL = """() => [...document.querySelectorAll("button, a, input, select, textarea, summary, [role=button]")]
+  .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !one.closest("[inert]"))
+  .filter((one) => !one.closest(".prose, .visually-hidden, .skip-link, .skip-to-content-link") && one.type !== "file")
+  .filter((one) => one.tagName !== "A" || getComputedStyle(one).display !== "inline")
+  .map((one) => {
+    const box = (one.closest("label") ?? one).getBoundingClientRect();
+    const around = getComputedStyle(one, "::after");
+    const own = getComputedStyle(one);
+    const margin = one.type === "checkbox" || one.type === "radio" ? 2 * parseFloat(own.marginLeft) : 0;
+    const [width, height] = around.position === "absolute" ? [parseFloat(around.width), parseFloat(around.height)] : [0, 0];
+    const name = one.getAttribute("aria-label") || one.textContent.trim() || one.name;
+    return [name, Math.max(box.width + margin, width), Math.max(box.height + margin, height)];
+  })
+  .filter(([, width, height]) => width && height && (width < 43.5 || height < 43.5))
+  .map(([name, width, height]) => `${name} ${Math.round(width)}x${Math.round(height)}`)"""
+"""Return what a finger may miss, with its size. A link in a line of text is left out; what another one has around it
+belongs to it."""
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 
 
@@ -83,3 +100,16 @@ def overflows(page: Page) -> bool:
     while (is_wide := bool(page.evaluate(wide))) and time.monotonic() - began < SETTLES_WITHIN_S:
         pass
     return is_wide
+
+
+def touch_screen(browser: Browser, url: str) -> BrowserContext:
+    """Return a phone, to be closed by the caller."""
+    width, height = SIZES["phone"]
+    return browser.new_context(
+        base_url=url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True
+    )
+
+
+def too_small(page: Page) -> list[Any]:
+    found: list[Any] = page.evaluate(SMALL)
+    return found

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say
+from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say, too_small, touch_screen
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
@@ -24,18 +24,6 @@ RICH = f"""Tides follow the moon.[^1] **Boldly** so.
 {CODE}```
 
 [^1]: Newton, *Principia*."""
-# What a link in a line of text has above and below belongs to it, too.
-SMALL = """() => [...document.querySelectorAll("button, a, input, select, textarea, summary, [role=button]")]
-  .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !one.closest("[inert]"))
-  .filter((one) => !one.closest(".prose, .visually-hidden, .skip-link, .fine-print") && one.type !== "file")
-  .map((one) => {
-    const box = (one.closest("label") ?? one).getBoundingClientRect();
-    const around = getComputedStyle(one, "::after");
-    const [width, height] = around.position === "absolute" ? [parseFloat(around.width), parseFloat(around.height)] : [0, 0];
-    return [one.getAttribute("aria-label") || one.textContent.trim(), Math.max(box.width, width), Math.max(box.height, height)];
-  })
-  .filter(([, width, height]) => width && height && (width < 43.5 || height < 43.5))
-  .map(([name, width, height]) => `${name} ${Math.round(width)}x${Math.round(height)}`)"""
 DIALOGS = ("Your agents", "Prompts", "New folder…", "Trash", "Settings", "Import chats…")
 
 
@@ -121,23 +109,20 @@ def test_what_is_touched_is_large_enough(
     model.script(says("Cut off", finish_reason="length"))
     say(page, "Something to look at")
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
-    width, height = SIZES["phone"]
-    context = browser.new_context(
-        base_url=service.url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True
-    )
+    context = touch_screen(browser, service.url)
     context.add_cookies(page.context.cookies())  # type: ignore[arg-type]  # what it gave is what it takes
     tab = context.new_page()
     tab.goto(page.url)
     expect(tab.locator("article.is-assistant")).to_be_visible()
-    assert tab.evaluate(SMALL) == []
+    assert too_small(tab) == []
     for item in (*DIALOGS, "Memory"):
         tab.get_by_role("button", name="Open sidebar").click()
         expect(tab.locator(".row-link")).to_be_visible()
-        assert tab.evaluate(SMALL) == [], "sidebar"
+        assert too_small(tab) == [], "sidebar"
         tab.locator(".account-button").click()
         tab.get_by_role("menuitem", name=item, exact=True).click()
         expect(tab.get_by_role("dialog") if item in DIALOGS else tab.locator(".memory-main")).to_be_visible()
-        assert tab.evaluate(SMALL) == [], item
+        assert too_small(tab) == [], item
         tab.goto("/")
     context.close()
 

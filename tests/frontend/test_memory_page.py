@@ -53,6 +53,7 @@ def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Cl
     expect(dialog.locator(".receipt")).to_contain_text("Memory entries")
     dialog.get_by_role("button", name="Close").last.click()
     expect(entry).not_to_contain_text("Halcyon")
+    expect(page.locator("h2.day-title")).to_contain_text("October 5")  # the day went with its last entry
     assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
 
 

@@ -45,6 +45,9 @@ export function DayView({ day }) {
     if (written === day) await reload();
     else loadDays().then(() => goToPlace({ view: "days", day: written }));
   };
+  const leave = () => goToPlace({ view: "days", day: null });
+  // With its last entry a day goes.
+  const noteForgotten = () => (file.value && file.value.entries.length > 1 ? reload() : loadDays().then(leave));
   const adding = doing.value === "add" && html`<${TextEditor} label=${t("To remember")} text="" action=${t("Remember")} onSave=${add} onCancel=${() => (doing.value = null)} />`;
   if (!day && days.value?.length === 0) return html`<${NothingYet} adding=${adding} onAdd=${() => (doing.value = "add")} />`;
   if (problem.value) return html`<p class="muted" role="status">${problem.value}</p>`;
@@ -58,13 +61,13 @@ export function DayView({ day }) {
   return html`<article>
     <header class="view-head">
       <h2 class="day-title">${formatDay(day)}</h2>
-      <${Tools} file=${file.value} doing=${doing} onForgotten=${() => goToPlace({ view: "days", day: null })} />
+      <${Tools} file=${file.value} doing=${doing} onForgotten=${leave} />
     </header>
     ${adding}
     ${
       doing.value === "edit"
         ? html`<${MarkdownEditor} file=${file.value} onSaved=${saved} onCancel=${() => (doing.value = null)} />`
-        : file.value.entries.map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${reload} />`)
+        : file.value.entries.map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${reload} onForgotten=${noteForgotten} />`)
     }
   </article>`;
 }

@@ -19,8 +19,8 @@ import { TextEditor } from "./TextEditor.js";
 /** @type {Record<string, string>} */
 const AUTHORS = { user: t("You"), extraction: t("Written by AI"), operator: t("An operator") };
 
-/** @param {{entry: Entry, onChanged: () => void}} props */
-export function EntryCard({ entry, onChanged }) {
+/** @param {{entry: Entry, onChanged: () => void, onForgotten: () => void}} props */
+export function EntryCard({ entry, onChanged, onForgotten }) {
   const open = useSignal(/** @type {"edit"|"history"|null} */ (null));
   const toggle = (/** @type {"edit"|"history"} */ what) => (open.value = open.value === what ? null : what);
   const save = async (/** @type {string} */ text) => {
@@ -33,7 +33,7 @@ export function EntryCard({ entry, onChanged }) {
       title: t("Forget this entry?"),
       text: t("It will be gone for good: from this day, the search, the profile and every summary that repeats it. It will not be learned again."),
       wish: { entry_id: entry.id },
-      onDone: onChanged,
+      onDone: onForgotten,
     });
   return html`<section class="entry" id=${`e-${entry.id}`}>
     <div class="entry-head">

@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_postgres = config.getoption("database") == "postgres"
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
     slow = {item.path for item in chosen if item.get_closest_marker("slow") or shares_worker(item.path)}
     items[:] = sorted(chosen, key=lambda item: place_in_order(item, slow))
 

@@ -7,6 +7,7 @@ What checks, renders, parses or asks a model gets the same rows from both.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent
@@ -56,5 +57,6 @@ ON_BOTH = (
 PLACES = frozenset(ROOT / place for place in ON_BOTH)
 
 
+@cache
 def is_on_both(path: Path) -> bool:
     return any(place in PLACES for place in (path, *path.parents))

@@ -38,9 +38,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test a database with commits: runs, streams and waiting requests work in threads of their own."""
+    ours = {path for path in {item.path for item in items} if HERE in path.parents}
     for item in items:
-        is_ours = HERE in item.path.parents
-        if is_ours and "start_service" not in getattr(item, "fixturenames", ()):
+        if item.path in ours and "start_service" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.django_db(transaction=True))
 
 

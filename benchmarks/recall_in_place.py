@@ -78,7 +78,7 @@ class _Talk:
         )
         policy = {"context_size": window[0], "max_output_tokens": window[1]}
         self.conversation.context_policy = policy | ({"recall_tokens": 8_000} if is_anew else {})
-        self.conversation.save()
+        self.conversation.save(update_fields=["context_policy"])
         self.is_anew = is_anew
         step = len(history.questions) // QUESTIONS
         self.questions = history.questions[::step][:QUESTIONS]

@@ -42,6 +42,9 @@ CLEAR_EVIDENCE = 0.35
 NAME_RARITY = 0.8
 """A name that the question gives is clear evidence where so rare, as a share of what a word is worth that was said
 once."""
+PLENTY = 2.5
+"""Where one turn has more of a question than so many words that were said once, it needs as much less room: what it
+asks for stands near the top."""
 REMARK_EVIDENCE = 0.25
 """With less, a short message that asks nothing recalls nothing."""
 

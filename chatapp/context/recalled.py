@@ -150,7 +150,14 @@ def _turns_for(
     if not _holds_any(room):
         return []
     question = context.view.question.text
-    turns = recall_for(user_id=loaded.user_id, question=question, now=now, room=room, context=known)
+    turns = recall_for(
+        user_id=loaded.user_id,
+        question=question,
+        now=now,
+        room=room,
+        context=known,
+        most_tokens=None if context.inputs.is_one_off else context.inputs.policy.recall_tokens,
+    )
     return mark_superseded(loaded.user_id, without_forgotten(turns, tombstones), room, known)
 
 

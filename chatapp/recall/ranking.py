@@ -24,6 +24,7 @@ from memory.ranking import (
     LENGTH_BONUS,
     NAME_RARITY,
     NEIGHBOUR_WEIGHTS,
+    PLENTY,
     QUESTION_MALUS,
     SPEAKER_BONUS,
     TIME_BONUS,
@@ -55,11 +56,13 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ordinals best first with their scores, and how much speaks for the best being what was asked for, 0 to 1."""
+    """Ordinals best first with their scores, how much speaks for the best being what was asked for, 0 to 1, and the
+    share of its room that the question needs."""
 
     ordinals: list[int]
     scores: list[float]
     evidence: float
+    needed: float = 1.0
 
     @property
     def is_clear(self) -> bool:
@@ -305,14 +308,23 @@ def rank(
         relevant |= asked.then
     best = float(near[asked.findable].max(initial=0.0)) or 1.0
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
-    return _best(scores, asked.index.columns.minute, limit, asked.evidence)
+    ordinals, best_scores = _best(scores, asked.index.columns.minute, limit)
+    return Ranking(ordinals, best_scores, asked.evidence, _share_needed(asked))
 
 
-def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, evidence: float) -> Ranking:
+def _share_needed(asked: Prepared) -> float:
+    """Return the share of its room that a question needs: less, the more its best document has by itself of its words.
+    A day is brought back whole."""
+    most = float(asked.own[asked.findable].max(initial=0.0))
+    plenty = PLENTY * idf(asked.index.document_count, 1)
+    return 1.0 if asked.then is not None or most <= plenty else plenty / most
+
+
+def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int) -> tuple[list[int], list[float]]:
     among = np.flatnonzero(scores >= _score_floor(scores, limit))
     among = among[np.isfinite(scores[among])]
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
-    return Ranking(order.tolist(), scores[order].tolist(), evidence)
+    return order.tolist(), scores[order].tolist()
 
 
 def _score_floor(scores: Scores, count: int) -> float:

@@ -147,9 +147,16 @@ NO_CONTEXT = InContext()
 
 
 def recall_for(
-    *, user_id: UUID, question: str, now: datetime, room: RecallSize, context: InContext = NO_CONTEXT
+    *,
+    user_id: UUID,
+    question: str,
+    now: datetime,
+    room: RecallSize,
+    context: InContext = NO_CONTEXT,
+    most_tokens: int | None = None,
 ) -> list[RecalledTurn]:
-    """Return what the question needs, oldest first, within the room; nothing where nothing fits."""
+    """Return what the question needs, oldest first, within the room; nothing where nothing fits. `most_tokens` is what
+    any question may recall, of which clear evidence takes less; None where the room shall be filled."""
     asked = questions.read(question, now.date())
     if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
@@ -162,6 +169,8 @@ def recall_for(
         if asked.is_remark and ranking.evidence < REMARK_EVIDENCE:
             return []
         room = room.at_most(LITTLE)
+    elif most_tokens is not None:
+        room = replace(room, tokens=min(room.tokens, int(ranking.needed * most_tokens)))
     scored = add_nearness(dict(zip(*ranking.worth_recalling(), strict=True)), near.nearness)
     chosen = select_recall(_candidates(index, scored, room, context, sources), room)
     return [describe_found(sources[candidate.key]) for candidate in chosen]

@@ -164,6 +164,40 @@ def test_what_nobody_said_counts_in_chinese_where_a_character_is_one_of_how_is_a
     assert is_clear(alice, "我每天早上去公园做什么？")
 
 
+ON_BOARD = [
+    "anchor",
+    "barrel",
+    "candle",
+    "drum",
+    "engine",
+    "fiddle",
+    "goat",
+    "hammer",
+    "iron",
+    "jug",
+    "kettle",
+    "oar",
+]
+
+
+@pytest.mark.mechanism("ours.recall-budget")
+def test_clear_evidence_takes_less_room_but_where_the_room_shall_be_filled(alice: User):
+    whole = f"On board are {', '.join(ON_BOARD)}."
+    some = (f"We saw {' and '.join((ON_BOARD * 2)[at : at + 6])} on trip{at}." for at in range(12))
+    apart = [text for one in some for text in (one, *filler(9))]
+    say(new_conversation(alice), *filler(50), whole, *filler(20), *apart)
+    clear, vague = f"Was there {', '.join(ON_BOARD)} on board?", "What did we see of the oar?"
+    room = RecallSize(400, 1_600)
+
+    def tokens_for(question: str, most: int | None) -> int:
+        turns = recall_for(user_id=alice.pk, question=question, now=NOW, room=room, most_tokens=most)
+        return sum(turn.tokens for turn in turns)
+
+    assert 0 < tokens_for(clear, 400) < tokens_for(clear, None) == tokens_for(clear, 3_000)
+    assert 0 < tokens_for(vague, 400) == tokens_for(vague, None)
+    assert whole in texts_of(recalled(alice, clear))
+
+
 def test_what_is_asked_about_may_be_said_in_two_turns(alice: User, conversation: Conversation):
     say(
         conversation,

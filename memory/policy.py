@@ -14,9 +14,9 @@ from memory.bounds import (
     MAX_KEPT_MESSAGES,
     MAX_SUMMARY_TOKENS,
     MAX_TEMPLATE_CHARS,
+    MAX_TIMEOUT_S,
     MAX_TURNS,
     MIN_SUMMARY_TOKENS,
-    Seconds,
     Temperature,
     Tokens,
 )
@@ -78,8 +78,8 @@ class ContextPolicy(BaseModel):
     summary_temperature: Temperature | None = Field(
         default=None, description="Temperature of the summary model; none = its own."
     )
-    summary_timeout_s: Seconds = Field(
-        default=120, gt=0, description="Seconds one call of the summary model may take."
+    summary_timeout_s: float = Field(
+        default=120, gt=0, le=MAX_TIMEOUT_S, description="Seconds one call of the summary model may take."
     )
     compact_prompt: str = Field(
         default="", max_length=MAX_TEMPLATE_CHARS, description="Replaces the built-in summary prompt."

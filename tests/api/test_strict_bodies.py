@@ -93,6 +93,14 @@ def is_refused(body: type[BaseModel], name: str, value: Any) -> bool:
     return False
 
 
+def test_no_number_is_described_with_two_lower_bounds() -> None:
+    fields = json.dumps(
+        describe_api()["components"]["schemas"]["PolicyFields"]["properties"]["summary_timeout_s"]
+    )
+    assert '"exclusiveMinimum": 0' in fields
+    assert '"minimum"' not in fields
+
+
 def test_null_is_described_where_it_is_accepted_and_nowhere_else(alice_client: Client) -> None:
     made = alice_client.post(CONVERSATIONS, {}, "application/json").json()["id"]
     fields = describe_api()["components"]["schemas"]["ConversationChanges"]["properties"]

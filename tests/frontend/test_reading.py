@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say, too_small, touch_screen
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
+from tests.servers.waiting import wait_for
 
 CODE = "for number in range(100):\n" + "".join(
     f"    print({n}, '{'a long line of code ' * 12}')\n" for n in range(30)
@@ -162,6 +163,32 @@ def test_code_wraps_folds_and_is_saved_and_footnotes_lead_there_and_back(
     answer.get_by_role("button", name="Back from footnote 1").click()
     expect(mark).to_be_focused()
     assert not overflows(page)
+
+
+def test_words_from_before_the_subscription_are_asked_for(
+    page: Page, alice: httpx2.Client, model: ModelServer
+) -> None:
+    held: list[str | bytes] = []
+    servers: list[WebSocketRoute] = []
+
+    def hold_back(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        servers.append(server)
+        socket.on_message(
+            lambda frame: held.append(frame) if '"subscribe"' in str(frame) else server.send(frame)
+        )
+
+    page.route_web_socket("**/ws/chat", hold_back)
+    reload(page)
+    model.script(says("Slow and steady", hold_after=2))
+    say(page, "Go")
+    expect(page).to_have_url(re.compile("/c/"))
+    messages = f"/api/v1/conversations/{page.url.rpartition('/')[2]}/messages"
+    wait_for(lambda: "Slow and" in alice.get(messages).text, what="the first words are stored")
+    for frame in held:
+        servers[-1].send(frame)
+    expect(page.locator("article.is-assistant .prose")).to_contain_text("Slow and")
+    model.release()
 
 
 def test_a_growing_answer_has_a_caret(page: Page, model: ModelServer) -> None:

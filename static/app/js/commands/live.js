@@ -8,6 +8,7 @@ import { loadThread } from "./pages.js";
 
 const ASK_AGAIN_MS = 2000;
 const POLL_MS = 4000;
+const SILENT_MS = 2000;
 
 /** @type {ReturnType<typeof setInterval>|undefined} */
 let pollTimer;
@@ -34,6 +35,14 @@ export function startLive() {
 function takeFrames(frames) {
   dispatch({ type: "events/received", events: frames });
   healThread();
+  for (const { type, conversation_id: id, message_id: answerId } of frames)
+    if (type === "run.started") setTimeout(() => askIfSilent(id, answerId), SILENT_MS);
+}
+
+/** Its first words may have been said before this page was subscribed; later ones would show the gap. @param {string} id @param {string} answerId */
+function askIfSilent(id, answerId) {
+  const answer = state.value.threads[id]?.messages[answerId];
+  if (watched === id && answer?.status === "streaming" && !answer.chars) askForRest(answerId, 0);
 }
 
 /** @param {string} connection */

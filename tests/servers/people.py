@@ -13,7 +13,7 @@ ADA, ADMIN, ALICE, BOB, CHARLIE = KNOWN = tuple(
     f"{name}@example.com" for name in ("ada", "admin", "alice", "bob", "charlie")
 )
 OPERATORS = tuple(f"operator-{number}@example.com" for number in range(12))
-GUESTS = tuple(f"guest-{number}@example.com" for number in range(12))
+GUESTS = tuple(f"guest-{number}@example.com" for number in range(20))
 """Each for one test, which finds no chats and no memory of another one."""
 LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
 """Each loses their rights once."""

@@ -169,6 +169,9 @@ class Service(OwnProcess):
         """Return the address of the next of `group`, whom no test has been yet."""
         name = group[0]
         self.newcomers[name] += 1
+        assert self.newcomers[name] <= len(group), (
+            f"more tests share this service than {name}'s group has people"
+        )
         return group[self.newcomers[name] - 1]
 
     def companion(self, name: str, *arguments: str) -> OwnProcess:

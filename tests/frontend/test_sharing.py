@@ -60,4 +60,5 @@ def test_whoever_is_signed_in_continues_as_their_own_copy(page: Page, service: S
     page.get_by_role("button", name="Continue as my own copy").click()
     expect(page.locator("article.is-user .bubble")).to_have_text("Where is the ferry?")
     assert page.url.rpartition("/")[2] != conversation
+    expect(page.locator("article.is-assistant")).to_have_count(1)
     ask(page, "And back?")

@@ -127,6 +127,11 @@ class SocketReader:
     def wait_for_end(self, run_id: str) -> None:
         self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends")
 
+    def wait_until_subscribed(self) -> None:
+        """Wait until nothing that is said from now on is missed: frames are answered in their order."""
+        self.tell({"type": "ping"})
+        self.wait_for(lambda story: any(each["type"] == "pong" for each in story.notices), "a pong")
+
     def wait_for_close(self) -> int:
         return wait_for(lambda: self.close_code, what="the socket closes") or 0
 

@@ -189,6 +189,7 @@ def test_text_that_no_database_takes_is_mended_and_holds_up_nothing(
     script.answer(key, says(said))
     conversation = alice.new_conversation()
     reader = SocketReader(installation.second, installation.tokens[PEOPLE[0]], conversation)
+    reader.wait_until_subscribed()
     sent = alice.send(conversation, key)
     reader.wait_for_end(sent["run_id"])
     assert alice.text(conversation, sent["answer_id"]) == stored

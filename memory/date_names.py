@@ -58,6 +58,8 @@ BEGINNING = 4
 """Letters that the forms of a word share."""
 _OTHER_FORMS = 2
 """A name is another form of the longest one where it is no more letters shorter: среда, среду."""
+_COUNT = re.compile(r"\(\\d.*\)")
+"""The expression for a number within those of the library."""
 _FORMS = re.compile(r"(\w+)\(([\w|]+)\)")
 _COUNTS = {
     1: "un um een bir एक",
@@ -83,14 +85,14 @@ LEAST_LETTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class DateNames:
-    """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` finds a count of each unit,
-    `numbers` are the words for small counts. `units` are those that a word names, each with how the words of its
-    language begin that say "last". `weekdays` are numbers from Monday on; those in `short_weekdays` are words
-    as well. `last` and `next` are how words begin that say which week is meant, `coming` names of next week."""
+    """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` is the unit by the text before and
+    behind a count, `numbers` are the words for small counts. `units` are those that a word names, each with how the
+    words of its language begin that say "last". `weekdays` are numbers from Monday on; those in `short_weekdays` are
+    words as well. `last` and `next` are how words begin that say which week is meant, `coming` names of next week."""
 
     months: Mapping[str, int]
     past: Mapping[str, tuple[int, str]]
-    ago: Mapping[str, re.Pattern[str]]
+    ago: Mapping[tuple[str, str], str]
     numbers: Mapping[str, str]
     units: Mapping[str, list[tuple[str, frozenset[str]]]]
     weekdays: Mapping[str, int]
@@ -105,7 +107,7 @@ def date_names() -> DateNames:
     """Return the names in all languages together."""
     months = dict(_MORE_MONTHS)
     past: dict[str, tuple[int, str]] = {}
-    ago: dict[str, list[str]] = {unit: [] for unit in UNITS}
+    ago: dict[tuple[str, str], str] = {}
     numbers = {word: str(count) for count, words in _COUNTS.items() for word in words.split()}
     units: dict[str, list[tuple[str, frozenset[str]]]] = {}
     weekdays: dict[str, int] = {}
@@ -125,18 +127,18 @@ def date_names() -> DateNames:
                 past |= dict.fromkeys(_names(names), (int(match[1]), match[2]))
         for unit in UNITS:
             words = (*data.get(unit, ()), *_MORE_UNITS.get(language, {}).get(unit, ()))
-            ago[unit] += data.get("relative-type-regex", {}).get(f"\\1 {unit} ago", ())
-            ago[unit] += _counted_ago(words, () if language == "en" else data.get("ago") or ())
+            patterns = data.get("relative-type-regex", {}).get(f"\\1 {unit} ago", ())
+            counted = _counted_ago(words, () if language == "en" else data.get("ago") or ())
+            ago |= dict.fromkeys([*map(_around_count, patterns), *counted], unit)
             for word in {*map(fold_text, words)}:
                 if len(word) > 1:
                     units.setdefault(word, []).append((unit, _last_of(data)))
         numbers |= dict(_numbers(data))
-    patterns = {unit: _any_of(patterns) for unit, patterns in ago.items()}
     last, coming, this = (_beginnings(names) for names in weeks.values())
     return DateNames(
         months,
         past,
-        patterns,
+        ago,
         numbers,
         units,
         weekdays,
@@ -177,13 +179,21 @@ def _last_of(data: Mapping[str, Any]) -> frozenset[str]:
     return _beginnings(last) - _beginnings(map(fold_text, (*others, *this))) | _MORE_LAST
 
 
-def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[str]:
-    """Return expressions for a number, a unit and "ago", in either order."""
-    for unit, word in product(units, ago):
-        between = "" if UNSPACED_RUN.search(unit) else " "
-        yield rf"(\d+){between}{unit}{between}{word}"
-        if between:
-            yield rf"{word} (\d+) {unit}"
+def _around_count(pattern: str) -> tuple[str, str]:
+    """Return what stands before and behind the count in an expression of the library: "vor (\\d+) tagen"."""
+    before, _, behind = _COUNT.sub("\n", fold_text(pattern)).partition("\n")
+    return before, behind
+
+
+def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Return what stands before and behind the count where the library has a unit and a word for "ago", in either
+    order."""
+    for unit, word in product(map(fold_text, units), map(fold_text, ago)):
+        if UNSPACED_RUN.search(unit):
+            yield "", f"{unit}{word}"
+        else:
+            yield "", f" {unit} {word}"
+            yield f"{word} ", f" {unit}"
 
 
 def _data_of(language: str) -> dict[str, Any]:
@@ -249,10 +259,3 @@ def _numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for word in (forms[1] + ending for ending in forms[2].split("|")) if forms else (words,):
                 if meaning.isdecimal() and word.isalpha() and len(word) >= LEAST_LETTERS:
                     yield fold_text(word), meaning
-
-
-def _any_of(patterns: list[str]) -> re.Pattern[str]:
-    # Folded like the text, but not what is written for the expression itself: that is ASCII without capitals.
-    folded = sorted({fold_text(pattern) for pattern in patterns}, key=len, reverse=True)
-    spaced = [rf"(?<!\w){pattern}(?!\w)" for pattern in folded if not UNSPACED_RUN.search(pattern)]
-    return re.compile("|".join([*spaced, *filter(UNSPACED_RUN.search, folded)]))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from memory.date_names import BEGINNING, UNITS, WEEKDAYS, date_names
+from memory.date_names import BEGINNING, WEEKDAYS, date_names
 from memory.date_spans import (
     FEW,
     DateSpan,
@@ -37,6 +37,7 @@ _FEW = re.compile(
 """Words for a few."""
 _MOST_WORDS = 4
 """Words of a name like "day before yesterday"."""
+_COUNT = re.compile(r"\d+(?:[.,]\d+)?")
 _MOST_DIGITS = 3
 _UNSURE = 0.6
 """The weight of a weekday without a word that says which: "on Tuesday" may be any."""
@@ -133,19 +134,36 @@ def _count_words(folded: str) -> str:
 
 def _so_long_ago(counted: str, today: date) -> Iterator[DateSpan]:
     yield from (span_ago(1, unit, today) for name, unit in _ONE_AGO.items() if f" {name} " in f" {counted} ")
-    if any(character.isdigit() for character in counted):
-        for unit in UNITS:
-            for match in date_names().ago[unit].finditer(counted):
-                digits = next((group for group in match.groups() if group and group.isdecimal()), "")
-                if 0 < len(digits) <= _MOST_DIGITS:
-                    yield span_ago(int(digits), unit, today)
+    for number in _COUNT.finditer(counted):
+        unit = _unit_ago(counted[: number.start()], counted[number.end() :])
+        if unit and number[0].isdecimal() and len(number[0]) <= _MOST_DIGITS:
+            yield span_ago(int(number[0]), unit, today)
+
+
+def _unit_ago(said: str, rest: str) -> str:
+    """Return the unit of which the count between these is so long ago, empty where it is not."""
+    units = [
+        (len(before) + len(behind), unit)
+        for (before, behind), unit in date_names().ago.items()
+        if rest.startswith(behind) and said.endswith(before) and _is_whole(said, before, behind, rest)
+    ]
+    return max(units, default=(0, ""))[1]
+
+
+def _is_whole(said: str, before: str, behind: str, rest: str) -> bool:
+    """Return whether no word goes on beyond the expression: characters of unspaced writing stand anywhere."""
+    if _UNSPACED.search(behind):
+        return True
+    ends = (said[: len(said) - len(before)][-1:], rest[len(behind) :][:1])
+    return not any(end.isalnum() or end == "_" for end in ends)
 
 
 def _weekdays(folded: str, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
     """Return the weekdays that are named, and of each whether it says that the last one is meant. One of next week, and
     one of every week, are no dates."""
     names = date_names()
-    if any(f" {name} " in f" {' '.join(words)} " or _holds_unspaced(folded, name) for name in names.coming):
+    spaced = f" {' '.join(words)} "
+    if any(f" {name} " in spaced or _holds_unspaced(folded, name) for name in names.coming):
         return
     for at in range(len(words)):
         name = next(

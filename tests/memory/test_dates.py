@@ -69,6 +69,8 @@ NO_DATE = [
     "一周一次够吗？",
     "Where did I see Mona and her second car?",
     "Onde fica a segunda loja?",
+    "Что было 2.5 недели назад?",
+    "2.5ヶ月前に何を話した？",
 ]
 
 
@@ -99,7 +101,7 @@ def test_so_many_days_ago_may_be_a_word(question: str) -> None:
 
 
 @pytest.mark.parametrize("question", NO_DATE)
-def test_a_coming_weekday_one_of_every_week_and_other_words_are_no_dates(question: str) -> None:
+def test_a_coming_weekday_one_of_every_week_and_parts_of_a_count_are_no_dates(question: str) -> None:
     assert not find_dates(question, SUNDAY)
 
 

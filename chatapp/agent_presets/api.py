@@ -16,7 +16,7 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets import schemas
 from chatapp.agent_presets.actions import AgentValues, create_agent, delete_agent, update_agent
 from chatapp.agent_presets.deployments.actions import apply_deployment
-from chatapp.agent_presets.deployments.schemas import read_deployment
+from chatapp.agent_presets.deployments.schemas import Values, read_deployment
 from chatapp.agent_presets.deployments.shapes import DeploymentIn, DeploymentResult, deployment_shape
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.schemas import (
@@ -189,7 +189,8 @@ async def apply(request: ApiRequest, body: DeploymentIn) -> Any:
 
 def _apply(caller: Caller, body: DeploymentIn) -> dict[str, Any]:
     try:
-        file = read_deployment(read_yaml(body.yaml), body.secrets)
+        values = Values(body.secrets, missing="there is no {name} in `secrets`")
+        file = read_deployment(read_yaml(body.yaml), values)
         differences = apply_deployment(
             file=file,
             choices=CHOICES,

@@ -321,10 +321,13 @@ def test_an_operator_applies_a_deployment_over_the_api(operator):
     assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 6)
 
 
-def test_a_deployment_over_the_api_reads_no_variable_of_the_server(operator):
+def test_a_deployment_over_the_api_reads_no_variable_of_the_server(operator, monkeypatch):
+    monkeypatch.setenv("LARGE_KEY", KEY)
     answer = sent(operator, secrets={"WIKI_TOKEN": TOKEN})
     assert answer.status_code == 422
-    assert "LARGE_KEY is not set" in answer.json()["error"]["message"]
+    error = answer.json()["error"]
+    assert error["details"][0]["message"] == "there is no LARGE_KEY in `secrets`"
+    assert "environment" not in error["message"]
     assert not Agent.objects.filter(name="Librarian").exists()
 
 

@@ -99,7 +99,20 @@ class DeploymentFile:
         return any(filled == place or filled.startswith(f"{place}.") for filled in self.filled)
 
 
-def read_deployment(content: Any, environment: Mapping[str, str]) -> DeploymentFile:
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What `${NAME}` and `api_key_env` stand for, and how a missing one is told, of its `{name}`."""
+
+    given: Mapping[str, str]
+    missing: str = "the environment variable {name} is not set"
+
+    def of(self, name: str, place: str) -> str:
+        if not self.given.get(name):
+            raise DeploymentProblem(place, self.missing.format(name=name))
+        return self.given[name]
+
+
+def read_deployment(content: Any, values: Values) -> DeploymentFile:
     """Return what a parsed YAML document declares, with `${NAME}` filled in. Raise DeploymentProblem.
 
     `$${NAME}` stands for the text `${NAME}`.
@@ -113,22 +126,14 @@ def read_deployment(content: Any, environment: Mapping[str, str]) -> DeploymentF
             if match.group(1):
                 return match.group(0)[1:]
             filled.add(place)
-            return _variable(match.group(2), environment, place)
+            return values.of(match.group(2), place)
 
         return _VARIABLE.sub(value_of, text)
 
     declared = _validated(fill_texts(content, fill, DeploymentProblem))
-    models = [
-        _with_key(model, f"models.{at}", filled, environment) for at, model in enumerate(declared.models)
-    ]
+    models = [_with_key(model, f"models.{at}", filled, values) for at, model in enumerate(declared.models)]
     _refuse_duplicates(declared)
     return DeploymentFile(declared.model_copy(update={"models": models}), frozenset(filled))
-
-
-def _variable(name: str, environment: Mapping[str, str], place: str) -> str:
-    if not environment.get(name):
-        raise DeploymentProblem(place, f"the environment variable {name} is not set")
-    return environment[name]
 
 
 def _validated(content: Any) -> Deployment:
@@ -147,9 +152,7 @@ def _sections() -> str:
     return ", ".join(Deployment.model_fields)
 
 
-def _with_key(
-    model: DeclaredModel, place: str, filled: set[str], environment: Mapping[str, str]
-) -> DeclaredModel:
+def _with_key(model: DeclaredModel, place: str, filled: set[str], values: Values) -> DeclaredModel:
     """Return the model with the key that `api_key_env` names. A key that is written out is refused."""
     given = model.model_fields_set
     if "api_key" in given and f"{place}.api_key" not in filled:
@@ -160,9 +163,7 @@ def _with_key(
         return model
     if "api_key" in given:
         raise DeploymentProblem(f"{place}.api_key_env", "there is api_key as well; write one of them")
-    return model.model_copy(
-        update={"api_key": _variable(model.api_key_env, environment, f"{place}.api_key_env")}
-    )
+    return model.model_copy(update={"api_key": values.of(model.api_key_env, f"{place}.api_key_env")})
 
 
 def _refuse_duplicates(declared: Deployment) -> None:

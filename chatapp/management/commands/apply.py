@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.yaml_text import PlaceError
 from chatapp.agent_presets.deployments.actions import apply_deployment
 from chatapp.agent_presets.deployments.differences import describe
-from chatapp.agent_presets.deployments.schemas import read_deployment
+from chatapp.agent_presets.deployments.schemas import Values, read_deployment
 from chatapp.context.preset_choices import CHOICES
 from chatapp.management.yaml_files import read_yaml_file
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: Path, dry_run: bool, **options: Any) -> None:
         content = read_yaml_file(file, NOTHING)
         try:
-            read = read_deployment(content, os.environ)
+            read = read_deployment(content, Values(os.environ))
             differences = apply_deployment(file=read, choices=CHOICES, is_dry_run=dry_run)
         except PlaceError as problem:
             raise CommandError(f"{file}: {problem}. {NOTHING}") from None

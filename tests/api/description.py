@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
+
+from ninja import Router
 
 from chatapp.urls import ROUTERS, api
 
@@ -12,9 +15,14 @@ PREFIX = "/api/v1"
 
 def all_operations() -> list[tuple[str, str]]:
     """Return (method in lower case, path) of each, in the order of the description."""
+    return [(method, PREFIX + path) for method, path in operations_of(ROUTERS)]
+
+
+def operations_of(routers: Iterable[Router]) -> list[tuple[str, str]]:
+    """Return (method in lower case, path below the API) of each."""
     return [
-        (method.lower(), PREFIX + path)
-        for router in ROUTERS
+        (method.lower(), path)
+        for router in routers
         for path, view in router.path_operations.items()
         for operation in view.operations
         for method in operation.methods

@@ -22,7 +22,12 @@ from tests.servers.people import ALICE, CHARLIE
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
-HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
+
+def said(content: Any) -> list[Any]:
+    return [{"role": "user", "content": content}]
+
+
+HELLO = said("Hello")
 WEATHER: Any = {
     "type": "function",
     "function": {
@@ -293,6 +298,25 @@ def test_wrong_requests_name_the_field(service: Service, client: openai.OpenAI) 
     with pytest.raises(openai.NotFoundError) as nowhere:
         client.chat.completions.create(model="no-such-model", messages=HELLO)
     assert nowhere.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "param", "told"),
+    [
+        ("messages", said([{"type": "input_audio"}]), "messages.0.content.0", "'text', 'image_url'"),
+        ("messages", said([{"type": "text", "text": 5}]), "messages.0.content.0.text", "valid string"),
+        ("messages", said(5), "messages.0.content", "valid string"),
+        ("stop", ["a"] * 5, "stop", "at most 4"),
+        ("max_tokens", 0, "max_tokens", "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_of_one_of_several_types_is_told_by_its_own_fault(
+    service: Service, field: str, value: Any, param: str, told: str
+) -> None:
+    body = {"messages": HELLO, field: value}
+    error = service.client_of(ALICE).post("/v1/chat/completions", json=body).json()["error"]
+    assert error["param"] == param
+    assert told in error["message"]
 
 
 @pytest.mark.parametrize(

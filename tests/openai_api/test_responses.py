@@ -52,7 +52,7 @@ def test_a_response_is_kept_and_continued(service: Service, model: ModelServer, 
     assert {"My key is BLUE-42.", "Be short.", "What is my key?"} <= set(sent_texts(model))
     again = mine.responses.retrieve(first.id)
     assert (again.output_text, again.metadata, again.status) == ("Noted.", {"of": "me"}, "completed")
-    [asked] = mine.responses.input_items.list(first.id).data
+    [asked] = mine.responses.input_items.list(first.id, limit=1, order="asc")
     assert asked.content[0].text == "My key is BLUE-42."
     branched = mine.responses.create(model="test-model", input="And now?", previous_response_id=first.id)
     assert branched.conversation == first.conversation
@@ -204,6 +204,10 @@ def test_failed_and_impossible_responses(service: Service, model: ModelServer, c
     with pytest.raises(openai.BadRequestError) as unknown:
         client.responses.create(model="test-model", input="Hello", extra_body={"inputs": 1})
     assert unknown.value.param == "inputs"
+    with pytest.raises(openai.BadRequestError) as streamed:
+        client.responses.retrieve(events[-1].response.id, stream=True)
+    assert streamed.value.param == "stream"
+    client.responses.retrieve(events[-1].response.id, include=["message.output_text.logprobs"])
     with pytest.raises(openai.BadRequestError):
         client.responses.create(
             model="test-model", input="Hello", tools=[WEATHER], conversation=client.conversations.create().id

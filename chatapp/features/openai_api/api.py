@@ -6,6 +6,7 @@ It has no description of its own: OpenAI's is the contract, and docs/api.md says
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from django.urls import URLPattern, URLResolver
 from ninja import NinjaAPI, Router
@@ -15,11 +16,14 @@ from chatapp.accounts.idempotency import once_per_key
 from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.features.openai_api import completions, conversations, models_api, responses
 from chatapp.features.openai_api.errors import in_openai_shape, register_model_errors
-from chatapp.operations.http.api import json_patterns
+from chatapp.operations.http.api import json_patterns, refuse_unknown_parameters
 from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
 from chatapp.operations.http.errors import register_errors
 
 ROUTERS = (models_api.router, completions.router, responses.router, conversations.router)
+
+UNUSED = frozenset({"include", "include[]"})
+"""Parameters that ask for more than there is here; the second is how OpenAI's clients write a list."""
 
 
 def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
@@ -34,6 +38,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
     )
     register_errors(api)
     register_model_errors(api)
+    api.add_decorator(partial(refuse_unknown_parameters, unused=UNUSED), mode="view")
     api.add_decorator(parse_large_bodies, mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
     api.add_decorator(once_per_key, mode="operation")

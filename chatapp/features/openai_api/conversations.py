@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
-from ninja.params.functions import Query
-from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
@@ -26,16 +24,14 @@ from chatapp.features.openai_api.response_schemas import (
     only_messages,
 )
 from chatapp.features.openai_api.response_shapes import conversation_object, list_object, message_item
-from chatapp.features.openai_api.schemas import ChatMessage
+from chatapp.features.openai_api.schemas import ChatMessage, Label, Order, PageSize
 from chatapp.features.openai_api.selectors import items_from, message_of_item, metadata_of, shown_messages
 from chatapp.features.openai_api.turns import conversation_name, named_conversation, store_images
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
-from memory.bounds import MAX_ID_CHARS
 
 router = Router()
 
-PageSize = Annotated[int, Field(ge=1, le=100)]
 Images = dict[str, str]
 """The data URL of each address."""
 
@@ -122,9 +118,8 @@ async def list_items(
     request: ApiRequest,
     conversation_id: str,
     limit: PageSize = 20,
-    order: Literal["asc", "desc"] = "desc",
-    after: str | None = Query(None, max_length=MAX_ID_CHARS),
-    include: list[str] = Query([], max_length=20),
+    order: Order = "desc",
+    after: Label | None = None,
 ) -> HttpResponseBase:
     """List the messages of the shown branch. Tool calls are not items."""
     page = await sync_to_async(_items)(request.auth.user, conversation_id, limit, order, after)

@@ -11,6 +11,7 @@ from agents.types import ToolSpec
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.features.openai_api.schemas import (
     MAX_MESSAGES,
+    AnswerTokens,
     CalledFunction,
     CalledTool,
     ChatMessage,
@@ -26,7 +27,7 @@ from chatapp.features.openai_api.schemas import (
 )
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import Body
-from memory.bounds import MAX_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature, Tokens
+from memory.bounds import MAX_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature
 
 MAX_NEW_ITEMS = 20
 
@@ -158,7 +159,7 @@ class NewResponse(Body):
     stream_options: JsonObject | None = None
     store: bool | None = None
     metadata: Metadata | None = None
-    max_output_tokens: Tokens | None = None
+    max_output_tokens: AnswerTokens | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
     tools: Annotated[list[ToolOfResponse], Field(max_length=MAX_TOOLS)] | None = None

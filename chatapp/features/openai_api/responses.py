@@ -38,7 +38,7 @@ from chatapp.features.openai_api.response_shapes import (
     seconds,
 )
 from chatapp.features.openai_api.response_stream import ResponseWriter, response_events
-from chatapp.features.openai_api.schemas import ChatMessage
+from chatapp.features.openai_api.schemas import ChatMessage, Label, Order, PageSize
 from chatapp.features.openai_api.selectors import accessible_response
 from chatapp.features.openai_api.streams import Items, event_stream, once_begun
 from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn, named_conversation
@@ -225,14 +225,20 @@ def _status_of(run: Run, answer: Message) -> tuple[str, str]:
 
 
 @router.get("/responses/{response_id}/input_items", auth=allow("chat", "read"))
-async def list_input(request: ApiRequest, response_id: str) -> HttpResponseBase:
-    """List the message that the response answers."""
-    return JsonResponse(await sync_to_async(_input)(request.auth.user, response_id))
+async def list_input(
+    request: ApiRequest,
+    response_id: str,
+    limit: PageSize = 20,
+    order: Order = "desc",
+    after: Label | None = None,
+) -> HttpResponseBase:
+    """List the message that the response answers: a single one, so that nothing comes after it."""
+    return JsonResponse(await sync_to_async(_input)(request.auth.user, response_id, after))
 
 
-def _input(user: User, name: str) -> dict[str, Any]:
+def _input(user: User, name: str, after: str | None) -> dict[str, Any]:
     question = accessible_response(user, name).run.question
-    return list_object([message_item(question)] if question else [], has_more=False)
+    return list_object([message_item(question)] if question and not after else [], has_more=False)
 
 
 @router.delete("/responses/{response_id}", auth=allow("chat"))

@@ -24,6 +24,9 @@ Metadata = Annotated[
 JsonObject = Annotated[dict[str, Any], Field(max_length=MAX_SCHEMA_FIELDS)]
 Penalty = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+PageSize = Annotated[int, Field(ge=1, le=100)]
+Order = Literal["asc", "desc"]
+AnswerTokens = Annotated[Tokens, Field(ge=1)]
 Label = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
@@ -134,8 +137,8 @@ class ChatCompletion(Body):
     conversation: Id | ConversationRef | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    max_tokens: Tokens | None = None
-    max_completion_tokens: Tokens | None = None
+    max_tokens: AnswerTokens | None = None
+    max_completion_tokens: AnswerTokens | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
     n: Literal[1] | None = None

@@ -65,10 +65,11 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
 Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
-def refuse_unknown_parameters(run: Run) -> Run:
-    """Return the operation with unknown parameters of the query refused, like unknown fields of a body."""
+def refuse_unknown_parameters(run: Run, *, unused: frozenset[str] = frozenset()) -> Run:
+    """Return the operation with unknown parameters of the query refused, like unknown fields of a body. Those that are
+    `unused` are accepted everywhere."""
     models = unwrap(run).__self__.models
-    known = {
+    known = unused | {
         name
         for each in models
         if each.__ninja_param_source__ == "query"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
@@ -51,7 +52,8 @@ def anonymous(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    details = [_detail(item, body_of(request)) for item in error.errors]
+    found = [_detail(item, body_of(request)) for item in error.errors]
+    details = [each for each in found if not any(map(partial(_reads_farther, each), found))]
     first = details[0]
     return error_response(422, "invalid", f"{first['field']}: {first['message']}", details)
 
@@ -64,9 +66,18 @@ def unknown_parameters(request: HttpRequest, names: Sequence[str]) -> HttpRespon
     return error_response(422, "invalid", f"{names[0]}: {details[0]['message']}", details)
 
 
+def _reads_farther(detail: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Tell whether the first only says that a value is not of one type of a union, and the other what is wrong with it
+    as one of another type."""
+    if not detail["type"].endswith("_type"):
+        return False
+    is_same = other["field"] == detail["field"] and not other["type"].endswith("_type")
+    return is_same or other["field"].startswith(f"{detail['field']}.")
+
+
 def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
-    return {"field": path, "message": item["msg"], "type": item["type"]}
+    return {"field": path, "message": item["msg"].removeprefix("Value error, "), "type": item["type"]}
 
 
 def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:

@@ -166,7 +166,8 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
         return None
     if message.request_hash != new.request_hash(conversation_id):
         raise InvalidInput(
-            "This client_id was already used for another message.", code="idempotency_mismatch"
+            "This client_id or Idempotency-Key was already used for another message.",
+            code="idempotency_mismatch",
         )
     run = Run.objects.filter(question=message).order_by("created_at", "pk").first()
     is_injected = run is None and message.kind == Message.Kind.INJECTED

@@ -114,7 +114,8 @@ export const serverSentences = {
   "There may be {} prompts at most.": "最多可有 {0} 个提示词。",
   "This call does not wait for your decision any more.": "此调用已不再等待你的决定。",
   "This chat is still being moved to the trash. Please try again in a moment.": "此对话仍在移入回收站。请稍后重试。",
-  "This client_id was already used for another message.": "此 client_id 已用于另一条消息。",
+  "This client_id or Idempotency-Key was already used for another message.":
+    "此 client_id 或 Idempotency-Key 已用于另一条消息。",
   "This conversation is not shared.": "此对话未分享。",
   "This cursor is not one of ours.": "此游标无效。",
   "This entry has no such revision.": "此条目没有该版本。",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +32,9 @@ PAUSE_S = 0.5
 # asgiref gives to detached tasks, does a quarter of the writes.
 THREADS = 8
 MOST_TOGETHER = 32
-MOST_OVERTAKING = 3
+OTHERS_WAIT_S = 1.0
+"""What follows the first word of an answer waits at most so long for answers that have none yet."""
+LOOK_EVERY_S = 0.01
 BEGINS_FOR_S = 0.1
 """An answer has its first word by then, where nothing else is going on and the model is quick."""
 TOGETHER_S = 0.03
@@ -79,46 +82,56 @@ class _Together:
     def __init__(self) -> None:
         self._urgent: deque[_Waiting] = deque()
         self._others: deque[_Waiting] = deque()
-        self._overtaking = 0
-        """How many urgent ones were written since the last of the others."""
+        self._urgent_came = threading.Event()
         self.urgent_at = float("-inf")
+        self.clock = time.monotonic
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
 
     def put(self, call: Callable[[], Any], is_urgent: bool) -> Future[Any]:
-        waiting = _Waiting(call, Future(), is_urgent)
-        if is_urgent:
-            self.urgent_at = time.monotonic()
+        now = self.clock()
+        waiting = _Waiting(call, Future(), is_urgent, now if is_urgent else now + OTHERS_WAIT_S)
         (self._urgent if is_urgent else self._others).append(waiting)
+        if is_urgent:
+            self.urgent_at = now
+            self._urgent_came.set()
         _writer.submit(self._write_some)
         return waiting.answer
 
     def _write_some(self) -> None:
         """Write what waits, in the writer's thread; nothing where an earlier turn has written it."""
+        while len(self) and self._next_queue() is None:
+            self._urgent_came.wait(LOOK_EVERY_S)
+            self._urgent_came.clear()
         some = self._take_some()
         left: Sequence[_Waiting] = ()
         if len(some) == 1:
             _settle(some[0])
         elif some:
             left = _with_connection(_write_together, some)
-        for each in some[: len(some) - len(left)]:
-            self._overtaking = self._overtaking + 1 if each.is_urgent else 0
         if left:
             self._put_back(left)
             _writer.submit(self._write_some)
 
     def _take_some(self) -> list[_Waiting]:
-        """Take the urgent ones first, but one of the others after MOST_OVERTAKING: they must not wait for ever."""
         some: list[_Waiting] = []
-        overtaking = self._overtaking
-        while len(some) < MOST_TOGETHER and len(self):
-            takes_other = bool(self._others) and (overtaking >= MOST_OVERTAKING or not self._urgent)
-            each = (self._others if takes_other else self._urgent).popleft()
+        while len(some) < MOST_TOGETHER and (queue := self._next_queue()) is not None:
+            each = queue.popleft()
             if each.answer.running() or each.answer.set_running_or_notify_cancel():
                 some.append(each)
-                overtaking = 0 if takes_other else overtaking + 1
         return some
+
+    def _next_queue(self) -> deque[_Waiting] | None:
+        """Return the queue whose first action is the next: the urgent ones first, but the others where they are due
+        earlier. They are not written before that while answers wait for a thread, which they would slow down: None."""
+        if self._urgent and self._others:
+            return min(self._urgent, self._others, key=lambda queue: queue[0].due_at)
+        if self._urgent:
+            return self._urgent
+        if self._others and (not _threads._work_queue.qsize() or self._others[0].due_at <= self.clock()):
+            return self._others
+        return None
 
     def _put_back(self, left: Sequence[_Waiting]) -> None:
         for each in reversed(left):
@@ -130,6 +143,7 @@ class _Waiting:
     call: Callable[[], Any]
     answer: Future[Any]
     is_urgent: bool
+    due_at: float
 
 
 _together = _Together()

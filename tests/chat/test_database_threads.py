@@ -15,8 +15,10 @@ from django.db import connection, connections
 
 from chatapp.accounts.models import User
 from chatapp.operations.database import (
+    OTHERS_WAIT_S,
     THREADS,
     TOGETHER_S,
+    _together,
     answers_begin,
     beside_database,
     first_in_writer,
@@ -71,29 +73,47 @@ async def busy_writer() -> AsyncIterator[list[str]]:
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_begins_an_answer_is_written_first_and_every_fourth_is_another_one() -> None:
+async def test_what_begins_an_answer_is_written_before_what_waits_less_than_a_second() -> None:
     written: list[str] = []
     async with busy_writer():
-        others = [in_writer(written.append)(f"end {number}") for number in range(3)]
+        others = [in_writer(written.append)(f"end {number}") for number in range(2)]
         begins = [first_in_writer(written.append)(f"begin {number}") for number in range(5)]
     await asyncio.gather(*others, *begins)
-    assert written == ["begin 0", "begin 1", "begin 2", "end 0", "begin 3", "begin 4", "end 1", "end 2"]
+    assert written == [*(f"begin {number}" for number in range(5)), "end 0", "end 1"]
 
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_the_others_are_not_overtaken_for_ever_where_each_transaction_takes_long() -> None:
+async def test_what_has_waited_a_second_is_overtaken_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(_together, "clock", lambda: now)
     written: list[str] = []
-
-    def write(what: str) -> None:
-        ends_at = time.monotonic() + TOGETHER_S
-        wait_for(lambda: time.monotonic() > ends_at, what="the time of one transaction is over")
-        written.append(what)
-
     async with busy_writer():
-        waiting = [in_writer(write)("end"), *(first_in_writer(write)("begin") for _ in range(5))]
+        waiting = [in_writer(written.append)("end"), first_in_writer(written.append)("begin 0")]
+        now = OTHERS_WAIT_S + 0.1
+        waiting.append(first_in_writer(written.append)("begin 1"))
     await asyncio.gather(*waiting)
-    assert written == ["begin", "begin", "begin", "end", "begin", "begin"]
+    assert written == ["begin 0", "end", "begin 1"]
+
+
+@pytest.mark.sqlite
+@on_a_loop
+async def test_while_answers_wait_for_a_thread_only_what_is_urgent_or_due_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(_together, "clock", lambda: now)
+    may_go_on = threading.Event()
+    answers = [asyncio.ensure_future(in_database(may_go_on.wait)(60)) for _ in range(THREADS + 1)]
+    try:
+        other = asyncio.ensure_future(in_writer(User.objects.count)())
+        assert await first_in_writer(User.objects.count)() == 0
+        assert not other.done()
+        now = OTHERS_WAIT_S + 0.1
+        assert await asyncio.wait_for(other, 30) == 0
+    finally:
+        may_go_on.set()
+        await asyncio.gather(*answers)
 
 
 @pytest.mark.sqlite

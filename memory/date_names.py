@@ -85,14 +85,15 @@ LEAST_LETTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class DateNames:
-    """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` is the unit by the text before and
-    behind a count, `numbers` are the words for small counts. `units` are those that a word names, each with how the
-    words of its language begin that say "last". `weekdays` are numbers from Monday on; those in `short_weekdays` are
-    words as well. `last` and `next` are how words begin that say which week is meant, `coming` names of next week."""
+    """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` is the unit by the text before a
+    count and that behind it, `numbers` are the words for small counts. `units` are those that a word names, each with
+    how the words of its language begin that say "last". `weekdays` are numbers from Monday on; those in
+    `short_weekdays` are words as well. `last` and `next` are how words begin that say which week is meant, `coming`
+    names of next week."""
 
     months: Mapping[str, int]
     past: Mapping[str, tuple[int, str]]
-    ago: Mapping[tuple[str, str], str]
+    ago: Mapping[str, Mapping[str, str]]
     numbers: Mapping[str, str]
     units: Mapping[str, list[tuple[str, frozenset[str]]]]
     weekdays: Mapping[str, int]
@@ -107,7 +108,7 @@ def date_names() -> DateNames:
     """Return the names in all languages together."""
     months = dict(_MORE_MONTHS)
     past: dict[str, tuple[int, str]] = {}
-    ago: dict[tuple[str, str], str] = {}
+    ago: dict[str, dict[str, str]] = {}
     numbers = {word: str(count) for count, words in _COUNTS.items() for word in words.split()}
     units: dict[str, list[tuple[str, frozenset[str]]]] = {}
     weekdays: dict[str, int] = {}
@@ -129,7 +130,8 @@ def date_names() -> DateNames:
             words = (*data.get(unit, ()), *_MORE_UNITS.get(language, {}).get(unit, ()))
             patterns = data.get("relative-type-regex", {}).get(f"\\1 {unit} ago", ())
             counted = _counted_ago(words, () if language == "en" else data.get("ago") or ())
-            ago |= dict.fromkeys([*map(_around_count, patterns), *counted], unit)
+            for before, behind in (*map(_around_count, patterns), *counted):
+                ago.setdefault(before, {})[behind] = unit
             for word in {*map(fold_text, words)}:
                 if len(word) > 1:
                     units.setdefault(word, []).append((unit, _last_of(data)))

@@ -39,6 +39,8 @@ _MOST_WORDS = 4
 """Words of a name like "day before yesterday"."""
 _COUNT = re.compile(r"\d+(?:[.,]\d+)?")
 _MOST_DIGITS = 3
+_MOST_BEHIND = 20
+"""Characters of a unit and of "ago"."""
 _UNSURE = 0.6
 """The weight of a weekday without a word that says which: "on Tuesday" may be any."""
 _EVERY_BEFORE = re.compile(r"(?:每|毎週の?|매주\s*|\d)$")
@@ -142,10 +144,13 @@ def _so_long_ago(counted: str, today: date) -> Iterator[DateSpan]:
 
 def _unit_ago(said: str, rest: str) -> str:
     """Return the unit of which the count between these is so long ago, empty where it is not."""
+    beginnings = [rest[:length] for length in range(min(len(rest), _MOST_BEHIND) + 1)]
     units = [
-        (len(before) + len(behind), unit)
-        for (before, behind), unit in date_names().ago.items()
-        if rest.startswith(behind) and said.endswith(before) and _is_whole(said, before, behind, rest)
+        (len(before) + len(behind), of_rest[behind])
+        for before, of_rest in date_names().ago.items()
+        if said.endswith(before)
+        for behind in beginnings
+        if behind in of_rest and _is_whole(said, before, behind, rest)
     ]
     return max(units, default=(0, ""))[1]
 

@@ -25,6 +25,8 @@ class IndexCache(Generic[Cached]):
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._values: OrderedDict[int, Cached] = OrderedDict()
+        self._sizes: dict[int, int] = {}
+        self._size_bytes = 0
         self._lock = Lock()
 
     def get(self, owner_id: int) -> Cached | None:
@@ -38,7 +40,12 @@ class IndexCache(Generic[Cached]):
         with self._lock:
             self._values[owner_id] = value
             self._values.move_to_end(owner_id)
-            size_bytes = sum(each.size_bytes for each in self._values.values())
-            while size_bytes > self._max_bytes:
-                _, oldest = self._values.popitem(last=False)
-                size_bytes -= oldest.size_bytes
+            self._resize(owner_id, value.size_bytes)
+            while self._size_bytes > self._max_bytes:
+                oldest, _ = self._values.popitem(last=False)
+                self._resize(oldest, 0)
+
+    def _resize(self, owner_id: int, size_bytes: int) -> None:
+        self._size_bytes += size_bytes - self._sizes.pop(owner_id, 0)
+        if size_bytes:
+            self._sizes[owner_id] = size_bytes

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from agents.arrays import np
+from agents.arrays import np, npt
 from chatapp.recall.index_cache import IndexCache
 from chatapp.recall.index_format import (
     BLOCK,
@@ -29,6 +30,7 @@ TERMS_BYTES = 4_000_000
 """Of one index. When its cached terms are larger, they are dropped and read again as they are asked for."""
 COUNT_BYTES = 100
 _DOCUMENT_BYTES = 11
+_EMPTY_BYTES = 1_000
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class Sealed:
 
     @property
     def size_bytes(self) -> int:
-        return len(self.columns) * _DOCUMENT_BYTES + self._terms_bytes
+        return _EMPTY_BYTES + len(self.columns) * _DOCUMENT_BYTES + self._terms_bytes
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
         """Return the documents of each term that occurs in any."""
@@ -98,13 +100,19 @@ def open_sealed(owner: SearchOwner) -> Sealed:
     cached = cache.get(owner.pk)
     if cached and (cached.edition, cached.end) == (owner.edition, owner.sealed_ordinal):
         return cached
+    sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(_read_blocks(owner)))
+    cache.put(owner.pk, sealed)
+    return sealed
+
+
+def _read_blocks(owner: SearchOwner) -> npt.NDArray[Any]:
     rows = blank_rows(owner.sealed_ordinal)
+    if not len(rows):
+        return rows
     # A block that was begun after the owner was read does not belong to this edition.
     blocks = SearchBlock.objects.filter(owner=owner, number__lt=-(-owner.sealed_ordinal // BLOCK))
     for number, stored in blocks.values_list("number", "columns"):
         first = number * BLOCK
         block = np.frombuffer(stored, COLUMNS)[: len(rows) - first]
         rows[first : first + len(block)] = block
-    sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(rows))
-    cache.put(owner.pk, sealed)
-    return sealed
+    return rows

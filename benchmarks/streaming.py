@@ -21,7 +21,8 @@ from benchmarks.load_client import Ask, Load, UserSocket, ask_model, offer, open
 from benchmarks.stage import Deployment, deployment, model_server, percentile
 
 SPREAD_S = 15.0
-ALONE = 10
+ALONE_TOKENS = 4_000
+"""Of all answers to one user alone: 40 of 100 tokens, of which the slowest two are 5 %."""
 REST_S = 3.0
 """What a load leaves behind is counted, too."""
 
@@ -83,7 +84,9 @@ async def measure_all(
     all_at_once = [socket.ask for socket in sockets]
     found = {
         "at once": await measure(service, all_at_once, [model] * len(sockets), 1.0, asked.rounds),
-        "alone": await measure(service, [partial(in_turn, sockets[0], ALONE)], [model], 0.0, 1),
+        "alone": await measure(
+            service, [partial(in_turn, sockets[0], ALONE_TOKENS // asked.tokens)], [model], 0.0, 1
+        ),
     }
     if asked.spread:
         count = int(asked.spread * SPREAD_S)

@@ -73,7 +73,7 @@ CHECKS = (
 )
 NOT_SHOWN = {"Answer with the one word: ready"}
 """A text of theirs that no operator reads."""
-OF_DJANGO = {"Add link", "Change or view list link", "Model name"}
+OF_DJANGO = {"Add link", "Change or view list link", "Model name", "- Select an option -"}
 """What Django's own catalogue has not yet."""
 OF_PYDANTIC = ("Input should", "Field required", "Extra inputs", "String should")
 ERRORS = {"InvalidInput", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge", "RateLimited"}

@@ -124,7 +124,8 @@ def grow_conversation(user: User, seed: int) -> Conversation:
             Compaction.objects.create(
                 conversation=row, branch=branch, first_position=0, last_position=fork.position,
                 message_count=fork.position + 1, kept_count=1, status="done", strategy="checkpoint",
-                summary=f"Of branch {number}", usage={"input_tokens": 5, "output_tokens": 2},
+                summary=f"Of branch {number}",
+                usage={"input_tokens": 5, "output_tokens": 2, "cost": chance.choice([None, 0.25])},
                 created_at=NOW + timedelta(seconds=number),
                 finished_at=NOW + timedelta(seconds=9),
             )  # fmt: skip
@@ -212,14 +213,16 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     remember(alice, chats, seed)
     agent = give_agent_and_prompt(alice)
     Conversation.objects.filter(pk=chats[1].pk).update(agent=agent)
+    new_conversation(alice, "Nothing said yet", NOW)
+    Folder.objects.create(user=alice, name="Empty", agent=agent, created_at=NOW)
     first = export_of(alice, tmp_path / "first.zip")
     report = take_in(bob, first)
     assert (report.problems, dict(report.left_out)) == ([], {})
     assert_equal(export_of(bob, tmp_path / "second.zip"), first)
     again = take_in(bob, first)
-    assert (again.known, again.conversations) == (3, 0)
+    assert (again.known, again.conversations) == (4, 0)
     assert_equal(export_of(bob, tmp_path / "third.zip"), first)
-    assert take_in(alice, first).known == 3
+    assert take_in(alice, first).known == 4
     assert_equal(export_of(alice, tmp_path / "fourth.zip"), first)
 
 

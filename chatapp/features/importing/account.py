@@ -90,6 +90,7 @@ class Folder(PlainTypes):
     id: Id
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""
+    agent: Id | None = None
     created_at: _Moment
 
 

@@ -28,7 +28,7 @@ from chatapp.features.importing.selectors import (
     own_conversations,
     own_messages,
 )
-from chatapp.features.importing.settings import settings_of
+from chatapp.features.importing.settings import settings_of, take_folders
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
 from chatapp.features.importing.tree import Grown, grow
@@ -88,8 +88,9 @@ def import_file(
     with open_account(path) as account:
         importing = _Importing(user, report, LockTurns(pace), account)
         if account is not None:  # before the chats, which name them
-            of_new, not_made = take_presets(user, account.presets)
-            report.left_out.update(of_new)
+            of_agents, no_agents = take_presets(user, account.presets)
+            of_folders, no_folders = take_folders(user, account)
+            report.left_out.update(of_agents + of_folders)
         for entry in entries(path, progress):
             if entry.value is None:
                 report.add_problem(entry.index, entry.problem)
@@ -100,7 +101,7 @@ def import_file(
                 return False
         importing.store_waiting()
         if account is not None:
-            report.left_out.update(not_made)  # once, however often the file is read
+            report.left_out.update(no_agents + no_folders)  # once, however often the file is read
             importing.take_memory(account)
             for name, take in takers.items():
                 report.left_out.update(take(user, account.said(name)))

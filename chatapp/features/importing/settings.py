@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
@@ -10,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from agents.hooks import Hook
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import accessible_agent
 from chatapp.context.policies import check_own_policy
 from chatapp.context.tools.registry import tool_names
@@ -19,7 +21,7 @@ from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.values import SourceConversation
 from chatapp.operations.access import find_row
-from chatapp.operations.errors import ServiceError
+from chatapp.operations.errors import Conflict, NotFound, ServiceError
 from chatapp.providers.selectors import accessible_model
 from memory.errors import PolicyError
 
@@ -67,9 +69,30 @@ def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
 def _folder(user: User, folder_id: str, account: Account | None) -> Folder:
     """Return the user's own folder of this id, or the one that has the name of the archive's. Raise NotFound."""
     named = account.folders.get(folder_id) if account is not None else None
-    if named is None:
-        return find_row(Folder.objects.filter(user=user), folder_id)
-    found = Folder.objects.filter(user=user, name=named.name).first()
-    return found or create_folder(
-        user=user, name=named.name, instructions=named.instructions, now=named.created_at
-    )
+    own = Folder.objects.filter(user=user)
+    found = own.filter(name=named.name).first() if named is not None else find_row(own, folder_id)
+    if found is None:  # there were too many
+        raise NotFound
+    return found
+
+
+def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[str]]:
+    """Make the archive's folders, also those without a conversation. Return what was left out of new folders, and which
+    cannot be made, counted. One whose name the user has already stays as it is."""
+    of_new, not_made = Counter[str](), Counter[str]()
+    known = set(Folder.objects.filter(user=user).values_list("name", flat=True))
+    for each in account.folders.values():
+        if each.name in known:
+            continue
+        agent: Agent | None = None
+        try:
+            agent = accessible_agent(user, each.agent) if each.agent else None
+        except NotFound:
+            of_new["agents of folders that are not to be had here"] += 1
+        try:
+            create_folder(
+                user=user, name=each.name, instructions=each.instructions, agent=agent, now=each.created_at
+            )
+        except Conflict:
+            not_made["folders beyond those that you may have"] += 1
+    return of_new, not_made

@@ -37,7 +37,7 @@ def grow(source: SourceConversation) -> Grown:
     if len(source.messages) > MAX_SOURCE_MESSAGES:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
     kept = _linked(source)
-    if not kept:
+    if not kept and not source.branches:  # a chat of our own may be empty
         raise Unreadable("It has no messages with text.")
     if len(kept) > MAX_IMPORTED:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")

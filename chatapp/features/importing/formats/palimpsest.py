@@ -138,7 +138,8 @@ def read_usage(raw: Any) -> dict[str, Any] | None:
     usage: dict[str, Any] = {
         name: _whole(raw[name], MAX_TOKENS) for name in COUNTS if raw.get(name) is not None
     }
-    cost = raw.get("cost")
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < MAX_TOKENS:
+    cost = raw.get("cost", False)
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < MAX_TOKENS
+    if cost is None or is_number:  # of a model without a price there is none
         usage["cost"] = cost
     return usage

@@ -87,7 +87,7 @@ export const goesSoon = ({ expires_at: at, pinned }, now) =>
 /** When a chat that nobody uses goes, and where to. @param {Conversation} conversation @param {number} trashDays 0: there is no trash */
 export function describeEnd({ expires_at: at, temporary }, trashDays) {
   const date = formatDate(at ?? "");
-  return trashDays && !temporary ? t("Moves to the trash on {date}, pin to keep", { date }) : t("Will be deleted on {date}, pin to keep", { date });
+  return trashDays && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
 }
 
 /** @param {string} iso */

@@ -8,7 +8,7 @@ import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
 import { commandIn, completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
-import { exact, formatDate, goesSoon } from "../format.js";
+import { describeEnd, exact, goesSoon } from "../format.js";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
 import { personal } from "../settings/store.js";
@@ -179,12 +179,6 @@ function SendButton() {
     <${Icon} name="arrowUp" /></button>`;
 }
 
-/** @param {import("../state/types.js").Conversation} conversation */
-function endOf({ expires_at: at, temporary }) {
-  const date = formatDate(at ?? "");
-  return boot.trash_days && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
-}
-
 function Banner() {
   if (connection.value === "lost") {
     return html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`;
@@ -197,7 +191,7 @@ function Banner() {
       <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;
   const conversation = currentConversation.value;
   if (conversation?.expires_at && goesSoon(conversation, new Date()))
-    return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${endOf(conversation)}
+    return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${describeEnd(conversation, boot.trash_days)}
       <button type="button" class="link" onClick=${() => changeConversation(conversation.id, { pinned: true })}>${t("Keep")}</button></p>`;
   if (mayOffer.value) return html`<${NotifyOffer} />`;
   return html`<${MemoryBanner} />`;

@@ -602,8 +602,6 @@ export const sentences = {
   "Why it failed": "失败原因",
   "Why?": "为什么？",
   "Wide": "宽",
-  "Moves to the trash on {date}, pin to keep": "将于 {date} 移入回收站，置顶可保留",
-  "Will be deleted on {date}, pin to keep": "将于 {date} 删除，置顶可保留",
   "Words or a question": "词语或问题",
   "Wrap lines": "自动换行",
   "Write a Python function that merges overlapping intervals, with tests.": "写一个合并重叠区间的 Python 函数，并附上测试。",

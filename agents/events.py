@@ -352,6 +352,12 @@ class ConversationAttention(_Fact):
     waiting_calls: int | None = None
 
 
+class ConversationDeleted(_Event):
+    """It is gone or in the trash. Not a fact: nobody may read the log of such a conversation."""
+
+    type: Literal["conversation.deleted"] = "conversation.deleted"
+
+
 Fact = (
     MessageCreated
     | RunStarted
@@ -375,5 +381,6 @@ Fact = (
     | ConversationUpdated
     | ConversationAttention
 )
-Delta = ReasoningDelta | TextDelta | MessageSnapshot
-Event = Annotated[Fact | Delta, Field(discriminator="type")]
+Live = ReasoningDelta | TextDelta | MessageSnapshot | ConversationDeleted
+"""What no log keeps."""
+Event = Annotated[Fact | Live, Field(discriminator="type")]

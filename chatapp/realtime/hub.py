@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
+from agents.events import ConversationDeleted
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.realtime.event_log import facts_committed, last_seqs
 from chatapp.realtime.processes import EVERYBODY, OtherProcesses
@@ -194,6 +196,14 @@ def publish_facts(
     for_user = [encode_frame(_uncounted(payload)) for payload in payloads if payload["type"] in SIDEBAR_TYPES]
     if for_user:
         hub.publish(user_topic(user_id), for_user)
+
+
+def publish_deletion(conversation_id: Any, user_id: Any) -> None:
+    """Tell every tab of the user that the conversation is gone or in the trash."""
+    event = ConversationDeleted(conversation_id=str(conversation_id), at=clock.now())
+    frame = encode_frame(event.model_dump(mode="json", exclude_none=True))
+    for topic in (conversation_topic(conversation_id), user_topic(user_id)):
+        hub.publish(topic, [frame])
 
 
 def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:

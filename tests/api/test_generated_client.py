@@ -148,7 +148,7 @@ def event_schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def event_classes() -> list[Any]:
-    return [*events.Fact.__args__, *events.Delta.__args__]  # type: ignore[attr-defined]
+    return [*events.Fact.__args__, *events.Live.__args__]  # type: ignore[attr-defined]
 
 
 def odd_defaults(value: Any) -> Iterator[Any]:

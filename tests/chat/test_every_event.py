@@ -12,7 +12,7 @@ from django.conf import settings
 from pydantic import TypeAdapter
 
 from agents import events
-from agents.events import Delta, Fact
+from agents.events import Fact, Live
 from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
@@ -41,7 +41,7 @@ def test_the_pages_reducer_takes_every_type_and_no_other() -> None:
     _, _, reducer = THREAD.read_text().partition("function applyFact(")
     cases = re.findall(r'case "([a-z_.]+)":', reducer.partition("\n}\n")[0])
     assert len(cases) == len(set(cases))
-    assert set(cases) == types_of(Fact) | types_of(Delta)
+    assert set(cases) == types_of(Fact) | types_of(Live)
 
 
 def run_of(conversation: Conversation, question: Message, answer: Message) -> Run:

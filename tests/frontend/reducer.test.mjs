@@ -274,6 +274,14 @@ test("a reset marks the conversation for being fetched again", () => {
   assert.equal(thread(reduce(opened(), { type: "reset", conversation_id: ID })).isStale, true);
 });
 
+test("a chat that is deleted elsewhere leaves the list, and says so where it is open", () => {
+  const gone = event("conversation.deleted", null, {});
+  const open = reduce(opened([message("m0", 0, "user", "hi")]), gone);
+  assert.deepEqual([thread(open).status, thread(open).ids, open.conversations[ID], open.listing.ids], ["missing", [], undefined, []]);
+  const elsewhere = all(opened(), { type: "conversation/opened", id: null }, gone);
+  assert.deepEqual([elsewhere.threads[ID], elsewhere.conversations[ID]], [undefined, undefined]);
+});
+
 test("events never change the state they are given", () => {
   const freeze = (value) => {
     if (value && typeof value === "object" && !Object.isFrozen(value))

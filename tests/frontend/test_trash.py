@@ -43,3 +43,17 @@ def test_a_deleted_chat_comes_back_and_goes_for_good_when_asked(page: Page) -> N
     expect(page.get_by_role("dialog")).to_contain_text("will be gone for good")
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("The trash is empty.")
+
+
+def test_a_tab_whose_chat_is_deleted_in_another_says_so_and_leads_on(page: Page) -> None:
+    ask(page, "Where is the ferry?")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("article.is-user")).to_contain_text("Where is the ferry?")
+    delete(page)
+    expect(other.locator("main")).to_contain_text("There is no such conversation.")
+    expect(other.locator(".row")).to_have_count(0)
+    assert barriers(other) == []
+    other.locator("main").get_by_role("button", name="New chat").click()
+    expect(other).to_have_url(re.compile(r"/$"))
+    expect(other.locator("#composer")).to_be_visible()

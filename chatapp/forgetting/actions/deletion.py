@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
+from chatapp.realtime.hub import publish_deletion
 from chatapp.recall.actions.removal import remove_entries
 from chatapp.recall.models import SearchDocument
 from chatapp.runs.models import Run, ToolCall
@@ -91,6 +93,7 @@ def detach_conversation(
         lease_expires_at=now + LEASE,
     )
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
+    transaction.on_commit(partial(publish_deletion, conversation.pk, user_id))
     outliving = () if forgets_memory else tuple(pk for pk, _, _ in held)
     return Detached(removal, Leftovers(user_id, days), tuple(ended), outliving)
 

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { addFiles } from "../commands/uploads.js";
+import { goTo } from "../commands/navigation.js";
 import { loadThread } from "../commands/pages.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -24,7 +25,7 @@ export function App() {
     for (const sign of ["keydown", "pointermove", "touchstart"]) addEventListener(sign, fetchLater, { once: true, passive: true });
   }, []);
   return html`
-    <a class="skip-link" href="#composer" onClick=${skipToComposer}>${t("Skip to the message box")}</a>
+    ${hasComposer() && html`<a class="skip-link" href="#composer" onClick=${skipToComposer}>${t("Skip to the message box")}</a>`}
     <div class="shell" data-sidebar=${ui.value.sidebar ? "open" : "closed"} data-panel=${ui.value.panel ?? "none"}>
       <${Sidebar} />
       <${Stage} />
@@ -33,6 +34,9 @@ export function App() {
     </div>
     <${Overlays} />`;
 }
+
+/** A chat that is gone, or could not be loaded, has none. */
+const hasComposer = () => currentId.value === null || !["missing", "failed"].includes(currentThread.value?.status ?? "loading");
 
 /** @param {MouseEvent} event */
 function skipToComposer(event) {
@@ -81,6 +85,7 @@ function Problem({ thread }) {
   return html`<div class="empty"><div class="empty-inner">
     <h1 class="greeting">${isMissing ? t("There is no such conversation.") : t("It could not be loaded.")}</h1>
     <p class="greeting-note">${isMissing ? t("It may have been deleted, or it belongs to somebody else.") : thread.error}</p>
+    ${isMissing && html`<button type="button" class="button" onClick=${() => goTo(null)}>${t("New chat")}</button>`}
     ${!isMissing && html`<button type="button" class="button" onClick=${() => loadThread(thread.id)}>${t("Try again")}</button>`}
   </div></div>`;
 }

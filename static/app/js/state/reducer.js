@@ -119,6 +119,7 @@ function reduceEvent(state, event) {
 /** @param {State} state @param {Happening} event @returns {State} */
 function noteInListing(state, event) {
   if (event.type === "conversation.updated") return putConversation(state, event.conversation);
+  if (event.type === "conversation.deleted") return loseConversation(state, event.conversation_id);
   if (event.type === "conversation.attention") return noteAttention(state, event);
   if (event.type === "run.started" || event.type === "run.finished") return noteRun(state, event);
   return state;
@@ -130,6 +131,12 @@ function changeThread(state, id, change) {
   if (!thread) return state;
   const changed = change(thread);
   return changed === thread ? state : { ...state, threads: { ...state.threads, [id]: changed } };
+}
+
+/** It was deleted here or elsewhere; where it is open, its thread says so. @param {State} state @param {string} id @returns {State} */
+function loseConversation(state, id) {
+  const left = forgetConversation(state, id);
+  return state.currentId === id ? { ...left, threads: state.threads } : left;
 }
 
 const KEPT_THREADS = 6;

@@ -35,7 +35,7 @@ export function emptyThread(id) {
   };
 }
 
-const UNCOUNTED = new Set(["text.delta", "reasoning.delta", "message.snapshot"]);
+const UNCOUNTED = new Set(["text.delta", "reasoning.delta", "message.snapshot", "conversation.deleted"]);
 
 /**
  * Facts are taken once and in order; after a hole nothing is taken until the replay has filled it. One without a
@@ -103,6 +103,8 @@ function applyFact(thread, event) {
       return addNotice(thread, event, event.kind);
     case "hook":
       return addNotice(thread, event, "hook");
+    case "conversation.deleted":
+      return { ...emptyThread(thread.id), status: "missing" };
     case "conversation.attention": // for the list
     case "usage": // the totals come with run.finished
       return thread;

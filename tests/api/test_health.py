@@ -144,7 +144,8 @@ def test_metrics_know_a_proxy_by_the_settings_or_by_what_it_sends(start_service:
         counted = scraper.get("/metrics").text
         assert sample(counted, 'palimpsest_http_requests_total{kind="health",method="GET",status="200"}') >= 2
         assert sample(counted, 'palimpsest_http_seconds_count{kind="health"}') >= 2
-        assert scraper.get("/metrics", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 403
+        for name in ("X-Forwarded-For", "Via", "True-Client-IP"):
+            assert scraper.get("/metrics", headers={name: "192.0.2.1"}).status_code == 403
     for settings in (
         {"PUBLIC_URL": "https://chat.example.com"},
         {"ALLOWED_HOSTS": "localhost,127.0.0.1,chat.example"},

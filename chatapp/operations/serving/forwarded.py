@@ -10,7 +10,9 @@ Scope = dict[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 Network = IPv4Network | IPv6Network
 
-CLAIMS = frozenset({b"forwarded", b"x-real-ip", b"x-scheme", b"daphne-root-path", b"script-name"})
+OWN_NAMES = {b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip", b"cf-connecting-ip", b"cdn-loop"}
+"""What some proxies send in place of `Forwarded`."""
+CLAIMS = frozenset({b"forwarded", b"x-scheme", b"daphne-root-path", b"script-name", *OWN_NAMES})
 SECURE = {"http": "https", "ws": "wss", "https": "https", "wss": "wss"}
 
 

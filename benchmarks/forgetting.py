@@ -81,8 +81,8 @@ def measure(history: int, said: int, entries: int) -> Rows:
     day = today - timedelta(days=3)
     add_entries(user, entries, day)
     row(found, f"each of {entries:,} entries edited", lambda: edit_day(user, day))
-    row(found, f"a day of {entries:,} entries", lambda: empty_day(user, day))
-    assert not MemoryEntry.objects.filter(user=user, day=day).exists()
+    row(found, f"a day of {entries:,} entries replaced by one text", lambda: replace_day(user, day))
+    assert MemoryEntry.objects.filter(user=user, day=day).count() == 1
     before = today - timedelta(days=1)
     for count, when in ((said // 10, before - timedelta(days=4)), (said, before)):
         live_day(user, count, when)
@@ -233,27 +233,25 @@ def add_entries(user: Any, count: int, day: Any) -> None:
         add_entry(user=user, text=say(24), now=clock.now(), day=day)
 
 
-def day_markdown(user: Any, day: Any) -> Any:
-    from chatapp.long_term.selectors.entries import day_entries
-
-    return list(day_entries(user.pk, day))
-
-
 def edit_day(user: Any, day: Any) -> None:
     from chatapp.long_term.actions.days import DaySection
+    from chatapp.long_term.selectors.entries import day_entries
+
+    rows = day_entries(user.pk, day)
+    write_day(user, day, [DaySection(str(row.pk), f"{row.text} Changed.") for row in rows])
+
+
+def replace_day(user: Any, day: Any) -> None:
+    from chatapp.long_term.actions.days import DaySection
+
+    write_day(user, day, [DaySection(None, say(24))])
+
+
+def write_day(user: Any, day: Any, sections: Any) -> None:
     from chatapp.long_term.changes import rewrite_day
     from chatapp.operations import clock
 
-    sections = [DaySection(str(one.pk), f"{one.text} Changed.") for one in day_markdown(user, day)]
     rewrite_day(user=user, day=day, sections=sections, now=clock.now(), version=None)
-
-
-def empty_day(user: Any, day: Any) -> None:
-    from chatapp.forgetting.services import forget_chosen
-    from chatapp.operations import clock
-
-    entries = [one.pk for one in day_markdown(user, day)]
-    forget_chosen(user, [], entries, what="day", now=clock.now())
 
 
 def side_by_side(databases: list[str], arguments: list[str]) -> None:

@@ -51,6 +51,8 @@ MAX_HOOKS = 20
 MAX_SERVERS = 50
 MAX_TOOLS = 200
 MAX_IMPORTED = 200_000
+MAX_DAY_CHANGES = 1_000
+"""Sections of a day that one text may write, edit or merge: so many hold the database for 30 to 45 ms of CPU."""
 MAX_JSON_DEPTH = 64
 """Of lists and objects inside each other. What is deeper cannot be written again as JSON."""
 

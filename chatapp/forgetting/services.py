@@ -12,6 +12,7 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
+from chatapp.conversations.models import Message
 from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions import deletion as retention
@@ -25,6 +26,7 @@ from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.forgetting.trash.actions import begin_purge
 from chatapp.forgetting.trash.selectors import trashed_with_words_of
 from chatapp.long_term import files as memory_files
+from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
@@ -146,6 +148,9 @@ def forget_chosen(
                 for_good=for_good,
             )
         )
+    said = Message.objects.filter(conversation__user=user, pk__in=messages)
+    if not said.exists() and not MemoryEntry.objects.filter(user=user, pk__in=entries).exists():
+        raise NotFound
     removal = begin_forgetting_many(
         user=user, message_ids=messages, entry_ids=entries, what=what, for_good=for_good, now=now
     )

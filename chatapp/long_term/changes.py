@@ -26,7 +26,8 @@ from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.long_term.selectors.entries import day_entries
 from chatapp.operations import clock
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import InvalidInput, NotFound
+from memory.bounds import MAX_DAY_CHANGES
 
 
 def add_entry(*, user: User, text: str, day: date | None, now: datetime) -> MemoryEntry:
@@ -53,31 +54,31 @@ def rewrite_day(
 ) -> list[MemoryEntry]:
     """Store what a day shall say, all of it or nothing; return its entries afterwards. What is missing is forgotten,
     except lines that were only moved; many missing entries are noted with the changes and forgotten in pieces after
-    them. Raise Conflict."""
+    them. Raise Conflict; raise InvalidInput where it changes more than one transaction may."""
     rows = day_entries(user.pk, day)
     missing = _missing(rows, sections)
-    ahead = read_ahead(missing.chosen_of(user, now)) if missing.chosen and not missing.are_many else None
     make_changes = partial(
         days.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
     )
     changes = make_changes(rows=rows)
+    ahead = read_ahead(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
         count = begin_forgetting(user.pk)
         if not changes.are_current():
             rows = day_entries(user.pk, day)
             missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
-        chosen = missing.chosen_of(user, now)
-        if missing.are_many:
+        if missing.in_pieces:
             removal = begin_forgetting_many(
                 user=user,
                 message_ids=[],
-                entry_ids=chosen.entry_ids,
+                entry_ids=missing.in_pieces,
                 what=ForgetReceipt.What.ENTRY,
                 for_good=False,
                 now=now,
             )
-        elif missing.chosen:
+        if missing.at_once:
+            chosen = missing.chosen_of(user, now)
             work = lock_chosen(chosen, ahead or read_ahead(chosen), forgotten_count=count, beside=rows)
         days.store_day_changes(changes)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
@@ -91,30 +92,40 @@ def rewrite_day(
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """The entries that a day shall not have any more. Of an entry some of whose lines are in other sections now, which
-    is `moved`, only its other `lines` are forgotten."""
+    """The entries that a day shall not have any more, forgotten with its changes or in pieces after them. Of an entry
+    some of whose lines are in other sections now, which is `moved`, only its other `lines` are forgotten."""
 
-    chosen: Sequence[UUID]
+    at_once: Sequence[UUID]
+    in_pieces: Sequence[UUID]
     lines: Mapping[UUID, Sequence[str]]
     moved: Sequence[MemoryEntry]
 
-    @property
-    def are_many(self) -> bool:
-        """Return whether they are forgotten in pieces, which have no lines."""
-        return len(self.chosen) > ENTRIES and not self.lines
-
     def chosen_of(self, user: User, now: datetime) -> Chosen:
-        return Chosen(user, now, entry_ids=frozenset(self.chosen), lines=self.lines)
+        return Chosen(user, now, entry_ids=frozenset(self.at_once), lines=self.lines)
 
 
 def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Missing:
-    named = {section.entry_id for section in sections}
+    """Return what a day with the entries `rows` loses by becoming `sections`. Raise InvalidInput where too much is
+    changed, of which entries that are only missing are no part."""
+    texts = {section.entry_id: section.text for section in sections if section.entry_id}
     kept = {line.strip() for section in sections for line in section.text.splitlines()}
-    missing = [row for row in rows if str(row.pk) not in named]
-    moved = [row for row in missing if kept & _lines(row)]
-    lines = {row.pk: gone for row in moved if (gone := sorted(_lines(row) - kept))}
-    chosen = [row.pk for row in missing if row not in moved or row.pk in lines]
-    return _Missing(chosen, lines, moved)
+    missing = {row.pk: row for row in rows if str(row.pk) not in texts}
+    moved = {pk: row for pk, row in missing.items() if kept & _lines(row)}
+    lines = {pk: gone for pk, row in moved.items() if (gone := sorted(_lines(row) - kept))}
+    same = sum(texts.get(str(row.pk)) == row.text.strip() for row in rows)
+    _check_count(len(sections) - same + len(moved), MAX_DAY_CHANGES)
+    _check_count(len(lines), ENTRIES // 2)
+    whole = [pk for pk in missing if pk not in moved]
+    if len(whole) > ENTRIES:
+        return _Missing([*lines], whole, lines, [*moved.values()])
+    return _Missing([*whole, *lines], [], lines, [*moved.values()])
+
+
+def _check_count(count: int, most: int) -> None:
+    """Raise InvalidInput where changes of a day would hold the database for long."""
+    if count > most:
+        message = f"This changes {count} sections of a day; at most {most} can be changed at once."
+        raise InvalidInput(message, details=[{"field": "markdown", "message": message}])
 
 
 def _lines(entry: MemoryEntry) -> set[str]:

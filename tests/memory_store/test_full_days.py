@@ -20,6 +20,7 @@ from chatapp.long_term import changes
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.recall.models import SearchDocument, StoredClaim
+from memory.bounds import MAX_DAY_CHANGES
 
 Clients = Callable[[User], Client]
 DAYS = "/api/v1/memory/days"
@@ -108,6 +109,41 @@ def test_a_day_that_loses_many_entries_keeps_what_it_says_and_forgets_the_others
     assert SearchDocument.objects.count() == MemoryEntry.objects.count() == 1
     put(client, day, "")
     assert client.get(f"{DAYS}/{day}").status_code == 404
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_line_that_was_moved_stays_while_many_other_entries_are_forgotten_in_pieces(client: Client) -> None:
+    day = "2026-11-20"
+    both = "Pebble Red-a lies in drawer 1.\nPebble Red-b lies in drawer 2."
+    put(client, day, say(ENTRIES + 1, "Grey") + f"\n\n## 23:59\n\n{both}")
+    left = put(client, day, "## 10:00\n\nPebble Red-b lies in drawer 2.")
+    assert texts(left) == ["Pebble Red-b lies in drawer 2."]
+    told = [receipt.removed.get("entries", 0) for receipt in ForgetReceipt.objects.order_by("pk")]
+    assert sorted(told) == [0, ENTRIES + 1], "a receipt of its own, as what goes in pieces has"
+    assert MemoryEntry.objects.count() == SearchDocument.objects.count() == 1
+    assert Tombstone.objects.count() == ENTRIES + 2
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_day_text_changes_at_most_so_many_sections_at_once(client: Client) -> None:
+    day, word = "2026-11-20", "Red"
+    lines = [f"Pebble {word}-{at} lies in drawer {at}." for at in range(MAX_DAY_CHANGES)]
+    sections = "\n\n".join(f"## 09:00\n\n{line}" for line in lines)
+    refused = client.put(
+        f"{DAYS}/{day}",
+        {"markdown": f"{sections}\n\n## 09:01\n\nOne more."},
+        content_type="application/json",
+    )
+    message = f"This changes {MAX_DAY_CHANGES + 1} sections of a day; at most {MAX_DAY_CHANGES} can be"
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == f"{message} changed at once."
+    assert not MemoryEntry.objects.exists()
+    written = put(client, day, sections)
+    more = put(client, day, f"{written['markdown']}\n## 09:01\n\nOne more.")
+    assert len(more["entries"]) == MAX_DAY_CHANGES + 1, "what stays as it is does not count"
+    merged = {"markdown": "\n".join([*lines, "One more."])}
+    answer = client.put(f"{DAYS}/{day}", merged, content_type="application/json")
+    assert answer.status_code == 422, "each entry whose lines go elsewhere is a change"
 
 
 @pytest.mark.usefixtures("no_files")

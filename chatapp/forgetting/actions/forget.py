@@ -62,7 +62,7 @@ from memory.quotes import Quotes
 from memory.sentences import bare_sentence, split_sentences
 
 MAX_PROPOSED = 50
-MESSAGES, ENTRIES = 20, 100
+MESSAGES, ENTRIES = 20, 60
 """How many messages or entries are forgotten in one transaction at most."""
 
 

@@ -24,9 +24,8 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.actions.copies import request_texts
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
-from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.errors import Conflict, NotFound
+from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, LockTurns, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
@@ -81,12 +80,8 @@ def begin_forgetting_many(
     for_good: bool,
     now: datetime,
 ) -> Removal:
-    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep. Raises
-    NotFound where nothing of it is there."""
-    messages = Message.objects.filter(conversation__user=user, pk__in=message_ids)
-    entries = MemoryEntry.objects.filter(user=user, pk__in=entry_ids)
-    if not messages.exists() and not entries.exists():
-        raise NotFound
+    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep. The
+    caller has seen that they are there."""
     # In the order they were said: neighbours have the same summaries and entries.
     chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
     with transaction.atomic():

@@ -113,6 +113,7 @@ export const serverSentences = {
   "There may be {} folders at most.": "最多可有 {0} 个文件夹。",
   "There may be {} prompts at most.": "最多可有 {0} 个提示词。",
   "This call does not wait for your decision any more.": "此调用已不再等待你的决定。",
+  "This changes {} sections of a day; at most {} can be changed at once.": "这会更改一天中的 {0} 个部分；一次最多可更改 {1} 个。",
   "This chat is still being moved to the trash. Please try again in a moment.": "此对话仍在移入回收站。请稍后重试。",
   "This client_id or Idempotency-Key was already used for another message.":
     "此 client_id 或 Idempotency-Key 已用于另一条消息。",

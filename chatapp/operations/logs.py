@@ -74,16 +74,28 @@ class OutageLines(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if error is None or not is_outage(error):
+        if error is None or not (is_outage(error) or _is_of_the_broker(record, error)):
             return True
         words = str(error).strip().partition("\n")[0]
-        record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}: {words})", ()
+        said = record.getMessage().partition("\n")[0]  # beat writes its stack below
+        record.msg, record.args = f"{said} ({type(error).__name__}: {words})", ()
         record.exc_info = record.exc_text = None
         place, now = (record.pathname, record.lineno), time.monotonic()
         if now - self._written_at.get(place, -OUTAGE_LINE_S) < OUTAGE_LINE_S:
             return False
         self._written_at[place] = now
         return True
+
+
+def _is_of_the_broker(record: logging.LogRecord, error: BaseException) -> bool:
+    """Return whether beat could not send a task, which it tells by an error of its own raised amid that of the
+    connection. It runs no code of ours."""
+    cause: BaseException | None = error if record.name == "celery.beat" else None
+    while cause is not None:
+        if is_outage(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 class NotFoundIsNoWarning(logging.Filter):

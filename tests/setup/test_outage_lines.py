@@ -8,7 +8,9 @@ import sqlite3
 import sys
 
 import pytest
+from celery.beat import SchedulingError
 from django.db import OperationalError
+from kombu.exceptions import OperationalError as BrokerError
 
 from chatapp.operations.logs import OutageLines
 from chatapp.operations.outages import describe_outage, is_disk_full
@@ -41,6 +43,27 @@ def test_an_outage_is_one_line_and_is_not_repeated(error: Exception) -> None:
     assert first.getMessage().startswith(f"Run R failed. ({type(error).__name__}: ")
     assert "\n" not in first.getMessage()
     assert not lines.filter(second)
+
+
+def test_what_beat_cannot_send_is_one_line_without_its_stack() -> None:
+    """Of each task that was due while Redis was away it wrote a stack and four traces: 20 kB."""
+    lines, written = OutageLines(), list[str]()
+    for task in ("sweep", "webhooks"):
+        try:
+            try:
+                raise BrokerError("Error 111.") from ConnectionRefusedError(errno.ECONNREFUSED, "Refused")
+            except BrokerError:
+                raise SchedulingError(f"Couldn't apply scheduled task {task}") from None
+        except SchedulingError as error:
+            given = (error, ["  File beat.py, line 1"])
+            record = logging.LogRecord(
+                "celery.beat", logging.ERROR, __file__, 7, "Message Error: %s\n%s", given, sys.exc_info()
+            )
+        if lines.filter(record):
+            written.append(logging.Formatter().format(record))
+    [line] = written
+    assert line.startswith("Message Error: Couldn't apply scheduled task sweep (SchedulingError: ")
+    assert "\n" not in line
 
 
 def test_an_error_of_our_own_keeps_its_trace() -> None:

@@ -9,6 +9,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import ask, barriers, reload
 
+OPEN_WHEN_DRAWN = """const seen = new MutationObserver(() => {
+  const button = document.querySelector(".row-menu");
+  if (button) { seen.disconnect(); button.click(); }
+});
+seen.observe(document, {childList: true, subtree: true});"""
+
 
 def choose(page: Page, row: Locator, action: str) -> None:
     """By keyboard alone."""
@@ -17,6 +23,13 @@ def choose(page: Page, row: Locator, action: str) -> None:
     expect(page.get_by_role("menuitem").first).to_be_focused()
     page.get_by_role("menuitem", name=action).focus()
     page.keyboard.press("Enter")
+
+
+def test_a_menu_that_opens_as_soon_as_it_is_drawn_has_its_items(page: Page, alice: httpx2.Client) -> None:
+    alice.post("/api/v1/conversations", json={"title": "Ferry"}).raise_for_status()
+    page.add_init_script(OPEN_WHEN_DRAWN)
+    page.reload()
+    expect(page.get_by_role("menuitem", name="Move to folder…")).to_be_visible()
 
 
 def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2.Client) -> None:

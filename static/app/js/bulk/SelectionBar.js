@@ -1,6 +1,6 @@
 /** Below the list while somebody selects: how many they are, and what can be done with them. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../components/icons.js";
 import { Menu } from "../components/Menu.js";
 import { html } from "../html.js";
@@ -15,7 +15,7 @@ export function SelectionBar() {
 
 /** @param {{ids: Set<string>}} props */
 function Bar({ ids }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
       if (event.defaultPrevented || ui.value.dialog || document.querySelector(".menu:popover-open")) return;
       const inList = event.target instanceof Element && event.target.closest(".sidebar") && !event.target.closest("input:not([type=checkbox])");

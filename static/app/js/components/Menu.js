@@ -1,7 +1,7 @@
 /** A button and the menu it opens: a popover beside it, a sheet from below on phones. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { Icon } from "./icons.js";
 
@@ -32,22 +32,14 @@ export function Menu({
   if (!id.current) id.current = `menu-${(menuCount += 1)}`;
   /** Its items are made when it opens: a page has hundreds of menus. */
   const wasOpened = useSignal(false);
-  useEffect(() => {
-    const element = popover.current;
-    const onOpening = (/** @type {any} */ event) => {
-      if (event.newState === "open") wasOpened.value = true;
-    };
-    const onToggle = (/** @type {any} */ event) => {
-      button.current?.setAttribute("aria-expanded", String(event.newState === "open"));
-      if (event.newState === "open") place(button.current, element, align);
-    };
-    element?.addEventListener("beforetoggle", onOpening);
-    element?.addEventListener("toggle", onToggle);
-    return () => {
-      element?.removeEventListener("beforetoggle", onOpening);
-      element?.removeEventListener("toggle", onToggle);
-    };
-  }, []);
+  // Bound when the button is drawn, not in an effect after it: who opens the menu at once finds its items, too.
+  const onOpening = (/** @type {ToggleEvent} */ event) => {
+    if (event.newState === "open") wasOpened.value = true;
+  };
+  const onToggle = (/** @type {ToggleEvent} */ event) => {
+    button.current?.setAttribute("aria-expanded", String(event.newState === "open"));
+    if (event.newState === "open") place(button.current, popover.current, align);
+  };
   const select = (/** @type {() => void} */ action) => {
     popover.current?.hidePopover();
     button.current?.focus();
@@ -56,7 +48,7 @@ export function Menu({
   return html`
     <button type="button" ref=${button} class=${className} aria-haspopup="menu" aria-expanded="false"
       aria-label=${isNamedByText ? undefined : label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
-    <div ref=${popover} id=${id.current} class="menu" popover="auto">
+    <div ref=${popover} id=${id.current} class="menu" popover="auto" onBeforeToggle=${onOpening} onToggle=${onToggle}>
       ${wasOpened.value && heading}
       <div role="menu" aria-label=${label} onKeyDown=${moveFocus}>
         ${wasOpened.value && items.map((item) => html`<${Row} item=${item} select=${select} />`)}

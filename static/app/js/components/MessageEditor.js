@@ -1,7 +1,7 @@
 /** A question in place of itself, to be written anew. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { saveAnswer, sendEdited } from "../commands/branches.js";
 import { editQueued } from "../commands/queue.js";
 import { html } from "../html.js";
@@ -14,7 +14,7 @@ export function MessageEditor({ message, isQueued = false }) {
   const text = useSignal(message.text);
   const isSending = useSignal(false);
   const isAnswer = message.role === "assistant";
-  useEffect(() => {
+  useLayoutEffect(() => {
     area.current?.focus();
     area.current?.setSelectionRange(message.text.length, message.text.length);
     return () => document.getElementById("composer")?.focus();

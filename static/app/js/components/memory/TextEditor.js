@@ -1,7 +1,7 @@
 /** A text, edited in place. What the server has against it stands below, and nothing typed is lost. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
@@ -15,7 +15,7 @@ export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = f
   const words = useSignal(text);
   const problem = useSignal("");
   const isBusy = useSignal(false);
-  useEffect(() => area.current?.focus(), []);
+  useLayoutEffect(() => area.current?.focus(), []);
   const save = async (/** @type {Event} */ event) => {
     event.preventDefault();
     isBusy.value = true;

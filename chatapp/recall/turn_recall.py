@@ -157,12 +157,17 @@ def recall_for(
 ) -> list[RecalledTurn]:
     """Return what the question needs, oldest first, within the room; nothing where nothing fits. `most_tokens` is what
     any question may recall, of which clear evidence takes less; None where the room shall be filled."""
-    asked = questions.read(question, now.date())
-    if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
+    if room.tokens <= 0 or room.chars <= 0:
         return []
-    sources: dict[str, Found] = {}
     index = open_index(user_id, context.access.scope_id)
     index = index.hiding(_known_ordinals(index, context))
+    # As in a user's first conversation: there is nothing to ask for.
+    if index.hides_everything:
+        return []
+    asked = questions.read(question, now.date())
+    if asked.is_small_talk:
+        return []
+    sources: dict[str, Found] = {}
     near = find_near_documents(index, question, context.only)
     ranking = index.rank(asked, MAX_CANDIDATES, only=context.only)
     if not (ranking.is_clear or near.stands_out):

@@ -3,10 +3,12 @@ from collections.abc import Sequence
 import pytest
 
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Branch, Conversation
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.analysis import questions
 from chatapp.recall.selectors.user_index import open_index
 from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
+from memory.questions import QuestionReader
 from memory.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
@@ -251,3 +253,24 @@ def test_another_conversation_is_remembered_too(alice: User, conversation: Conve
     elsewhere = new_conversation(alice)
     texts = texts_of(recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch))
     assert "I bought a violin by Stainer." in texts
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_question_is_not_analysed_where_its_context_shows_all_there_is(
+    alice: User, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
+):
+    first = new_conversation(alice)
+    say(first, "I bought a violin by Stainer.", "Lovely!", QUESTION)
+    if is_indexed:
+        index_conversation(first.pk)
+    shown = frozenset(str(key) for key in Message.objects.values_list("pk", flat=True))
+    analysed: list[str] = []
+    read = QuestionReader.read
+    monkeypatch.setattr(
+        QuestionReader, "read", lambda self, text, today: analysed.append(text) or read(self, text, today)
+    )
+    assert recalled(alice, message_ids=shown, conversation_id=first.pk) == []
+    assert analysed == []
+    say(new_conversation(alice), "The violin needs a new string.")
+    assert "The violin needs a new string." in texts_of(recalled(alice, message_ids=shown))
+    assert analysed == [QUESTION]

@@ -122,6 +122,11 @@ class UserIndex:
         return replace(self, hidden=self.hidden.union(ordinals))
 
     @property
+    def hides_everything(self) -> bool:
+        # Of what was stored since the index was opened nothing is counted.
+        return sum(ordinal < len(self.columns) for ordinal in self.hidden) >= self.document_count
+
+    @property
     def _fresh(self) -> Sequence[FreshTerms]:
         """The terms of the documents in no block, by ordinal."""
         return (self.newest.terms, self.unstored_terms) if self.newest else (self.unstored_terms,)

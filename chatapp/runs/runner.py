@@ -22,7 +22,7 @@ from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.outages import is_outage
 from chatapp.operations.telemetry import Span, cause, span
-from chatapp.realtime.hub import hub
+from chatapp.realtime.hub import Reader, hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
 from chatapp.runs.actions.endings import (
@@ -140,6 +140,14 @@ def live_text(message_id: str) -> str | None:
     """Return the text of an answer that this process is writing; None for any other message."""
     live = process.by_message.get(message_id)
     return live.answer.text if live else None
+
+
+def tell_reader(message_id: str, reader: Reader) -> bool:
+    """Send a new reader the text of an answer so far; False where this process does not write it."""
+    live = process.by_message.get(message_id)
+    if live is not None:
+        live.tell_reader(reader)
+    return live is not None
 
 
 def tell_all(message_id: str) -> None:

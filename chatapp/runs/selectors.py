@@ -34,6 +34,14 @@ def accessible_run(user: User, run_id: str | UUID) -> Run:
     return find_row(Run.objects.filter(conversation__user=user), run_id)
 
 
+def answer_being_written(conversation_id: UUID) -> str | None:
+    """Return the answer of the run that is under way in the conversation; None for none."""
+    answer_id = (
+        Run.active().filter(conversation_id=conversation_id).values_list("answer_id", flat=True).first()
+    )
+    return str(answer_id) if answer_id is not None else None
+
+
 def orphaned_runs(now: datetime) -> list[UUID]:
     """Return queued runs that the process which accepted them did not start."""
     late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - ADOPT_AFTER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from agents.text import storable_text
 from agents.ticks import ticks
 from chatapp.operations.text import split_half
-from chatapp.realtime.hub import Frame, conversation_topic, hub
+from chatapp.realtime.hub import Frame, Reader, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 
 CHECKPOINT_S = 0.5
@@ -67,7 +68,8 @@ class LiveAnswer:
         self.answer = _Stream()
         self.reasoning = _Stream()
         self.last_told_at = 0.0
-        self._all_told_at = 0.0
+        self._all_told_at = float("-inf")
+        self._telling_all: asyncio.TimerHandle | None = None
 
     def begin_part(self) -> None:
         """Begin a new paragraph with the next text: another model call continues this answer."""
@@ -107,12 +109,33 @@ class LiveAnswer:
                 hub.publish_delta(self.topic, self._frame(event_type, offset, text))
 
     def tell_all(self) -> None:
-        """Send the whole text so far to readers in other processes, who missed the beginning."""
-        now = time.monotonic()
-        if now - self._all_told_at > SNAPSHOT_INTERVAL_S:
-            self._all_told_at = now
-            self.tell()
-            hub.publish_elsewhere(self.topic, self._frame("message.snapshot", 0, self.answer.text))
+        """Send all there is so far to readers in other processes, who missed the beginning: at once, and for those who
+        ask within SNAPSHOT_INTERVAL_S once more at its end."""
+        if self._telling_all is None:
+            wait_s = max(0.0, self._all_told_at + SNAPSHOT_INTERVAL_S - time.monotonic())
+            self._telling_all = asyncio.get_running_loop().call_later(wait_s, self._tell_all)
+
+    def _tell_all(self) -> None:
+        self._telling_all = None
+        self._all_told_at = time.monotonic()
+        for frame in self._so_far():
+            hub.publish_elsewhere(self.topic, frame)
+
+    def tell_reader(self, reader: Reader) -> None:
+        """Send one new reader all there is so far; what it is sent next goes on from there."""
+        for frame in self._so_far():
+            reader.deliver(self.topic, frame)
+
+    def end(self) -> None:
+        """Send what has not been sent yet, and nothing after it."""
+        self.tell()
+        if self._telling_all is not None:
+            self._telling_all.cancel()
+
+    def _so_far(self) -> list[Frame]:
+        self.tell()
+        told = ((self.reasoning, "reasoning.delta"), (self.answer, "message.snapshot"))
+        return [self._frame(event_type, 0, stream.text) for stream, event_type in told if stream.length]
 
     def _frame(self, event_type: str, offset: int, text: str) -> Frame:
         # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.
@@ -144,7 +167,7 @@ class DeltaPump:
     def forget(self, live: LiveAnswer) -> None:
         """Send what has not been sent yet, and watch this answer no longer."""
         self._waiting.pop(live, None)
-        live.tell()
+        live.end()
 
     def _tell_waiting(self) -> None:
         now = time.monotonic()

@@ -312,6 +312,14 @@ test("events never change the state they are given", () => {
   ]);
 });
 
+test("reasoning that comes once more from its beginning replaces what was missed", () => {
+  const thought = (offset, text) => event("reasoning.delta", null, { message_id: "a1", offset, text });
+  const late = all(streaming(), thought(6, "that"), thought(0, "This, that"));
+  assert.equal(answer(late).reasoning, "This, that");
+  assert.equal(answer(all(late, thought(10, "!"))).reasoning, "This, that!");
+  assert.equal(answer(all(late, thought(0, "This"))).reasoning, "This, that");
+});
+
 test("what a run does by itself stands with its answer, a hook of the turn's end with the last one", () => {
   const state = all(
     streaming(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from redis import Redis as RedisClient
@@ -14,6 +14,7 @@ from tests.reliability.installation import PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly
+from tests.servers.behaviour import says
 
 POEM = " ".join(
     f"{word}{number}" for number in range(30) for word in ("落花流水", "👩‍👩‍👧‍👦", "naïve", "𝒳🙂")
@@ -65,6 +66,32 @@ def test_a_reader_that_comes_back_in_mid_answer_goes_on_after_its_last_fact(
         reader.wait_for_end(sent["run_id"])
         assert reader.story.streamed[sent["answer_id"]] == POEM
         assert reader.story.types(sent["run_id"])[-1] == "run.finished"
+        reader.close()
+
+
+class NeverAsks(SocketReader):
+    """A reader that shows what it is sent and asks for nothing it has missed."""
+
+    def _ask_for_rest(self, message_id: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_who_comes_in_mid_answer_is_sent_what_was_said_before(
+    installation: Installation, alice: Person, script: Script, count: int
+) -> None:
+    key = new_key("midway")
+    script.answer(key, says(POEM, rate=40, reasoning="First this. Then that."))
+    conversation = alice.new_conversation()
+    sent = alice.send(conversation, key)
+    with closing(SocketReader(installation.first, installation.tokens[PEOPLE[0]], conversation)) as early:
+        early.wait_for(lambda story: story.texts, "the first words")
+    readers = read(installation, conversation, *[NeverAsks] * count)
+    for reader in readers:
+        reader.wait_for_end(sent["run_id"])
+        assert reader.story.streamed[sent["answer_id"]] == POEM
+        thoughts = [event for event in reader.story.notices if event["type"] == "reasoning.delta"]
+        assert ("First this. Then that.", 0) in [(event["text"], event["offset"]) for event in thoughts]
         reader.close()
 
 

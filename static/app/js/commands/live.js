@@ -8,7 +8,6 @@ import { loadThread } from "./pages.js";
 
 const ASK_AGAIN_MS = 2000;
 const POLL_MS = 4000;
-const SILENT_MS = 2000;
 
 /** @type {ReturnType<typeof setInterval>|undefined} */
 let pollTimer;
@@ -35,14 +34,6 @@ export function startLive() {
 function takeFrames(frames) {
   dispatch({ type: "events/received", events: frames });
   healThread();
-  for (const { type, conversation_id: id, message_id: answerId } of frames)
-    if (type === "run.started") setTimeout(() => askIfSilent(id, answerId), SILENT_MS);
-}
-
-/** Its first words may have been said before this page was subscribed; later ones would show the gap. @param {string} id @param {string} answerId */
-function askIfSilent(id, answerId) {
-  const answer = state.value.threads[id]?.messages[answerId];
-  if (watched === id && answer?.status === "streaming" && !answer.chars) askForRest(answerId, 0);
 }
 
 /** @param {string} connection */
@@ -59,13 +50,11 @@ export function watch(id) {
   watchAgain();
 }
 
-/** From the last fact that is known: whatever happened since comes again. */
+/** From the last fact that is known: whatever happened since comes again, and the text so far of an answer being written. */
 export function watchAgain() {
   const thread = watched ? state.value.threads[watched] : undefined;
   if (!thread || thread.status !== "ready") return;
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
-  for (const id of thread.ids)
-    if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
 }
 
 /** The answer itself leads who is signed out to the sign-in page; else the socket goes on trying. */

@@ -95,6 +95,8 @@ export function appendText(message, delta) {
 export function appendReasoning(message, delta) {
   if (message.status !== "streaming") return message;
   const end = delta.offset + countChars(delta.text);
+  if (delta.offset === 0 && end >= message.reasoningChars)
+    return { ...message, reasoning: delta.text, reasoningChars: end, thinkingSince: message.thinkingSince ?? delta.at ?? null };
   if (end <= message.reasoningChars) return message;
   // Reasoning cannot be asked for again; the completed message brings what is missing here.
   const hole = delta.offset > message.reasoningChars ? "…" : "";

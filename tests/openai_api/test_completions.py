@@ -218,8 +218,21 @@ def test_a_repeated_turn_is_one_turn(service: Service, model: ModelServer, guest
         headers = {"X-Conversation-Id": name, "Idempotency-Key": "the-same"}
         again = mine.chat.completions.create(model="test-model", messages=HELLO, extra_headers=headers)
         assert again.choices[0].message.content == "Once."
+    elsewhere = {"X-Conversation-Id": "new", "Idempotency-Key": "the-same"}
+    with pytest.raises(openai.BadRequestError) as other:
+        mine.chat.completions.create(model="test-model", messages=HELLO, extra_headers=elsewhere)
+    assert other.value.code == "idempotency_mismatch"
     [kept] = conversations(service, guest)
     assert kept["message_count"] == 4
+
+
+def test_a_refusal_is_sent_back_as_it_came(client: openai.OpenAI, model: ModelServer) -> None:
+    refused: Any = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    asked: Any = [*HELLO, refused, {"role": "user", "content": "Why?"}]
+    client.chat.completions.create(model="test-model", messages=asked)
+    assert model.requests_of("chat")[-1].body["messages"][1]["content"] == "I will not."
+    client.responses.create(model="test-model", input=asked, store=False)
+    assert model.requests_of("chat")[-1].body["messages"][1]["content"] == "I will not."
 
 
 def test_a_failed_turn_is_not_sent_again_by_the_client(
@@ -303,7 +316,12 @@ def test_wrong_requests_name_the_field(service: Service, client: openai.OpenAI) 
 @pytest.mark.parametrize(
     ("field", "value", "param", "told"),
     [
-        ("messages", said([{"type": "input_audio"}]), "messages.0.content.0", "'text', 'image_url'"),
+        (
+            "messages",
+            said([{"type": "input_audio"}]),
+            "messages.0.content.0",
+            "'text', 'refusal', 'image_url'",
+        ),
         ("messages", said([{"type": "text", "text": 5}]), "messages.0.content.0.text", "valid string"),
         ("messages", said(5), "messages.0.content", "valid string"),
         ("stop", ["a"] * 5, "stop", "at most 4"),

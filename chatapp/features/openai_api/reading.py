@@ -10,7 +10,7 @@ import httpx2
 from django.conf import settings
 
 from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules
-from chatapp.features.openai_api.schemas import ChatMessage, ImageContent, TextContent
+from chatapp.features.openai_api.schemas import ChatMessage, ImageContent
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import InvalidInput
 from memory.bounds import MAX_ATTACHMENTS
@@ -55,10 +55,10 @@ def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
         return [TextPart(sent.content)]
     parts: list[Part] = []
     for part in sent.content or ():
-        if isinstance(part, TextContent):
-            parts.append(TextPart(part.text))
-        elif isinstance(part, ImageContent):
+        if isinstance(part, ImageContent):
             parts.append(ImagePart("", "image", data_url=images[part.image_url.url]))
+        else:
+            parts.append(TextPart(part.text))
     return parts or ([TextPart(sent.refusal)] if sent.refusal else [])
 
 

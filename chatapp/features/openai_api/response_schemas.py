@@ -22,6 +22,7 @@ from chatapp.features.openai_api.schemas import (
     JsonObject,
     Label,
     Metadata,
+    RefusalContent,
     Share,
     TextContent,
 )
@@ -49,12 +50,13 @@ class InputImage(Body):
 
 
 InputPart = Annotated[InputText | InputImage, Field(discriminator="type")]
+MessagePart = Annotated[InputText | InputImage | RefusalContent, Field(discriminator="type")]
 
 
 class MessageItem(Body):
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
-    content: MessageText | Annotated[list[InputPart], Field(max_length=MAX_PARTS)]
+    content: MessageText | Annotated[list[MessagePart], Field(max_length=MAX_PARTS)]
     id: Label | None = None
     status: Label | None = None
     phase: Label | None = None
@@ -67,10 +69,10 @@ class MessageItem(Body):
         return ChatMessage(role=self.role, content=parts)
 
 
-def _chat_part(part: InputText | InputImage) -> TextContent | ImageContent:
-    if isinstance(part, InputText):
-        return TextContent(type="text", text=part.text)
-    return ImageContent(type="image_url", image_url=ImageAddress(url=part.image_url))
+def _chat_part(part: InputText | InputImage | RefusalContent) -> TextContent | ImageContent:
+    if isinstance(part, InputImage):
+        return ImageContent(type="image_url", image_url=ImageAddress(url=part.image_url))
+    return TextContent(type="text", text=part.text)
 
 
 class FunctionCall(Body):

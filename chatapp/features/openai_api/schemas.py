@@ -39,6 +39,17 @@ class TextContent(Body):
     text: MessageText
 
 
+class RefusalContent(Body):
+    """A model's refusal that is sent back: words of the answer, as any others."""
+
+    type: Literal["refusal"]
+    refusal: MessageText
+
+    @property
+    def text(self) -> str:
+        return self.refusal
+
+
 class ImageAddress(Body):
     url: Annotated[str, Field(max_length=MAX_CHARS)]
     detail: Literal["auto", "low", "high", "original"] | None = None
@@ -49,7 +60,7 @@ class ImageContent(Body):
     image_url: ImageAddress
 
 
-ContentPart = Annotated[TextContent | ImageContent, Field(discriminator="type")]
+ContentPart = Annotated[TextContent | RefusalContent | ImageContent, Field(discriminator="type")]
 Content = MessageText | Annotated[list[ContentPart], Field(max_length=MAX_PARTS)]
 
 
@@ -84,7 +95,7 @@ class ChatMessage(Body):
         """Return the texts of the content, in order."""
         if isinstance(self.content, str):
             return [self.content]
-        return [part.text for part in self.content or () if isinstance(part, TextContent)]
+        return [part.text for part in self.content or () if not isinstance(part, ImageContent)]
 
     @property
     def image_addresses(self) -> list[str]:

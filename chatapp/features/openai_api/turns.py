@@ -16,7 +16,7 @@ from agents.types import Finished, FinishReason, ModelItem, ReasoningDelta, Text
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.conversations import create_conversation
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.features.openai_api.actions import keep_instructions
 from chatapp.features.openai_api.errors import RunFailed
@@ -119,10 +119,15 @@ def _send(
 
 
 def _begun_before(user: User, client_id: str | None) -> Conversation | None:
-    """Return the conversation that a repeated request began at first."""
+    """Return the conversation that a repeated request began at first; None where the key is of a later turn."""
     if client_id is None:
         return None
-    return Conversation.objects.filter(user=user, messages__client_id=client_id).first()
+    sent = Message.objects.filter(conversation__user=user, client_id=client_id)
+    message = sent.select_related("conversation").first()
+    if message is None:
+        return None
+    earlier = message.conversation.messages.filter(position__lt=message.position)
+    return None if earlier.exclude(role=Message.Role.SYSTEM).exists() else message.conversation
 
 
 def store_images(user: User, data_urls: Sequence[str]) -> list[str]:

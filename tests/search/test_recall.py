@@ -269,7 +269,7 @@ def test_a_question_is_not_analysed_where_its_context_shows_all_there_is(
     monkeypatch.setattr(
         QuestionReader, "read", lambda self, text, today: analysed.append(text) or read(self, text, today)
     )
-    assert recalled(alice, message_ids=shown, conversation_id=first.pk) == []
+    assert recalled(alice, message_ids=shown, conversation_id=first.pk, branch=first.branch) == []
     assert analysed == []
     say(new_conversation(alice), "The violin needs a new string.")
     assert "The violin needs a new string." in texts_of(recalled(alice, message_ids=shown))

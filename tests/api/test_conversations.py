@@ -69,6 +69,11 @@ def test_what_does_not_fit_is_refused(
         assert answer.json()["error"]["details"][0]["field"] == field
 
 
+def test_a_text_that_is_too_long_is_told_by_its_characters(alice_client: Client) -> None:
+    answer = alice_client.post(CONVERSATIONS, {"title": "x" * 201}, content_type="application/json")
+    assert "at most 200 characters, not 201" in answer.json()["error"]["message"]
+
+
 @pytest.mark.mechanism("cowagent.commands")
 @pytest.mark.parametrize(
     ("policy", "message"),

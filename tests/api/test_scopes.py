@@ -18,7 +18,6 @@ from chatapp.features.openai_api.api import ROUTERS as OPENAI_ROUTERS
 from chatapp.features.openai_api.models import StoredResponse
 from chatapp.features.openai_api.response_shapes import named
 from chatapp.operations import clock
-from chatapp.providers.models import ModelConfig
 from tests.api.conftest import Clients
 from tests.api.description import PREFIX, all_operations, operations_of
 from tests.api.everything import one_of_everything
@@ -91,8 +90,8 @@ def text_of(answer: Answer) -> str:
 
 
 @pytest.mark.mechanism("contract.ownership")
-def test_what_openais_clients_name_is_its_owners(
-    alice: User, alice_client: Client, charlie_client: Client, model: ModelConfig
+def test_what_openais_clients_name_is_its_owners_where_its_model_is_gone(
+    alice: User, alice_client: Client, charlie_client: Client
 ) -> None:
     ids = one_of_everything(alice)
     stored = StoredResponse.objects.create(

@@ -45,7 +45,6 @@ from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn,
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
-from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model, model_of
 from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.models import Run
@@ -195,7 +194,7 @@ async def read_response(request: ApiRequest, response_id: str) -> HttpResponseBa
 def _response(user: User, name: str) -> dict[str, Any]:
     row = accessible_response(user, name)
     run, answer = row.run, row.run.answer
-    head = _head_of(row, str(run.conversation_id), answer.model_name or _model_name(run))
+    head = _head_of(row, str(run.conversation_id), answer.model_name or (run.model.name if run.model else ""))
     text = "\n".join(part["text"] for part in answer.parts if part["type"] == "text")
     output = [message_output(named("msg", answer.pk), text)] if text else []
     usage = run.usage or {}
@@ -207,11 +206,6 @@ def _response(user: User, name: str) -> dict[str, Any]:
     return response_shape(
         head, status, output=output, usage=counted if run.usage else None, error=error, reason=reason
     )
-
-
-def _model_name(run: Run) -> str:
-    model: ModelConfig | None = run.model
-    return model.name if model else default_model(run.user_id).name
 
 
 def _status_of(run: Run, answer: Message) -> tuple[str, str]:

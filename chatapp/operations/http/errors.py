@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from chatapp.operations.outages import describe_outage, is_disk_full, is_outage
 
 log = logging.getLogger(__name__)
 
+_ITEMS_OF_A_TEXT = re.compile(r"item(s?) after validation")
 NOTHING_HERE = "There is nothing at this address. The API is described at /api/docs."
 
 
@@ -77,7 +79,10 @@ def _reads_farther(detail: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
-    return {"field": path, "message": item["msg"].removeprefix("Value error, "), "type": item["type"]}
+    message = item["msg"].removeprefix("Value error, ")
+    # pydantic counts the "items" of a text that was normalised before its length was checked.
+    message = _ITEMS_OF_A_TEXT.sub(r"character\1", message)
+    return {"field": path, "message": message, "type": item["type"]}
 
 
 def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from chatapp.operations.database import persistently
@@ -17,13 +17,13 @@ MAX_QUEUED_CHARS = 8_000_000
 REPLAY_PAGE = 500
 
 
-@dataclass(slots=True)
-class _Cursor:
-    """`last_seq` was queued; `known_seq` is the highest the log is known to hold."""
+class _Gap(NamedTuple):
+    """Stands in the queue for the facts after `after_seq` up to `last_seq`, which are read from the log at their turn:
+    what is queued behind them came later."""
 
+    conversation_id: str
+    after_seq: int
     last_seq: int
-    known_seq: int
-    is_reading_log: bool = False
 
 
 class Connection:
@@ -32,55 +32,53 @@ class Connection:
     def __init__(self, holder: str = "") -> None:
         self.holder = holder
         self.closed_because: str | None = None
-        self._queue: deque[Frame | str] = deque()
+        self._queue: deque[Frame | _Gap] = deque()
         self._queued_chars = 0
         self._wake = asyncio.Event()
-        self._cursors: dict[str, _Cursor] = {}
+        self._queued_seqs: dict[str, int] = {}
+        """The last fact of each watched conversation that is in the queue, or was."""
 
     async def watch(self, conversation_id: UUID, after_seq: int) -> None:
         """Deliver from the fact after `after_seq` on."""
         key = str(conversation_id)
-        self._cursors[key] = _Cursor(after_seq, after_seq)
+        self._queued_seqs[key] = after_seq
         await hub.subscribe(self, conversation_topic(key))
         # Looked at only now: a fact between an earlier look and the first hint would be missed until the next one.
         found = await persistently(last_seqs)([key])
         self.catch_up(key, found.get(conversation_id, after_seq))
 
     async def unwatch(self, conversation_id: UUID) -> None:
-        if self._cursors.pop(str(conversation_id), None) is not None:
+        if self._queued_seqs.pop(str(conversation_id), None) is not None:
             await hub.unsubscribe(self, conversation_topic(conversation_id))
 
     async def unwatch_all(self) -> None:
-        for key in list(self._cursors):
+        for key in list(self._queued_seqs):
             await self.unwatch(UUID(key))
 
     def deliver(self, topic: str, frame: Frame) -> None:
-        cursor = self._cursors.get(frame.conversation_id)
-        is_watched_elsewhere = cursor is not None and topic != conversation_topic(frame.conversation_id)
+        queued_seq = self._queued_seqs.get(frame.conversation_id)
+        is_watched_elsewhere = queued_seq is not None and topic != conversation_topic(frame.conversation_id)
         if is_watched_elsewhere:
             return
-        if cursor is None or frame.seq is None:
+        if queued_seq is None or frame.seq is None:
             self._put(frame)
-        elif frame.seq == cursor.last_seq + 1 and not cursor.is_reading_log:
-            cursor.last_seq = cursor.known_seq = frame.seq
+        elif frame.seq == queued_seq + 1:
+            self._queued_seqs[frame.conversation_id] = frame.seq
             self._put(frame)
         else:
             self.catch_up(frame.conversation_id, frame.seq)
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None:
-        cursor = self._cursors.get(conversation_id)
-        if cursor is None:
-            return
-        cursor.known_seq = max(cursor.known_seq, last_seq)
-        if cursor.known_seq > cursor.last_seq and not cursor.is_reading_log:
-            cursor.is_reading_log = True
-            self._put(conversation_id)
+        queued_seq = self._queued_seqs.get(conversation_id)
+        if queued_seq is not None and last_seq > queued_seq:
+            self._queued_seqs[conversation_id] = last_seq
+            self._put(_Gap(conversation_id, queued_seq, last_seq))
 
     def close(self, reason: str) -> None:
         self.closed_because = self.closed_because or reason
         self._wake.set()
 
-    def _put(self, item: Frame | str) -> None:
+    def _put(self, item: Frame | _Gap) -> None:
         self._queue.append(item)
         if isinstance(item, Frame):
             self._queued_chars += len(item.text)
@@ -106,15 +104,12 @@ class Connection:
             if not self._queue and not self.closed_because:
                 await self._wake.wait()
 
-    async def _read_log(self, conversation_id: str) -> AsyncIterator[Frame]:
-        """Yield the facts up to the end of the log; those published meanwhile only raise `known_seq`."""
-        cursor = self._cursors.get(conversation_id)
-        while cursor is not None and cursor.known_seq > cursor.last_seq:
-            payloads = await persistently(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)
-            if not payloads:
-                break
+    async def _read_log(self, gap: _Gap) -> AsyncIterator[Frame]:
+        """Yield the facts of the gap; none where the conversation is gone, or watched no longer."""
+        after_seq = gap.after_seq
+        while after_seq < gap.last_seq and gap.conversation_id in self._queued_seqs:
+            payloads = await persistently(read_after)(UUID(gap.conversation_id), after_seq, REPLAY_PAGE)
             for payload in payloads:
-                cursor.last_seq = payload["seq"]
-                yield encode_frame(payload)
-        if cursor is not None:
-            cursor.is_reading_log = False
+                if payload["seq"] <= gap.last_seq:
+                    yield encode_frame(payload)
+            after_seq = payloads[-1]["seq"] if payloads else gap.last_seq

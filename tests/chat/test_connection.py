@@ -91,6 +91,7 @@ async def test_a_hint_that_was_lost_is_read_from_the_log(alice: User, conversati
     connection = await watching(conversation, after_seq=5)
     await sync_to_async(write_facts)(alice, conversation, 3)
     connection.deliver(topic, await sync_to_async(frame_of)(conversation, 7))
+    connection.catch_up(str(conversation.pk), 8)
     assert await drain(connection) == [6, 7, 8]
 
 
@@ -128,6 +129,18 @@ async def test_deltas_pass_between_facts(alice: User, conversation: Conversation
     connection.deliver(topic, await sync_to_async(frame_of)(conversation, 6))
     connection.deliver(topic, delta(conversation, "b"))
     assert await drain(connection) == [None, 6, None]
+
+
+async def test_facts_that_the_log_has_already_wait_for_the_deltas_before_them(
+    alice: User, conversation: Conversation
+) -> None:
+    """The end of a quick answer is in the log while its beginning is read from there: a stream ends with it."""
+    topic = conversation_topic(conversation.pk)
+    connection = await watching(conversation, after_seq=3)
+    await sync_to_async(write_facts)(alice, conversation, 1)
+    connection.deliver(topic, delta(conversation, "a"))
+    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 6))
+    assert await drain(connection) == [4, 5, None, 6]
 
 
 async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(

@@ -49,7 +49,7 @@ from chatapp.runs.actions.endings import request_stop
 from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.actions.tool_calls import decide_tool_call
-from chatapp.runs.selectors import accessible_run, answer_being_written
+from chatapp.runs.selectors import accessible_run
 from chatapp.runs.tool_ports import notify_decision
 
 log = logging.getLogger(__name__)
@@ -192,9 +192,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             return
         await self.connection.watch(row.pk, frame.after_seq)
         # Looked at only now: what is said from here on comes by itself. It is queued behind the facts it belongs to.
-        answer_id = await in_database(answer_being_written)(row.pk)
-        if answer_id is not None and not runner.tell_reader(answer_id, self.connection):
-            hub.ask_for_text(answer_id)
+        await runner.send_answer_so_far(row.pk, self.connection)
 
     async def _send_message(self, frame: MessageSend) -> None:
         await check_message_rate(self.user.pk)

@@ -45,6 +45,7 @@ from chatapp.runs.run_context import (
     describe_run,
     prepare_claimed,
 )
+from chatapp.runs.selectors import answer_being_written
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from memory.errors import ContextError
 
@@ -142,12 +143,16 @@ def live_text(message_id: str) -> str | None:
     return live.answer.text if live else None
 
 
-def tell_reader(message_id: str, reader: Reader) -> bool:
-    """Send a new reader the text of an answer so far; False where this process does not write it."""
-    live = process.by_message.get(message_id)
+async def send_answer_so_far(conversation_id: UUID, reader: Reader) -> None:
+    """Send a reader who comes in mid-answer what was written before; the process that writes it does, if another."""
+    answer_id = await in_database(answer_being_written)(conversation_id)
+    if answer_id is None:
+        return
+    live = process.by_message.get(answer_id)
     if live is not None:
         live.tell_reader(reader)
-    return live is not None
+    else:
+        hub.ask_for_text(answer_id)
 
 
 def tell_all(message_id: str) -> None:

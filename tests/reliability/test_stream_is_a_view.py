@@ -76,9 +76,9 @@ class NeverAsks(SocketReader):
         pass
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("kinds", [[NeverAsks], [NeverAsks] * 3, [SseReader]], ids=["one", "three", "sse"])
 def test_who_comes_in_mid_answer_is_sent_what_was_said_before(
-    installation: Installation, alice: Person, script: Script, count: int
+    installation: Installation, alice: Person, script: Script, kinds: list[type[NeverAsks | SseReader]]
 ) -> None:
     key = new_key("midway")
     script.answer(key, says(POEM, rate=40, reasoning="First this. Then that."))
@@ -86,7 +86,7 @@ def test_who_comes_in_mid_answer_is_sent_what_was_said_before(
     sent = alice.send(conversation, key)
     with closing(SocketReader(installation.first, installation.tokens[PEOPLE[0]], conversation)) as early:
         early.wait_for(lambda story: story.texts, "the first words")
-    readers = read(installation, conversation, *[NeverAsks] * count)
+    readers = read(installation, conversation, *kinds)
     for reader in readers:
         reader.wait_for_end(sent["run_id"])
         assert reader.story.streamed[sent["answer_id"]] == POEM

@@ -52,6 +52,8 @@ class ConversationReader:
             await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
             if once_open is not None:
                 once_open()
+            else:
+                await runner.send_answer_so_far(UUID(self.conversation_id), self.connection)
             yield OPENED
             async with aclosing(with_heartbeat(self.connection.frames(), self._may_read)) as frames:
                 async for frame in frames:

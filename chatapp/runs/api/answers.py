@@ -66,7 +66,7 @@ async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> Http
         return accepted(receipt)
     if mode == "stream":
         reader = ConversationReader(request.auth, receipt.conversation_id)
-        start = partial(_start, receipt)
+        start = partial(runner.start, receipt.run_id) if receipt.is_new else None
         chunks = reader.chunks(receipt.seq - 1, once_open=start, until_run_id=receipt.run_id)
         return sse_response(chunks)
     return await RunWaiter(request.auth.user, receipt).wait()

@@ -1,7 +1,7 @@
 """A summary without a model: the sentences that carry facts, word for word, in their order.
 
 A fact is what cannot be guessed: an identifier, a number, a date, an address, a name. A sentence counts
-for the facts that no better sentence has; the most facts per token win.
+for the facts that no better sentence has, and a little for its words; the most per token wins.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from memory.languages import CAPITAL
+from memory.languages import CAPITAL, UNSPACED_RUN
 from memory.neutral_text import keep_speaker, names_speaker
-from memory.sentences import split_sentences
+from memory.sentences import Vocabulary, split_sentences
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
+from memory.terms import Analyzer
 from memory.tokens import estimate_text
 from memory.truncate import level, split_whole, whole_end, whole_start
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
@@ -24,6 +25,11 @@ PREVIOUS_SHARE = 2 / 3
 """What the summary before may keep of the room when both need more."""
 STRONG_FACT = 2.0
 """From this weight on a fact is an identifier, an address or a number."""
+WORD = 0.3
+"""The weight of a word that is neither small talk nor in everyday use; of a pair of characters where words are written
+without spaces, a third."""
+FRAME_TOKENS = 12
+"""Counted with those of each sentence: else the shortest say the most a token, and they say "Great!"."""
 MISSING_LEAD = "Word for word:"
 
 _WORD = "A-Za-z0-9_"
@@ -49,7 +55,8 @@ _QUOTES = (
     "『[^』\n]{1,80}』",
     "《[^》\n]{1,80}》",
 )
-_NAMES = (rf"(?<=[\w,;:)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
+# Not after a colon: the word there begins a sentence, as after "Ann: ".
+_NAMES = (rf"(?<=[\w,;)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]+@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
     ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]*/)+[{_WORD}.-]*[{_WORD}]")),
@@ -65,6 +72,7 @@ _FACT = re.compile(
     + ")"
 )
 _WEIGHTS = {kind: weight for kind, weight, _ in _KINDS}
+_vocabulary = Vocabulary(Analyzer())
 _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 
@@ -87,8 +95,19 @@ class _Sentence:
     speaker: str
     text: str
     facts: tuple[tuple[str, float], ...]
+    words: frozenset[str]
     base: float
     tokens: int
+
+    @property
+    def density(self) -> tuple[float, int]:
+        return self.value(sum(weight for _, weight in self.facts), self.words), self.order
+
+    def value(self, facts: float, words: Set[str]) -> float:
+        """Return what it is worth a token with these facts and words of it; without any, its speaker does not help."""
+        weight = facts + WORD * sum(1 / 3 if UNSPACED_RUN.match(word) else 1 for word in words)
+        base = self.base if weight else min(self.base, 0.0)
+        return (weight + base) / (self.tokens + FRAME_TOKENS)
 
 
 def write_extract(
@@ -103,11 +122,17 @@ def write_extract(
 
 
 def extract_summary(messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH) -> str:
-    """Return the sentences with the most facts in at most `max_tokens`, one a line, each with its speaker."""
+    """Return the sentences that say most in at most `max_tokens`, one a line, each with its speaker."""
     chosen = _choose(_sentences(messages, limits), max_tokens)
+    while chosen and estimate_text(_lines_of(chosen)) > max_tokens:  # with the names of the speakers
+        chosen.pop()
+    return _lines_of(chosen)
+
+
+def _lines_of(sentences: Sequence[_Sentence]) -> str:
     lines: list[str] = []
     speaker = ""
-    for sentence in chosen:
+    for sentence in sorted(sentences, key=lambda sentence: sentence.order):
         goes_on = sentence.speaker == speaker and not names_speaker(sentence.text)
         lines.append(keep_speaker(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}"))
         speaker = sentence.speaker
@@ -120,11 +145,12 @@ def extract_missing(messages: Sequence[Message], previous: str, summary: str, ma
     if max_tokens < LEAST_MISSING_TOKENS:
         return ""
     before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
-    told = {
-        fact for sentence in _sentences([*before, *messages]) for fact, _ in sentence.facts if fact in summary
-    }
-    lines = [sentence.text for sentence in _choose(_sentences([*before, *messages]), max_tokens - 8, told)]
-    return "\n".join([MISSING_LEAD, *(f"- {line.removeprefix('- ')}" for line in lines)]) if lines else ""
+    sentences = _sentences([*before, *messages])
+    told = {fact for sentence in sentences for fact, _ in sentence.facts if fact in summary}
+    chosen = _choose(sentences, max_tokens - 8, told)
+    chosen.sort(key=lambda sentence: sentence.order)
+    lines = [f"- {sentence.text.removeprefix('- ')}" for sentence in chosen]
+    return "\n".join([MISSING_LEAD, *lines]) if lines else ""
 
 
 def find_facts(text: str) -> dict[str, float]:
@@ -162,9 +188,12 @@ def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message
 
 
 def _ends(text: str, cap: int) -> str:
+    """Return the whole sentences of both ends of a text that is too long; parts of some only where none is whole."""
     if len(text) <= cap:
         return text
-    return text[: whole_end(text, cap - cap // 3)] + "\n" + text[whole_start(text, len(text) - cap // 3) :]
+    begin = split_sentences(text[: whole_end(text, cap - cap // 3)])
+    end = split_sentences(text[whole_start(text, len(text) - cap // 3) :])
+    return "".join([*begin[:-1], "\n", *end[1:]]).strip() or "".join([*begin, "\n", *end])
 
 
 def _source_text(message: Message) -> str:
@@ -187,7 +216,8 @@ def _weigh(order: int, message: Message, text: str) -> _Sentence:
     base = {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
     if text.endswith(("?", "？", "؟")):
         base -= 0.5
-    return _Sentence(order, message.role.capitalize(), text, facts, base, estimate_text(text) + 1)
+    words = _vocabulary.rare_words(text)
+    return _Sentence(order, message.role.capitalize(), text, facts, words, base, estimate_text(text) + 1)
 
 
 def _rank(
@@ -195,32 +225,28 @@ def _rank(
 ) -> list[tuple[float, float, _Sentence]]:
     """Return (value per token, value of facts that no better sentence has, sentence), best first.
 
-    A fact counts for the densest sentence that has it, and not at all if it is `told` already.
+    A fact or word counts for the densest sentence that has it, and a fact not at all if it is `told` already.
     """
-    known = set(told)
+    known, used = set(told), set[str]()
     ranked: list[tuple[float, float, _Sentence]] = []
-    for sentence in sorted(sentences, key=_density, reverse=True):
+    for sentence in sorted(sentences, key=lambda sentence: sentence.density, reverse=True):
         fresh = sum(weight for fact, weight in sentence.facts if fact not in known)
+        ranked.append((sentence.value(fresh, sentence.words - used), fresh, sentence))
         known.update(fact for fact, _ in sentence.facts)
-        ranked.append(((fresh + sentence.base) / (sentence.tokens + 6), fresh, sentence))
+        used |= sentence.words
     ranked.sort(key=lambda entry: (-entry[0], -entry[2].order))
     return ranked
 
 
-def _density(sentence: _Sentence) -> tuple[float, int]:
-    worth = sum(weight for _, weight in sentence.facts) + sentence.base
-    return worth / (sentence.tokens + 6), sentence.order
-
-
 def _choose(sentences: Sequence[_Sentence], max_tokens: int, told: Set[str] | None = None) -> list[_Sentence]:
-    """Return the best sentences that fit, in their order. With `told`, only those that add a fact to it."""
+    """Return the sentences that fit, best first. With `told`, only those that add a fact to it."""
     chosen: list[_Sentence] = []
     room = max_tokens
     for _, fresh, sentence in _rank(sentences, told or frozenset()):
-        cost = sentence.tokens + 3
+        cost = sentence.tokens + 1
         if cost <= room and (told is None or fresh):
             chosen.append(sentence)
             room -= cost
         if room < 8:
             break
-    return sorted(chosen, key=lambda sentence: sentence.order)
+    return chosen

@@ -32,6 +32,25 @@ def test_a_fact_survives_among_a_hundred_times_as_much_small_talk(sentence: str,
     assert fact in extract_summary(history, 60)
 
 
+@pytest.mark.mechanism("ours.extract")
+@pytest.mark.parametrize("name", ["", "Ann: "])
+def test_what_is_said_without_any_fact_survives_among_small_talk(name: str) -> None:
+    small = [
+        "Thanks!",
+        "Great!",
+        "Totally agree.",
+        "Hey, nice!",
+        "Wow, congrats!",
+        "Sure thing.",
+        "Yay!",
+        "So cool!",
+    ]
+    told = "my brother quit his job at the bakery because the flour made him cough"
+    history = [user(f"{name}{text} Number{'s' * turn}") for turn, text in enumerate(small * 5)]
+    extract = extract_summary([*history[:20], user(f"{name}By the way, {told}."), *history[20:]], 60)
+    assert told in extract
+
+
 def test_an_extract_is_bounded_keeps_the_order_and_names_the_speakers() -> None:
     extract = extract_summary(plain_turns(200), 300)
     assert 150 < estimate_text(extract) <= 300

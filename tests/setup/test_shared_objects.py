@@ -70,6 +70,7 @@ OURS = {
     "chatapp.realtime.rights.rights_watch": "of the one loop",
     "chatapp.recall.analysis.analyzer": "hammered below",
     "chatapp.recall.analysis.vocabulary": "hammered below",
+    "memory.extractive._vocabulary": "the same as the one before",
     "chatapp.recall.analysis.questions": "hammered below",
     "chatapp.recall.embedding._health": "single writes of a time",
     "chatapp.runs.runner.process": "of the one loop",

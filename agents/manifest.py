@@ -89,7 +89,7 @@ def write_manifest(
     contents: dict[OwnText, str] = {}
     tools = sent.body.get("tools")
     manifest = Manifest(
-        sha256=hash_body(sent.body),
+        sha256=hashlib.sha256(sent.content).hexdigest(),
         head={name: None if name in ("messages", "tools") else value for name, value in sent.body.items()},
         style=sent.style,
         pieces=tuple(_write_pieces(sent.request.messages, parts_at, contents)),

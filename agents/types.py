@@ -63,10 +63,12 @@ class WireStyle:
 
 @dataclass(frozen=True, slots=True)
 class RequestSent:
-    """The request and the body it became: the first item of a stream, and again for each form a server refused."""
+    """The request, the body it became and its bytes: the first item of a stream, and again for each form a server
+    refused."""
 
     request: ModelRequest
     body: Mapping[str, Any]
+    content: bytes
     style: WireStyle = WireStyle()
 
 

@@ -34,6 +34,7 @@ from agents.types import (
     ToolCallDelta,
     ToolSpec,
 )
+from agents.wire import encode_body
 from benchmarks.stage import ModelProcess, model_server, prepared_database, running_service
 from chatapp.operations.database import in_database
 from memory.budget import TokenBudget
@@ -87,7 +88,8 @@ class CallingModel:
         started = time.process_time()
         endpoint = ModelEndpoint("instant", "http://127.0.0.1:1/v1")
         dialect = guess_dialect(endpoint)
-        sent = RequestSent(request, write_body(request, "instant", dialect), dialect.style)
+        body = write_body(request, "instant", dialect)
+        sent = RequestSent(request, body, encode_body(body), dialect.style)
         self.written_s += time.process_time() - started
         yield sent
         if self.asked <= self.calls and request.tools:

@@ -18,7 +18,7 @@ from agents.plan.choosing import split_parts
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, REQUEST_LEAD, RESULTS_MARK, STEP_MARK
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
 from agents.usage import OutputText, estimate_usage
-from agents.wire import write_request
+from agents.wire import encode_body, write_request
 from memory.extractive import extract_summary
 from memory.summary import bounded_summary
 from memory.summary_prompts import CLOSING
@@ -43,7 +43,8 @@ class DemoModel:
         return DEMO_NAME
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        yield RequestSent(request, {"model": DEMO_NAME} | write_request(request))
+        body = {"model": DEMO_NAME} | write_request(request)
+        yield RequestSent(request, body, encode_body(body))
         if CLOSING in request.messages[0].text:
             text, pace_s = write_summary(request), 0.0
         elif (planned := write_plan_answer(request)) is not None:

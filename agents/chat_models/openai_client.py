@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 
@@ -24,7 +24,6 @@ from agents.error_mapping import describe_error, map_error, redact_words
 from agents.errors import ModelError, ModelErrorCategory
 from agents.libraries import Library
 from agents.types import ModelEndpoint
-from agents.wire import encode_body
 
 if TYPE_CHECKING:
     import aiohttp
@@ -56,13 +55,11 @@ class RefusedError(Exception):
         return error
 
 
-async def open_completion(
-    endpoint: ModelEndpoint, body: Mapping[str, Any], deadline: ReadDeadline
-) -> httpx2.Response:
+async def open_completion(endpoint: ModelEndpoint, content: bytes, deadline: ReadDeadline) -> httpx2.Response:
     """Return the response once its headers are there. Raise RefusedError, else ModelError."""
     with _plain_errors():
         server, http = await _server_of(endpoint)
-        return await deadline.wait(_post(http, server, encode_body(body)))
+        return await deadline.wait(_post(http, server, content))
 
 
 async def _post(http: httpx2.AsyncClient, server: _Server, content: bytes) -> httpx2.Response:

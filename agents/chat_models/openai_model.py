@@ -24,6 +24,7 @@ from agents.overflow import find_overflow
 from agents.ticks import ticks
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
 from agents.usage import OutputBounds, OutputText, estimate_usage
+from agents.wire import encode_body
 
 log = logging.getLogger(__name__)
 
@@ -107,14 +108,15 @@ class OpenAIModel:
 
     def _write(self, request: ModelRequest) -> RequestSent:
         dialect = dialect_of(self.endpoint)
-        return RequestSent(request, write_body(request, self.endpoint.model_id, dialect), dialect.style)
+        body = write_body(request, self.endpoint.model_id, dialect)
+        return RequestSent(request, body, encode_body(body), dialect.style)
 
     async def _open(
         self, sent: RequestSent, deadline: ReadDeadline, *, may_adapt: bool
     ) -> tuple[httpx2.Response | None, ModelRequest]:
         """Return (response, request); no response and the request to try next where the server refused its form."""
         try:
-            return await open_completion(self.endpoint, sent.body, deadline), sent.request
+            return await open_completion(self.endpoint, sent.content, deadline), sent.request
         except RefusedError as refusal:
             is_of_form = refusal.status in (400, 416, 422)
             adapted = self._adapt(sent.request, refusal.text) if is_of_form else None

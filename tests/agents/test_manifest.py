@@ -25,7 +25,7 @@ from agents.manifest import (
 )
 from agents.references import Segment, Sources, read_references
 from agents.types import ModelRequest, RequestSent, ToolSpec, WireStyle
-from agents.wire import write_request
+from agents.wire import encode_body, write_request
 from memory.tokens import text_message, with_parts
 from memory.types import ImagePart, Message, TextPart
 from tests.agents.asking import SYSTEM, ask_for, history_of
@@ -41,7 +41,8 @@ CUT = with_parts(HISTORY[1], (TextPart("Half of it [Truncated]"),))
 
 def sent(*messages: Message, style: WireStyle = WireStyle()) -> RequestSent:
     request = ModelRequest((SYSTEM, *messages), 100, tools=(TOOL,))
-    return RequestSent(request, {"model": "m"} | write_request(request, style) | {"max_tokens": 100}, style)
+    body = {"model": "m"} | write_request(request, style) | {"max_tokens": 100}
+    return RequestSent(request, body, encode_body(body), style)
 
 
 @dataclass

@@ -37,6 +37,7 @@ FAILED_SIGN_INS_PER_MINUTE = 60
 PASSWORDS_PER_MINUTE = 10
 REDIS_TIMEOUT_S = 1.0
 RETRY_REDIS_AFTER_S = 5.0
+EXPIRE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,25 @@ def _counter() -> _Counter:
     return _counters[loop]
 
 
+class _LocalStorage(MemoryStorage):
+    """Counts in this process. Looks for what is expired once a minute: the library begins to look with each message,
+    and changes to a thread and back for each user it counts."""
+
+    _has_rested = False
+
+    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        if self.timer is None or self.timer.done():
+            self._has_rested = not self._has_rested
+            if self._has_rested:
+                self.timer = asyncio.create_task(asyncio.sleep(EXPIRE_EVERY_S))
+        return await super().acquire_entry(key, limit, expiry, amount)
+
+
 class _Counter:
     """Counts in Redis for all processes. While Redis does not answer, each process counts by itself."""
 
     def __init__(self) -> None:
-        self._local = MovingWindowRateLimiter(MemoryStorage())
+        self._local = MovingWindowRateLimiter(_LocalStorage())
         self._shared = MovingWindowRateLimiter(_redis()) if settings.REDIS_URL else None
         self._away_until = 0.0
 

@@ -66,8 +66,10 @@ def priced_call(
 ) -> CallUsage:
     """Return the call at present prices. `kept_out_tokens` are priced at the call's own share of cached tokens."""
     cost = price_call(model, usage)
-    uncached = price_call(model, replace(usage, cached_tokens=0))
+    uncached = price_call(model, replace(usage, cached_tokens=0)) if usage.cached_tokens else cost
     cached = usage.cached_tokens * kept_out_tokens // usage.input_tokens if usage.input_tokens else 0
+    kept_out = TokenUsage(kept_out_tokens, 0, cached)
+    nothing = Decimal(0) if cost is not None else None
     return CallUsage(
         model=model,
         purpose=purpose,
@@ -77,7 +79,7 @@ def priced_call(
         cost=cost,
         exact=usage.exact,
         kept_out_tokens=kept_out_tokens,
-        compaction_saved=price_call(model, TokenUsage(kept_out_tokens, 0, cached)),
+        compaction_saved=price_call(model, kept_out) if kept_out_tokens else nothing,
         cache_saved=uncached - cost if uncached is not None and cost is not None else None,
     )
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
@@ -66,7 +66,7 @@ def first_in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def _in_queue(call: Callable[P, R], *, is_urgent: bool) -> Callable[P, Awaitable[R]]:
-    if connection.vendor != "sqlite":
+    if not _has_one_writer():
         return in_database(call)
 
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
@@ -74,6 +74,11 @@ def _in_queue(call: Callable[P, R], *, is_urgent: bool) -> Callable[P, Awaitable
         return asyncio.wrap_future(_together.put(kept, is_urgent))
 
     return run
+
+
+@cache
+def _has_one_writer() -> bool:
+    return connection.vendor == "sqlite"
 
 
 class _Together:

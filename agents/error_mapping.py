@@ -16,7 +16,7 @@ from agents.errors import ModelError, ModelErrorCategory
 from agents.overflow import Overflow, find_overflow, is_message_too_long
 
 MAX_WORDS_CHARS = 600
-MAX_READ_CHARS = 20_000
+MAX_READ_CHARS = 5_000
 """Of an error's text; what decides stands at its beginning, and the patterns below must not read megabytes."""
 LEAST_SECRET_CHARS = 4
 MESSAGE_TOO_LONG = (
@@ -125,13 +125,13 @@ def map_error(status: int | None, body: object, headers: Mapping[str, str] | Non
 _HIDDEN = "[…]"
 _ADDRESSES = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>]+"
-    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|\b[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
     r"|(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}\]?(?::\d+)?(?!\w)"
     r"|\blocalhost(?::\d+)?\b"
     # A name with a port, which `max_tokens:4096` and `length:2048` are not.
     r"|(?<![\w.-])(?![a-z-]*(?:tokens?|length|limit|size|count):)[a-z0-9](?:[a-z0-9-]*\.)*[a-z0-9-]+:\d{2,5}\b"
-    r"|\b[a-z0-9](?:[\w-]*\.)+(?:internal|intranet|intra|local|localdomain|lan|corp|home|svc|cluster|private|test"
+    r"|\b[a-z0-9](?:[\w-]{0,62}\.){1,8}(?:internal|intranet|intra|local|localdomain|lan|corp|home|svc|cluster|private|test"
     r"|com|net|org|io|ai|dev|cloud|app|cn|eu|de|fr|uk|us)\b"
     r"|(?:/[\w.-]+){3,}",
     re.IGNORECASE,
@@ -199,7 +199,7 @@ def read_error_text(body: object) -> str:
     """Return the provider's words, whatever they are wrapped in, with all fields that decide the category."""
     try:
         return _read_body(body)[:MAX_READ_CHARS]
-    except RecursionError:
+    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits
         return ""
 
 
@@ -226,7 +226,7 @@ def _read_text(text: str) -> str:
         except ValueError:
             return stripped
     if is_html(stripped):
-        title = re.search(r"<(?:title|h1)[^>]*>(.*?)</", stripped, re.IGNORECASE | re.DOTALL)
+        title = re.search(r"<(?:title|h1)[^<>]*>([^<]*)", stripped[:MAX_READ_CHARS], re.IGNORECASE)
         return f"HTML page: {title[1].strip()}" if title else "HTML page"
     return stripped
 
@@ -276,6 +276,6 @@ def _read_date(text: str) -> datetime | None:
     """Return the time of an HTTP date; None for anything else."""
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)

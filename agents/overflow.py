@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_LARGEST_WINDOW = 20_000_000
+LARGEST_WINDOW = 20_000_000
+_MOST_DIGITS = 20
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -165,5 +166,6 @@ def _first_number(patterns: list[re.Pattern[str]], text: str) -> int | None:
 
 
 def _read_number(digits: str) -> int | None:
-    number = int(re.sub(r"\D", "", digits))
-    return number if 0 < number <= _LARGEST_WINDOW else None
+    digits = re.sub(r"\D", "", digits)
+    number = int(digits) if len(digits) <= _MOST_DIGITS else 0
+    return number if 0 < number <= LARGEST_WINDOW else None

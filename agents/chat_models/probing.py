@@ -14,6 +14,7 @@ from agents.chat_models.openai_model import OpenAIModel
 from agents.error_mapping import describe_error
 from agents.errors import ModelError
 from agents.guarded_http import ForbiddenHost, check_own_address
+from agents.overflow import LARGEST_WINDOW
 from agents.types import (
     Finished,
     ListedModel,
@@ -209,7 +210,9 @@ def _find_number(row: Mapping[str, Any], names: tuple[str, ...], least: int) -> 
     for name in names:
         for place in places:
             value = place.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if least <= value <= LARGEST_WINDOW:
                 return int(value)
     return None
 

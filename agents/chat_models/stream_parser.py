@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,8 @@ MAX_LINE_BYTES = 32_000_000
 _KEPT_STRAY_BYTES = 4_000
 MAX_COUNT_TOKENS = 20_000_000
 """No call takes more. A larger count is a fault of the server, and our own estimate is nearer to the truth."""
+MAX_BLANK_CHARS = 1_000
+"""So many before the first word are text: some models write blank lines for ever."""
 _THINK_TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 _STOPS = "stop stop_sequence end_turn eos eos_token end_of_text end complete completed finish finished done normal none"
@@ -56,7 +57,8 @@ class StreamParser:
         self.unknown_reason = ""
         """The provider's word, where it is one that we do not know."""
         self._has_lost_part = False
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self._rest_bytes = 0
         self._stray = b""
         self._event: list[bytes] = []
         self._event_bytes = 0
@@ -68,14 +70,13 @@ class StreamParser:
 
     def feed(self, data: bytes) -> list[ModelItem]:
         """Return the items that these bytes complete."""
-        if self._rest:
-            data = self._rest + data
         end = data.rfind(b"\n")
-        self._rest = data[end + 1 :]
         try:
             if end >= 0:
-                self._read_lines(data[:end])
-            if len(self._rest) > MAX_LINE_BYTES or self._event_bytes > MAX_LINE_BYTES:
+                self._read_lines(self._take_rest() + data[:end])
+            self._rest.append(data[end + 1 :])
+            self._rest_bytes += len(data) - end - 1
+            if self._rest_bytes > MAX_LINE_BYTES or self._event_bytes > MAX_LINE_BYTES:
                 raise describe_error("bad_response", "A line of the stream had no end.")
         except ModelError as error:
             self.error = error
@@ -83,7 +84,7 @@ class StreamParser:
 
     def close(self) -> list[ModelItem]:
         """Return the items of what was left after the last byte."""
-        rest, self._rest = self._rest.strip(), b""
+        rest = self._take_rest().strip()
         try:
             if self.finish_reason is None:
                 if rest.startswith(b"data:"):
@@ -96,6 +97,12 @@ class StreamParser:
         if self._tags is not None:
             self._add_parsed(self._tags.close())
         return self._take_items()
+
+    def _take_rest(self) -> bytes:
+        """Return the line that has begun. Joined here and not at each read, which would copy it each time."""
+        rest = b"".join(self._rest)
+        self._rest, self._rest_bytes = [], 0
+        return rest
 
     def read_finish(self) -> FinishReason:
         """Return how the answer ended. Raise ModelError where it did not, or broke."""
@@ -303,6 +310,7 @@ class _ThinkTags:
             tags = next((tags for tags in _THINK_TAGS if begun.startswith(tags[0])), None)
             if tags is None:
                 is_open = any(opening.startswith(begun) for opening, _ in _THINK_TAGS)
+                is_open &= len(self._held) < MAX_BLANK_CHARS
                 return "", "" if is_open else self._take(len(self._held))
             self._held, self._close_tag = begun[len(tags[0]) :], tags[1]
         return self._read_thought()
@@ -367,5 +375,5 @@ def read_usage(usage: Any) -> TokenUsage | None:
 
 
 def _is_count(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= value <= MAX_COUNT_TOKENS

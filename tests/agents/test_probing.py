@@ -28,6 +28,7 @@ from tests.servers.openai_server import ModelServer
         ({"name": "models/gemini", "inputTokenLimit": 1048576, "outputTokenLimit": 65536}, 1048576, 65536),
         ({"id": "m", "context_length": 0}, None, None),
         ({"id": "m", "context_length": True, "max_model_len": "many"}, None, None),
+        ({"id": "m", "context_length": 1e400, "max_model_len": 10**30}, None, None),
         ({"id": "m"}, None, None),
     ],
 )  # fmt: skip

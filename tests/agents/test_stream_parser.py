@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agents.chat_models.stream_parser import StreamParser
+from agents.chat_models.stream_parser import MAX_BLANK_CHARS, StreamParser
 from agents.errors import ModelError
 from agents.types import ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 
@@ -241,6 +246,8 @@ def test_what_stands_between_think_tags_is_reasoning(
         {"prompt_tokens": 5, "completion_tokens": -3},
         {"prompt_tokens": 10**15, "completion_tokens": 3},
         {"prompt_tokens": 5, "completion_tokens": 1e300},
+        {"prompt_tokens": 10**400, "completion_tokens": 3},
+        {"prompt_tokens": 5, "completion_tokens": 10**400},
         {"prompt_tokens": "12", "completion_tokens": 3},
         {"prompt_tokens": [12], "completion_tokens": 3},
         {"prompt_tokens": True, "completion_tokens": 3},
@@ -255,7 +262,9 @@ def test_usage_that_cannot_be_true_is_no_count(usage: Any) -> None:
     assert (parser.usage, parser.read_finish()) == (None, "stop")
 
 
-@pytest.mark.parametrize("details", [[1], "3", {"cached_tokens": "3"}, {"cached_tokens": -3}])
+@pytest.mark.parametrize(
+    "details", [[1], "3", {"cached_tokens": "3"}, {"cached_tokens": -3}, {"cached_tokens": 10**400}]
+)
 def test_cached_tokens_that_cannot_be_true_are_none(details: Any) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": details}
     assert read_all(event({"choices": [], "usage": usage}))[1].usage == TokenUsage(5, 3, 0)
@@ -303,3 +312,49 @@ def test_a_whole_message_in_one_event_is_an_answer() -> None:
         event({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
     )
     assert (items, parser.read_finish()) == ([TextDelta("All of it")], "stop")
+
+
+# --- whatever a server sends
+
+
+SCALARS = st.sampled_from(
+    [None, True, "", "x", "429", -1, 0, 3.5, 10**400, float("inf"), float("nan"), "\ud800", "<think>"]
+)
+FIELDS = [
+    "choices", "usage", "error", "object", "message", "index", "delta", "finish_reason", "content", "reasoning",
+    "reasoning_content", "refusal", "thinking", "tool_calls", "id", "function", "name", "arguments", "type", "text",
+    "code", "status", "metadata", "raw", "detail", "param", "prompt_tokens", "completion_tokens", "cached_tokens",
+]  # fmt: skip
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["choices", "usage", "error", "message"]), VALUES), VALUES, VALUES)
+def test_no_event_whatever_its_fields_hold_raises_anything(
+    chunk: Mapping[str, Any], choice: Any, inside: Any
+) -> None:
+    """What is wrong with it is the parser's `error`, or told by `read_finish`."""
+    parser = StreamParser()
+    for sent in (chunk, {"choices": [choice]}, {"choices": [{"delta": inside}]}):
+        parser.feed(f"data: {json.dumps(sent)}\n\n".encode())
+    parser.close()
+    with suppress(ModelError):
+        parser.read_finish()
+
+
+def cpu_s(reads: list[bytes]) -> float:
+    began = time.thread_time()
+    read_all(*reads)
+    return time.thread_time() - began
+
+
+def test_a_line_without_an_end_costs_its_length_and_not_its_square() -> None:
+    assert cpu_s([b"x" * 1_024] * 20_000) < 3
+
+
+def test_blank_lines_for_ever_are_text_that_the_bounds_count() -> None:
+    items, _ = read_all(*[delta(content="\n")] * (MAX_BLANK_CHARS + 5))
+    assert items == [TextDelta("\n" * MAX_BLANK_CHARS), *[TextDelta("\n")] * 5]

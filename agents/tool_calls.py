@@ -36,7 +36,7 @@ ID_LENGTH = 9
 class _Draft:
     their_id: str
     name: str
-    arguments: str = ""
+    arguments: list[str] = field(default_factory=list)
 
 
 class CallCollector:
@@ -54,7 +54,7 @@ class CallCollector:
             self._drafts.append(draft)
         elif not draft.name:
             draft.name = delta.name
-        draft.arguments += delta.arguments
+        draft.arguments.append(delta.arguments)
 
     @staticmethod
     def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:
@@ -64,7 +64,7 @@ class CallCollector:
     @property
     def calls(self) -> list[tuple[str, str]]:
         """Return (name, arguments) of each call, in order."""
-        return [(draft.name, draft.arguments) for draft in self._drafts]
+        return [(draft.name, "".join(draft.arguments)) for draft in self._drafts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,20 @@ MAYBE_WORDS = frozenset({"json", ""})
 """Fences in which small models write a call, too: their content decides."""
 TAG = "<tool_call>"
 UNREADABLE = "unreadable_call"
-_LOOKS_LIKE_CALL = re.compile(r'\s*\[?\s*\{\s*"(?:name|tool|tool_name|function)"\s*:')
-_COULD_BECOME_CALL = re.compile(r'\s*\[?\s*(?:\{\s*(?:"\w{0,9}"?\s*:?)?)?$')
+# Possessive: tried again one space shorter each time, a million spaces would take hours.
+_LOOKS_LIKE_CALL = re.compile(r'\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:')
+_COULD_BECOME_CALL = re.compile(r'\s*+\[?\s*+(?:\{\s*+(?:"\w{0,9}"?\s*+:?)?)?$')
+MAX_UNDECIDED_CHARS = 500
+"""What decides comes sooner; some models write blank lines for ever where JSON is expected."""
 _NAME = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"')
-_FENCE_LINE = re.compile(r"```([^\n`]*)\n")
-_END_OF_CALL = re.compile(r"\n[ \t]*```|```[ \t]*(?:\n|$)|</tool_call>")
-_END_OF_CODE = re.compile(r"\n[ \t]*```")
+_FENCE_LINE = re.compile(r"(?<!`)```(?!`)([^\n`]{0,100})(?:\n|\Z)")
+_END_OF_CALL = re.compile(r"\n[ \t]{0,40}```|```[ \t]{0,40}\n|</tool_call>")
+_END_OF_CODE = re.compile(r"\n[ \t]{0,40}```")
+_BEGINNING_OF_END = re.compile(r"\n[ \t]{0,40}`{0,2}$")
+_CLOSE_AT_END = re.compile(r"```\s{0,40}$")
+_LONGEST_END = 44
+_PIECE_CHARS = 4_096
+"""A step copies what is held, which may be many steps in a long text."""
 
 _State = Literal["text", "code", "maybe", "call"]
 
@@ -35,22 +43,26 @@ class CallFences:
         self._state: _State = "text"
         self._held = ""
         self._fence = ""
+        self._call: list[str] = []
+        """The beginning of the call that is read: `_held` is its rest."""
+        self._may_end_in_line = True
         self._items: list[ModelItem] = []
 
     def feed(self, text: str) -> list[ModelItem]:
         """Return the text and calls that are decided with this piece."""
-        self._held += text
-        while self._step():
-            pass
+        for start in range(0, len(text), _PIECE_CHARS):
+            self._held += text[start : start + _PIECE_CHARS]
+            while self._step():
+                pass
         return self._take()
 
     def close(self) -> list[ModelItem]:
         """Return the rest at the end of the stream: an open call as it is, all else as text."""
         if self._state == "call" or (self._state == "maybe" and _LOOKS_LIKE_CALL.match(self._held)):
-            self._read_call(self._held)
+            self._read_call(_CLOSE_AT_END.sub("", "".join((*self._call, self._held))))
         else:
             self._show((self._fence if self._state == "maybe" else "") + self._held)
-        self._held = ""
+        self._held, self._call = "", []
         return self._take()
 
     def _take(self) -> list[ModelItem]:
@@ -74,30 +86,26 @@ class CallFences:
                 return self._look_for_end()
 
     def _look_for_fence(self) -> bool:
-        fence, tag = self._held.find("```"), self._held.find(TAG)
-        if tag >= 0 and not 0 <= fence < tag:
+        fence, tag = _FENCE_LINE.search(self._held), self._held.find(TAG)
+        if tag >= 0 and not (fence and fence.start() < tag):
             self._enter("call", tag, tag + len(TAG))
             return True
-        if fence < 0:
-            self._show_all_but(_partial_length(self._held, ("```", TAG)))
+        if fence is None:
+            kept = _partial_length(self._held, ("```", TAG))
+            is_longer_run = self._held[: len(self._held) - kept].endswith("`")
+            self._show_all_but(0 if is_longer_run else kept)
             return False
-        line = _FENCE_LINE.match(self._held, fence)
-        if line is None:
-            # The rest of its line decides; a long one, or one with more backticks, is not a call.
-            rest = self._held[fence + 3 :]
-            if len(rest) > 40 or "`" in rest:
-                self._enter("text", fence + 3, fence + 3, shown=True)
-                return True
-            self._enter("text", fence, fence)
+        if not fence[0].endswith("\n"):  # the rest of its line decides
+            self._enter("text", fence.start(), fence.start())
             return False
-        word = line[1].strip().lower()
+        word = fence[1].strip().lower()
         if word in CALL_WORDS:
-            self._enter("call", fence, line.end())
+            self._enter("call", fence.start(), fence.end())
         elif word in MAYBE_WORDS:
-            self._fence = line[0]
-            self._enter("maybe", fence, line.end())
+            self._fence = fence[0]
+            self._enter("maybe", fence.start(), fence.end())
         else:
-            self._enter("code", line.end(), line.end(), shown=True)
+            self._enter("code", fence.end(), fence.end(), shown=True)
         return True
 
     def _enter(self, state: _State, shown_to: int, held_from: int, *, shown: bool = False) -> None:
@@ -110,7 +118,7 @@ class CallFences:
             self._enter("text", end.end(), end.end())
             return True
         # A new line with spaces and backticks may become the end.
-        start = re.search(r"\n[ \t]*`{0,2}$", self._held)
+        start = _BEGINNING_OF_END.search(self._held, max(0, len(self._held) - _LONGEST_END))
         self._show_all_but(len(self._held) - start.start() if start else 0)
         return False
 
@@ -118,19 +126,31 @@ class CallFences:
         if _LOOKS_LIKE_CALL.match(self._held):
             self._state = "call"
             return True
-        if _COULD_BECOME_CALL.match(self._held):
+        if len(self._held) < MAX_UNDECIDED_CHARS and _COULD_BECOME_CALL.match(self._held):
             return False
         self._show(self._fence)
         self._state = "code"
         return True
 
     def _look_for_end(self) -> bool:
-        for end in _END_OF_CALL.finditer(self._held):
-            if _read_json(self._held[: end.start()]) is not None or end[0].startswith(("\n", "<")):
-                self._read_call(self._held[: end.start()])
-                self._held, self._state = self._held[end.end() :], "text"
+        held = self._held
+        for end in _END_OF_CALL.finditer(held):
+            if end[0].startswith(("\n", "<")) or self._ends_in_line(held[: end.start()]):
+                self._read_call("".join((*self._call, held[: end.start()])))
+                self._call, self._may_end_in_line = [], True
+                self._held, self._state = held[end.end() :], "text"
                 return True
+        cut = max(0, len(held) - _LONGEST_END)
+        self._call.append(held[:cut])
+        self._held = held[cut:]
         return False
+
+    def _ends_in_line(self, text: str) -> bool:
+        """Return whether backticks behind the last line of JSON end it. They are no part of JSON with a line's end
+        after them, so that what follows the first such place is none."""
+        is_json = self._may_end_in_line and _read_json("".join((*self._call, text))) is not None
+        self._may_end_in_line = is_json
+        return is_json
 
     def _show_all_but(self, count: int) -> None:
         cut = len(self._held) - count

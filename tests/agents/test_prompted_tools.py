@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -72,6 +73,27 @@ def test_calls_are_read_from_the_text_however_it_is_cut(
             assert (name, '{"city": }' in arguments) == ("look_up", True)
         else:
             assert found == calls
+
+
+@pytest.mark.parametrize(
+    ("begins", "goes_on"),
+    [
+        ("```json\n", " "),
+        ("```json\n", "\n"),
+        ("```tool_call\n", '"abc\n'),
+        ("```tool_call\n", "x```\n"),
+        ('```tool_call\n{"name": "', "}```"),
+        ("```python\n", "\n" + " " * 500),
+        ("", "``"),
+    ],
+)
+def test_an_answer_without_an_end_is_read_in_time_that_grows_with_its_length(
+    begins: str, goes_on: str
+) -> None:
+    began = time.thread_time()
+    read([begins, *[goes_on] * 20_000])
+    read([begins, goes_on * 20_000])
+    assert time.thread_time() - began < 3
 
 
 @given(st.text(alphabet='`{}"\nabjson_tol<>: ', max_size=60), st.integers(1, 9))

@@ -7,9 +7,10 @@ The hot path uses the SDK's HTTP client: its `create` and its parsed chunks cost
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
@@ -33,6 +34,7 @@ else:
     aiohttp, anyio, openai = Library("aiohttp"), Library("anyio"), Library("openai")
 
 MAX_BODY_BYTES = 32_000_000
+MAX_REFUSAL_BYTES = 64_000
 MAX_CONNECTIONS = 2_000
 KEEPALIVE_S = 4.0
 """Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
@@ -59,34 +61,55 @@ async def open_completion(endpoint: ModelEndpoint, content: bytes, deadline: Rea
     """Return the response once its headers are there. Raise RefusedError, else ModelError."""
     with _plain_errors():
         server, http = await _server_of(endpoint)
-        return await deadline.wait(_post(http, server, content))
+        return await deadline.wait(_send(http, server, "POST", server.completions, content))
 
 
-async def _post(http: httpx2.AsyncClient, server: _Server, content: bytes) -> httpx2.Response:
+async def _send(
+    http: httpx2.AsyncClient, server: _Server, method: str, url: httpx2.URL, content: bytes | None = None
+) -> httpx2.Response:
     """Send a request through the SDK's HTTP client. Its `create` validates, transforms and copies what is sent, which
     takes half of the CPU of a call. Raise RefusedError."""
     request = http.build_request(
-        "POST", server.completions, headers=server.headers, content=content, timeout=server.client.timeout
+        method, url, headers=server.headers, content=content, timeout=server.client.timeout
     )
     response = await http.send(request, stream=True)
     if response.is_success:
         return response
+    raise RefusedError(response.status_code, await _read_refusal(response), response.headers)
+
+
+async def _read_refusal(response: httpx2.Response) -> str:
+    """Return the beginning of what a server says besides its status, whatever encoding it claims; less where it breaks
+    off."""
+    body = b""
     try:
-        await response.aread()
+        with suppress(*_transport_errors()):
+            async for data in response.aiter_bytes():
+                body += data[: MAX_REFUSAL_BYTES - len(body)]
+                if len(body) >= MAX_REFUSAL_BYTES:
+                    break
     finally:
         await response.aclose()
-    raise RefusedError(response.status_code, response.text, response.headers)
+    return body.decode("utf-8", "replace")
 
 
 async def fetch_models(endpoint: ModelEndpoint) -> object:
-    """Return the parsed answer of GET /models. Raise ModelError."""
+    """Return the parsed answer of GET /models; None where it is no JSON. Raise ModelError."""
     try:
         with _plain_errors():
-            server, _ = await _server_of(endpoint)  # imports the SDK, which is not the server's time
+            server, http = await _server_of(endpoint)  # imports the SDK, which is not the server's time
             async with asyncio.timeout(endpoint.connect_timeout_s):
-                return await server.client.get("/models", cast_to=object)
+                response = await _send(http, server, "GET", server.models)
+                try:
+                    body = await _read_whole(response)
+                finally:
+                    await response.aclose()
     except RefusedError as refusal:
         raise refusal.as_model_error(endpoint) from refusal
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
@@ -127,7 +150,8 @@ def _plain_errors() -> Iterator[None]:
         yield
     except openai.APIStatusError as refusal:
         answer = refusal.response
-        raise RefusedError(refusal.status_code, answer.text, answer.headers) from refusal
+        text = answer.content[:MAX_REFUSAL_BYTES].decode("utf-8", "replace")
+        raise RefusedError(refusal.status_code, text, answer.headers) from refusal
     except TimeoutError as error:
         raise describe_error("timeout") from error
     except _transport_errors(openai.APIError) as error:
@@ -151,12 +175,17 @@ def read_body(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 async def _read_json_body(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield as one event the whole answer that some servers send where a stream was asked for."""
+    body = await _read_whole(response)
+    yield b"data: " + body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
+
+async def _read_whole(response: httpx2.Response) -> bytes:
     body = bytearray()
     async for data in response.aiter_bytes():
         body += data
         if len(body) > MAX_BODY_BYTES:
             raise describe_error("bad_response", "The answer has no end.")
-    yield b"data: " + bytes(body).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+    return bytes(body)
 
 
 async def read_chunk(
@@ -202,6 +231,7 @@ class _Server:
 
     client: openai.AsyncOpenAI
     completions: httpx2.URL
+    models: httpx2.URL
     headers: list[tuple[str, str]]
 
 
@@ -234,7 +264,8 @@ async def _server_of(endpoint: ModelEndpoint) -> tuple[_Server, httpx2.AsyncClie
 def _describe_server(client: openai.AsyncOpenAI) -> _Server:
     headers = {**client.default_headers, **client.auth_headers}
     sent = [(name, value) for name, value in headers.items() if isinstance(value, str)]
-    return _Server(client, httpx2.URL(f"{client.base_url}chat/completions"), sent)
+    url = client.base_url
+    return _Server(client, httpx2.URL(f"{url}chat/completions"), httpx2.URL(f"{url}models"), sent)
 
 
 async def import_sdk() -> None:

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from agents.chat_models.openai_model import OpenAIModel
-from agents.chat_models.probing import probe_model
+from agents.chat_models.probing import list_models, probe_model
+from agents.errors import ModelError
 from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
 from agents.usage import COUNTED_CHARS, OutputText
 from memory.tokens import estimate_text, text_message
@@ -336,6 +337,39 @@ async def test_something_else_than_http_is_told_as_an_error(server: ModelServer)
     listener.close()
     assert error is not None
     assert error.category == "connection"
+
+
+@pytest.mark.parametrize("charset", ["base64", "undefined", "rot13", "utf-16"])
+@pytest.mark.parametrize("path", ["chat", "models"])
+async def test_a_refusal_without_an_end_is_read_in_part_whatever_encoding_it_claims(
+    charset: str, path: str
+) -> None:
+    closed = asyncio.Event()
+
+    async def refuse_for_ever(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 401 No\r\nContent-Type: text/plain; charset={charset}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode())
+        try:
+            while True:
+                writer.write(b"\x95 wrong" * 1_000)
+                await writer.drain()
+        except ConnectionError:
+            closed.set()
+
+    listener = await asyncio.start_server(refuse_for_ever, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    endpoint = ModelEndpoint("m", f"http://127.0.0.1:{port}/v1", "sk-test", first_token_timeout_s=30.0)
+    if path == "chat":
+        _, error = await collect(OpenAIModel(endpoint), ask_for())
+    else:
+        with pytest.raises(ModelError) as caught:
+            await list_models(endpoint)
+        error = caught.value
+    listener.close()
+    assert error is not None
+    assert error.category == "auth"
+    await asyncio.wait_for(closed.wait(), 10)
 
 
 async def test_a_redirect_is_not_followed_with_the_key(server: ModelServer, model: OpenAIModel) -> None:

@@ -132,3 +132,22 @@ def test_without_a_token_nothing_is_answered(service: Service) -> None:
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert service.client_of(ALICE).get("/mcp").status_code == 405
     assert service.client_of(ALICE).post("/mcp", json={}).status_code in (400, 406)
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "status"),
+    [
+        ({"Content-Type": "text/plain"}, b"{}", 400),
+        ({}, b"{}", 400),
+        ({"Content-Type": "application/json"}, b" " * (4 * 2**20 + 1), 413),
+    ],
+    ids=["another type", "no type", "too long"],
+)
+def test_what_the_library_refuses_is_told_in_json(
+    service: Service, headers: dict[str, str], content: bytes, status: int
+) -> None:
+    asked = {"Authorization": f"Bearer {service.tokens[ALICE]}", "Accept": "application/json", **headers}
+    answer = httpx2.post(f"{service.url}/mcp", content=content, headers=asked, timeout=120)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == -32600
+    assert answer.json()["error"]["message"]

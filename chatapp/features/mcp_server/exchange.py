@@ -7,8 +7,9 @@ from typing import Any
 
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INVALID_REQUEST
 
 from chatapp.accounts.callers import Caller
 from chatapp.features.mcp_server.server import CALLER, build_server
@@ -21,6 +22,11 @@ _server = build_server()
 async def answer(request: ASGIRequest, caller: Caller) -> HttpResponse:
     """Return the answer to a POST. Each is a world of its own: no session is kept."""
     return await _Exchange(request, caller).answer()
+
+
+def _refusal(status: int, message: str) -> JsonResponse:
+    error = {"code": INVALID_REQUEST, "message": message}
+    return JsonResponse({"jsonrpc": "2.0", "id": None, "error": error}, status=status)
 
 
 class _Exchange:
@@ -43,11 +49,16 @@ class _Exchange:
         )
         async with manager.run():
             await manager.handle_request(self.scope, self._receive, self._send)
+        if self.status >= 400 and not self._is_json():  # the library's own words, without a type
+            return _refusal(self.status, self.content.decode())
         response = HttpResponse(bytes(self.content), status=self.status)
         for name, value in self.headers:
             if name.lower() != b"content-length":
                 response[name.decode("latin-1")] = value.decode("latin-1")
         return response
+
+    def _is_json(self) -> bool:
+        return any(name.lower() == b"content-type" and b"json" in value for name, value in self.headers)
 
     async def _receive(self) -> dict[str, Any]:
         if self.is_read:

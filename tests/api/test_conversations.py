@@ -69,9 +69,13 @@ def test_what_does_not_fit_is_refused(
         assert answer.json()["error"]["details"][0]["field"] == field
 
 
-def test_a_text_that_is_too_long_is_told_by_its_characters(alice_client: Client) -> None:
+def test_texts_are_counted_by_characters_and_lists_by_items(alice_client: Client) -> None:
     answer = alice_client.post(CONVERSATIONS, {"title": "x" * 201}, content_type="application/json")
     assert "at most 200 characters, not 201" in answer.json()["error"]["message"]
+    answer = alice_client.post(
+        "/api/v1/webhooks", {"url": "http://a", "events": []}, content_type="application/json"
+    )
+    assert "at least 1 item" in answer.json()["error"]["message"]
 
 
 @pytest.mark.mechanism("cowagent.commands")

@@ -76,7 +76,8 @@ async def test_responding_later_gives_the_ids_at_once(
     model_server.script(says("A little later.", hold_after=1))
     async with running_service():
         conversation = await new_conversation(alice_program)
-        answer = await send(alice_program, conversation, headers=ASYNC)
+        among_others = {"Prefer": "wait=10, Respond-Async; why=busy"}
+        answer = await send(alice_program, conversation, headers=among_others)
         assert answer.status_code == 202
         assert answer.headers["preference-applied"] == "respond-async"
         body = answer.json()
@@ -86,6 +87,14 @@ async def test_responding_later_gives_the_ids_at_once(
         model_server.release()
         run = await wait_for_end(alice_program, body["run_id"])
         assert (run["status"], run["message_id"]) == ("complete", body["answer_id"])
+
+
+async def test_an_empty_message_is_refused_by_its_field(alice_program: Program) -> None:
+    conversation = await new_conversation(alice_program)
+    for content in ("", " \n", [], [{"type": "text", "text": ""}]):
+        answer = await send(alice_program, conversation, content)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["details"] == [{"field": "content", "message": "is empty"}]
 
 
 async def test_hanging_up_does_not_stop_the_answer(

@@ -96,7 +96,8 @@ async def create_completion(
         else asked.conversation and asked.conversation.id
     )
     if named and conversation_id and named != conversation_id:
-        raise InvalidInput(f"Name the conversation once: in `conversation` or in {CONVERSATION_HEADER}.")
+        sentence = f"Name the conversation once: in `conversation` or in {CONVERSATION_HEADER}."
+        raise InvalidInput(sentence, details=[{"field": "conversation", "message": sentence}])
     name = named or conversation_id
     if name:
         source = await _turn_source(user, asked, name, idempotency_key)

@@ -21,7 +21,7 @@ from chatapp.operations.outages import describe_outage, is_disk_full, is_outage
 
 log = logging.getLogger(__name__)
 
-_ITEMS_OF_A_TEXT = re.compile(r"item(s?) after validation")
+_ITEMS_OF_A_TEXT = re.compile(r"^(Value should .*)item(s?) after validation")
 NOTHING_HERE = "There is nothing at this address. The API is described at /api/docs."
 
 
@@ -80,8 +80,8 @@ def _reads_farther(detail: Mapping[str, str], other: Mapping[str, str]) -> bool:
 def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
     message = item["msg"].removeprefix("Value error, ")
-    # pydantic counts the "items" of a text that was normalised before its length was checked.
-    message = _ITEMS_OF_A_TEXT.sub(r"character\1", message)
+    # pydantic counts the "items" of a text that was normalised before its length was checked, and calls it a value.
+    message = _ITEMS_OF_A_TEXT.sub(r"\1character\2", message)
     return {"field": path, "message": message, "type": item["type"]}
 
 

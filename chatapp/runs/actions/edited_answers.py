@@ -33,7 +33,8 @@ def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str,
         if answer.role != Message.Role.ASSISTANT or question is None or question.role != Message.Role.USER:
             raise InvalidInput("Only your messages and answers to them can be edited.")
         if not text.strip():
-            raise InvalidInput("The answer is empty.")
+            details = [{"field": "content", "message": "is empty"}]
+            raise InvalidInput("The answer is empty.", details=details)
         branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
         edited = append_message(
             conversation,

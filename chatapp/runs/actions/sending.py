@@ -229,7 +229,8 @@ def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
 def message_parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
     attached = [_attached_part(row) for row in attachments]
     if not text.strip() and not attached:
-        raise InvalidInput("The message is empty.")
+        details = [{"field": "content", "message": "is empty"}]
+        raise InvalidInput("The message is empty.", details=details)
     return [*attached, {"type": "text", "text": text}] if text else attached
 
 

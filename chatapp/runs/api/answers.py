@@ -51,7 +51,9 @@ FAILED_STATUS = {"timeout": 504, "stalled": 504}
 
 
 def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
-    preferences = [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
+    # RFC 7240: a preference may have a value and parameters.
+    given = request.headers.get("Prefer", "").split(",")
+    preferences = [word.partition(";")[0].strip().lower() for word in given]
     if "respond-async" in preferences:
         return "async"
     return "stream" if stream else "wait"

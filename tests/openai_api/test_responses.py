@@ -59,6 +59,55 @@ def test_a_response_is_kept_and_continued(service: Service, model: ModelServer, 
     assert "What is my key?" not in sent_texts(model)
 
 
+def test_a_history_that_is_sent_back_continues_its_conversation(
+    service: Service, model: ModelServer, guest: str
+) -> None:
+    mine = client_of(service, guest)
+    model.script(says("Noted."), says("It is BLUE-42."), says("Blue."))
+    talk: list[Any] = [{"role": "user", "content": "My key is BLUE-42."}]
+    first = mine.responses.create(model="test-model", input=talk, instructions="Be short.")
+    talk += [*first.output, {"role": "user", "content": "What is my key?"}]
+    second = mine.responses.create(model="test-model", input=talk, instructions="Be short.")
+    assert second.conversation == first.conversation
+    assert sent_texts(model)[-3:] == ["My key is BLUE-42.", "Noted.", "What is my key?"]
+    told: list[Any] = [talk[0], {"type": "item_reference", "id": first.output[0].id}, talk[-1]]
+    told += [
+        {"type": "item_reference", "id": second.output[0].id},
+        {"role": "user", "content": "Its colour?"},
+    ]
+    third = mine.responses.create(model="test-model", input=told)
+    assert (third.conversation, third.store) == (first.conversation, True)
+    assert sent_texts(model)[-3:] == ["What is my key?", "It is BLUE-42.", "Its colour?"]
+
+
+def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(
+    service: Service, model: ModelServer, guest: str
+) -> None:
+    mine = client_of(service, guest)
+    model.script(says("Noted."), says("RED-7."), says("Rain."))
+    first = mine.responses.create(model="test-model", input="My key is BLUE-42.")
+    [stored] = first.output
+    changed = {"role": "assistant", "id": stored.id, "content": "Your key is RED-7."}
+    own: list[Any] = [changed, {"role": "user", "content": "What is my key?"}]
+    answer = mine.responses.create(model="test-model", input=own)
+    assert (answer.output_text, answer.store, answer.conversation) == ("RED-7.", False, None)
+    assert sent_texts(model) == ["Your key is RED-7.", "What is my key?"]
+    call = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "Rain."}
+    called = mine.responses.create(model="test-model", input=[own[1], call, result])
+    assert (called.output_text, called.store) == ("Rain.", False)
+    with pytest.raises(openai.BadRequestError) as kept:
+        mine.responses.create(model="test-model", input=own, store=True)
+    assert kept.value.param == "store"
+    with pytest.raises(openai.NotFoundError) as unknown:
+        mine.responses.create(model="test-model", input=[{"type": "item_reference", "id": "msg_1"}, own[1]])
+    assert unknown.value.param == "input"
+    with pytest.raises(openai.NotFoundError):
+        client_of(service, CHARLIE).responses.create(
+            model="test-model", input=[{"type": "item_reference", "id": stored.id}, own[1]]
+        )
+
+
 def test_a_stream_has_the_official_events(service: Service, model: ModelServer, guest: str) -> None:
     model.script(says("One two three.", reasoning="I count."))
     with client_of(service, guest).responses.stream(model="test-model", input="Count") as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -105,6 +105,13 @@ class FunctionOutput(Body):
         return ChatMessage(role="tool", tool_call_id=self.call_id, content="\n".join(texts))
 
 
+class ItemReference(Body):
+    """A stored message in place of its words."""
+
+    type: Literal["item_reference"]
+    id: Label
+
+
 class ReasoningItem(Body):
     """Reasoning that is sent back. It is not read: what a model wants of it is part of its call."""
 
@@ -125,9 +132,15 @@ InputItem = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[FunctionCall, Tag("function_call")]
     | Annotated[FunctionOutput, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")],
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[ItemReference, Tag("item_reference")],
     Discriminator(_item_type),
 ]
+
+
+def is_answer(item: Any) -> bool:
+    """Return whether an item is an answer of a model."""
+    return isinstance(item, MessageItem) and item.role == "assistant"
 
 
 class ToolOfResponse(FunctionIn):
@@ -183,19 +196,34 @@ class NewResponse(Body):
         return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
 
     @property
+    def names_place(self) -> bool:
+        """Return whether it says which conversation it belongs to."""
+        return bool(self.conversation or self.previous_response_id)
+
+    @property
+    def items(self) -> Sequence[InputItem]:
+        return () if isinstance(self.input, str) else self.input
+
+    @property
+    def has_history(self) -> bool:
+        """Return whether the input tells of earlier turns: the client keeps its history itself."""
+        return any(isinstance(item, FunctionCall | FunctionOutput) or is_answer(item) for item in self.items)
+
+    @property
     def is_stored(self) -> bool:
-        """Return whether it is kept: by default, except where the client brings its own tools."""
-        if self.conversation or self.previous_response_id:
+        """Return whether it is kept: by default, except where the client brings its own tools or history."""
+        if self.names_place:
             return self.store is not False
-        return not self.tools if self.store is None else self.store
+        return not self.tools and not self.has_history if self.store is None else self.store
 
     def chat_messages(self) -> list[ChatMessage]:
-        """Return the input as chat completions have it. Neighbouring calls are one message, as models wrote them."""
+        """Return the input as chat completions have it, without references. Neighbouring calls are one message, as
+        models wrote them."""
         if isinstance(self.input, str):
             return [ChatMessage(role="user", content=self.input)]
         messages: list[ChatMessage] = []
         for item in self.input:
-            if isinstance(item, ReasoningItem):
+            if isinstance(item, ReasoningItem | ItemReference):
                 continue
             message = item.chat_message()
             before = messages[-1] if messages else None

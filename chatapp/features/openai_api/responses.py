@@ -24,6 +24,7 @@ from chatapp.features.openai_api.actions import delete_response, store_response
 from chatapp.features.openai_api.calling import ModelCall
 from chatapp.features.openai_api.completions import NO_TOOLS_OF_CLIENTS, model_request, newest_of_user
 from chatapp.features.openai_api.errors import Unsupported
+from chatapp.features.openai_api.history import continued_answer, with_items
 from chatapp.features.openai_api.models import StoredResponse
 from chatapp.features.openai_api.reading import inline_images, model_messages
 from chatapp.features.openai_api.response_schemas import NewResponse
@@ -51,6 +52,10 @@ from chatapp.runs.models import Run
 
 router = Router()
 
+NO_HISTORY_OF_CLIENTS = (
+    "An input with answers or calls that are not stored here is answered without being stored; leave `store` out, or "
+    "add them to a conversation."
+)
 REPEATED = ("max_output_tokens", "parallel_tool_calls", "temperature", "top_p", "user")
 
 
@@ -70,12 +75,15 @@ async def create_response(
     idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
 ) -> HttpResponseBase:
     """Answer, and store question and answer as a turn of a conversation: the one named by `conversation`, the one that
-    `previous_response_id` is in, or a new one. With `store: false`, or with tools of the client alone, nothing is
-    stored."""
+    `previous_response_id` is in, the one whose messages the input sends back, or a new one. With `store: false`, or
+    with tools or a history of the client alone, nothing is stored."""
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
-    make = _turn_source if asked.is_stored else _call_source
-    source = await make(user, asked, idempotency_key)
+    asked, answer = await sync_to_async(_understood)(user, asked)
+    if asked.is_stored or answer:
+        source = await _turn_source(user, asked, answer, idempotency_key)
+    else:
+        source = await _call_source(user, asked)
     await sync_to_async(close_old_connections)()  # what follows may last for minutes
     items = await once_begun(source.items)
     writer = ResponseWriter(source.head, source.answer_name)
@@ -90,10 +98,21 @@ async def create_response(
     return JsonResponse(writer.finished(finished.usage, finished.reason))
 
 
+def _understood(user: User, asked: NewResponse) -> tuple[NewResponse, Message | None]:
+    """Return (the request with its items in place of references, the stored answer that it continues)."""
+    asked = with_items(user, asked)
+    if asked.names_place or asked.tools or asked.store is False:
+        return asked, None
+    answer = continued_answer(user, asked)
+    if asked.store and asked.has_history and answer is None:
+        raise Unsupported("store", NO_HISTORY_OF_CLIENTS)
+    return asked, answer
+
+
 # --- without storing
 
 
-async def _call_source(user: User, asked: NewResponse, key: str | None) -> Source:
+async def _call_source(user: User, asked: NewResponse) -> Source:
     if asked.conversation or asked.previous_response_id:
         message = "A response of a conversation is stored; leave `store` out."
         raise Unsupported("store", message)
@@ -127,7 +146,7 @@ def _addresses(messages: Sequence[ChatMessage]) -> list[str]:
 # --- as a turn of a conversation
 
 
-async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Source:
+async def _turn_source(user: User, asked: NewResponse, answer: Message | None, key: str | None) -> Source:
     if asked.tools:
         raise Unsupported("tools", NO_TOOLS_OF_CLIENTS)
     if asked.conversation and asked.previous_response_id:
@@ -143,20 +162,23 @@ async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Sourc
         instructions="\n\n".join(filter(None, instructions)).strip(),
         client_id=key,
     )
-    receipt, head = await sync_to_async(_begin)(user, asked, turn)
+    receipt, head = await sync_to_async(_begin)(user, asked, answer, turn)
     follower = TurnFollower(user, receipt)
     return Source(follower.items(), _with_asked(head, asked, {}), named("msg", receipt.answer_id))
 
 
-def _begin(user: User, asked: NewResponse, turn: NewTurn) -> tuple[Receipt, ResponseHead]:
+def _begin(
+    user: User, asked: NewResponse, answer: Message | None, turn: NewTurn
+) -> tuple[Receipt, ResponseHead]:
     """Store the question and the response that will answer it. Raise NotFound, Conflict."""
     config = accessible_model(user.pk, asked.model) if asked.model else None
     name = asked.conversation_name
     previous = accessible_response(user, asked.previous_response_id) if asked.previous_response_id else None
     conversation = named_conversation(user, name) if name else None
-    if previous is not None:
-        conversation = named_conversation(user, str(previous.run.conversation_id))
-        turn = replace(turn, parent_id=str(previous.run.answer_id))
+    answer = previous.run.answer if previous else answer
+    if answer is not None:
+        conversation = named_conversation(user, str(answer.conversation_id))
+        turn = replace(turn, parent_id=str(answer.pk))
     answering = config or (model_of(conversation) if conversation else default_model(user.pk))
     receipt = begin_turn(user, conversation, turn, config)
     row = store_response(

@@ -8,7 +8,7 @@ from django.db.models import F, Q, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.conversations.branches import visible_messages
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.openai_api.models import ConversationMetadata, StoredResponse
 from chatapp.features.openai_api.response_shapes import row_id
 from chatapp.operations.access import find_row
@@ -28,7 +28,16 @@ def metadata_of(conversation: Conversation) -> Mapping[str, str]:
 def shown_messages(conversation: Conversation) -> QuerySet[Message]:
     """Return the messages that the conversation shows, unordered, without tool calls and forgotten messages."""
     assert conversation.branch is not None
-    spoken = visible_messages(conversation.branch).exclude(role=Message.Role.TOOL)
+    return _spoken_in(conversation.branch)
+
+
+def messages_up_to(message: Message) -> QuerySet[Message]:
+    """Return a message and those that its branch shows before it, as `shown_messages` does."""
+    return _spoken_in(message.branch).filter(position__lte=message.position)
+
+
+def _spoken_in(branch: Branch) -> QuerySet[Message]:
+    spoken = visible_messages(branch).exclude(role=Message.Role.TOOL)
     # A call of a tool stands before the answer that it belongs to.
     calls = Q(role=Message.Role.ASSISTANT, parent__position__gt=F("position"))
     return spoken.filter(forgotten_at=None).exclude(calls)
@@ -44,3 +53,9 @@ def items_from(conversation: Conversation, message_id: str, count: int) -> list[
 def message_of_item(conversation: Conversation, name: str) -> Message:
     """Return the message of an item. Raise NotFound."""
     return find_row(shown_messages(conversation), row_id("msg", name))
+
+
+def own_message(user: User, name: str) -> Message:
+    """Return the message of an item, in whichever conversation it is. Raise NotFound."""
+    rows = Message.objects.filter(conversation__user=user, forgotten_at=None).exclude(role=Message.Role.TOOL)
+    return find_row(rows.select_related("branch"), row_id("msg", name))

@@ -18,6 +18,7 @@ import httpx2
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
+RESOLVE_TIMEOUT_S = 5.0
 USUAL_PORTS = frozenset({80, 443})
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
 """NAT64, IPv4-compatible and SIIT addresses: the last four bytes are an IPv4 address."""
@@ -201,15 +202,20 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 async def check_own_address(url: httpx2.URL, resolve: Resolve = resolve_host) -> None:
-    """Raise ForbiddenHost for an address that not even an operator's own server may have.
+    """Raise ForbiddenHost for an address that not even an operator's own server may have."""
+    await check_known_addresses(HostRules.of_address(url, is_own=True), url, resolve)
 
-    A name that is not known here passes: a proxy may know it.
+
+async def check_known_addresses(rules: HostRules, url: httpx2.URL, resolve: Resolve = resolve_host) -> None:
+    """Raise ForbiddenHost for a host that leads to an address which the rules do not allow.
+
+    A name that is not known here, or not soon, passes: a proxy may know it, and it is looked at again when it is asked.
     """
-    rules = HostRules.of_address(url, is_own=True)
     host, port = host_and_port(url)
-    with contextlib.suppress(OSError):
-        for address in await resolve(host, port):
-            rules.check_address(host, port, address)
+    with contextlib.suppress(OSError):  # a time-out is one
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            for address in await resolve(host, port):
+                rules.check_address(host, port, address)
 
 
 def host_and_port(url: httpx2.URL) -> tuple[str, int]:

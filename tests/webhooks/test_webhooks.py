@@ -30,6 +30,7 @@ from chatapp.operations.errors import InvalidInput
 from chatapp.runs.actions.sending import NewMessage, send_message
 from tests.fixtures.processes import ServiceStarter
 from tests.memory_store.rows import new_conversation
+from tests.servers.apart import run_apart
 from tests.servers.behaviour import ERRORS, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import ALICE, CHARLIE
@@ -138,11 +139,18 @@ def test_nothing_is_sent_to_an_address_inside(alice: User, settings: Any, url: s
     assert "never asked" in delivery.error or "not a public address" in delivery.error
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "10.0.0.1", "[::1]", "[::ffff:192.168.0.1]"])
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "10.0.0.1", "[::1]", "[::ffff:192.168.0.1]", "localhost", "2130706433"]
+)
 def test_an_address_inside_is_refused_where_it_is_entered(settings: Any, host: str) -> None:
     settings.WEBHOOK_HOSTS, settings.WEBHOOK_OWN_HOSTS = ["*"], []
     with pytest.raises(InvalidInput, match=r"never asked|not a public address"):
-        sending.check_url(f"http://{host}/")
+        run_apart(sending.check_url(f"http://{host}/"))
+
+
+def test_a_name_that_is_not_known_yet_may_be_entered(settings: Any) -> None:
+    settings.WEBHOOK_HOSTS = ["*"]
+    assert run_apart(sending.check_url("http://hooks.invalid/")) == "http://hooks.invalid/"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -111,14 +111,14 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
     """Store a webhook: from now on the address is sent a signed POST for each of these events of your conversations,
     until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`."""
-    return Status(201, await sync_to_async(_create)(request.auth, new))
+    return Status(201, await sync_to_async(_create)(request.auth, new, await check_url(new.url)))
 
 
-def _create(caller: Caller, new: NewWebhook) -> dict[str, Any]:
+def _create(caller: Caller, new: NewWebhook, url: str) -> dict[str, Any]:
     events = _readable(caller) if new.events is None else list[str](new.events)
     if not set(events) <= set(_readable(caller)):
         raise Forbidden("memory.written needs a token with the scope memory.", code="insufficient_scope")
-    row, secret = create_webhook(user=caller.user, url=check_url(new.url), events=events, now=clock.now())
+    row, secret = create_webhook(user=caller.user, url=url, events=events, now=clock.now())
     return {**_shape(row), "secret": secret}
 
 

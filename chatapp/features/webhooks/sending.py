@@ -14,7 +14,13 @@ from uuid import UUID
 import httpx2
 from django.conf import settings
 
-from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules, host_and_port
+from agents.guarded_http import (
+    ForbiddenHost,
+    GuardedTransport,
+    HostRules,
+    check_known_addresses,
+    host_and_port,
+)
 from chatapp.features.webhooks.actions import SECRET_PREFIX, claim_delivery, record_attempt
 from chatapp.features.webhooks.models import WebhookDelivery
 from chatapp.features.webhooks.selectors import delivery_to_send, event_of
@@ -31,11 +37,14 @@ def host_rules() -> HostRules:
     return HostRules(tuple(settings.WEBHOOK_HOSTS), tuple(settings.WEBHOOK_OWN_HOSTS))
 
 
-def check_url(url: str) -> str:
-    """Return the address. Raise InvalidInput for one that nothing is sent to."""
+async def check_url(url: str) -> str:
+    """Return the address. Raise InvalidInput for one that nothing is sent to, as far as is known now: each delivery
+    looks again."""
+    rules = host_rules()
     try:
         parsed = httpx2.URL(url)
-        host_rules().check_name(*host_and_port(parsed))
+        rules.check_name(*host_and_port(parsed))
+        await check_known_addresses(rules, parsed)
     except (ForbiddenHost, httpx2.InvalidURL, ValueError, UnicodeError) as error:
         sentence = str(error) if isinstance(error, ForbiddenHost) else "This is no web address."
         raise InvalidInput(sentence, details=[{"field": "url", "message": sentence}]) from None

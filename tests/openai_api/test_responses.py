@@ -9,6 +9,7 @@ from typing import Any
 
 import openai
 import pytest
+from pydantic import BaseModel
 
 from chatapp.features.openai_api.api import ROUTERS
 from tests.openai_api.conftest import client_of
@@ -158,6 +159,42 @@ def test_nothing_is_stored_where_the_client_says_so(service: Service, model: Mod
     assert service.client_of(guest).get("/api/v1/conversations").json()["items"] == []
     with pytest.raises(openai.NotFoundError):
         mine.responses.retrieve(answer.id)
+
+
+class Weather(BaseModel):
+    city: str
+    rains: bool
+
+
+def test_a_format_reaches_the_model_and_is_refused_where_the_server_answers(
+    client: openai.OpenAI, model: ModelServer
+) -> None:
+    told = says('{"city": "Oslo", "rains": true}')
+    model.script(told, told, says("Noted."))
+    parsed = client.responses.parse(model="test-model", input="The weather?", text_format=Weather)
+    assert parsed.output_parsed == Weather(city="Oslo", rains=True)
+    assert parsed.store is False
+    sent = model.requests_of("chat")[-1].body["response_format"]
+    assert (sent["type"], sent["json_schema"]["name"]) == ("json_schema", "Weather")
+    question: Any = [{"role": "user", "content": "The weather?"}]
+    completed = client.chat.completions.parse(model="test-model", messages=question, response_format=Weather)
+    assert completed.choices[0].message.parsed == Weather(city="Oslo", rains=True)
+    made = client.conversations.create().id
+    with pytest.raises(openai.BadRequestError) as kept:
+        client.responses.parse(model="test-model", input="And now?", text_format=Weather, conversation=made)
+    assert kept.value.param == "text.format"
+    with pytest.raises(openai.BadRequestError) as chat:
+        client.chat.completions.create(
+            model="test-model",
+            messages=question,
+            response_format={"type": "json_object"},
+            extra_headers={"X-Conversation-Id": made},
+        )
+    assert chat.value.param == "response_format"
+    plain = client.responses.create(
+        model="test-model", input="Hello", conversation=made, text={"format": {"type": "text"}}
+    )
+    assert plain.output_text == "Noted."
 
 
 def test_tools_and_their_results_go_there_and_back(client: openai.OpenAI, model: ModelServer) -> None:

@@ -35,7 +35,7 @@ from chatapp.context.policies import rules_for
 from chatapp.features.openai_api.calling import ModelCall
 from chatapp.features.openai_api.errors import Unsupported
 from chatapp.features.openai_api.reading import inline_images, model_messages
-from chatapp.features.openai_api.schemas import ChatCompletion, ChatMessage
+from chatapp.features.openai_api.schemas import ChatCompletion, ChatMessage, has_format
 from chatapp.features.openai_api.streams import DONE, Items, data_line, error_of, event_stream, once_begun
 from chatapp.features.openai_api.turns import (
     NEW,
@@ -55,6 +55,9 @@ router = Router()
 CONVERSATION_HEADER = "X-Conversation-Id"
 NO_TOOLS_OF_CLIENTS = (
     "In a conversation that the server keeps, its own tools are used; a client's are for calls without one."
+)
+NO_FORMATS_OF_CLIENTS = (
+    "In a conversation that the server keeps, answers are text; a format is for calls without one."
 )
 REASONS: Mapping[FinishReason, str] = {
     "stop": "stop",
@@ -153,6 +156,8 @@ def model_request(user: User, model: str | None, request: ModelRequest) -> tuple
 async def _turn_source(user: User, asked: ChatCompletion, name: str, key: str | None) -> Source:
     if asked.tools:
         raise Unsupported("tools", NO_TOOLS_OF_CLIENTS)
+    if has_format(asked.response_format):
+        raise Unsupported("response_format", NO_FORMATS_OF_CLIENTS)
     newest = newest_of_user(asked.messages)
     addresses = [address for message in newest for address in message.image_addresses]
     images = await inline_images(addresses)

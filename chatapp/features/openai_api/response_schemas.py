@@ -25,6 +25,7 @@ from chatapp.features.openai_api.schemas import (
     RefusalContent,
     Share,
     TextContent,
+    has_format,
 )
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import Body
@@ -210,11 +211,14 @@ class NewResponse(Body):
         return any(isinstance(item, FunctionCall | FunctionOutput) or is_answer(item) for item in self.items)
 
     @property
+    def has_format(self) -> bool:
+        return has_format(self.text.format if self.text else None)
+
+    @property
     def is_stored(self) -> bool:
-        """Return whether it is kept: by default, except where the client brings its own tools or history."""
-        if self.names_place:
-            return self.store is not False
-        return not self.tools and not self.has_history if self.store is None else self.store
+        """Return whether it is kept: by default, except where the client brings its own tools, format or history."""
+        brings_own = bool(self.tools) or self.has_format or self.has_history
+        return self.names_place or not brings_own if self.store is None else self.store
 
     def chat_messages(self) -> list[ChatMessage]:
         """Return the input as chat completions have it, without references. Neighbouring calls are one message, as
@@ -255,7 +259,7 @@ def _chat_choice(choice: str | dict[str, Any] | None) -> Any:
 
 
 def _chat_format(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
-    if wanted is None or wanted.get("type") == "text":
+    if wanted is None or not has_format(wanted):
         return None
     if wanted.get("type") != "json_schema":
         return wanted

@@ -22,7 +22,12 @@ from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations.models import Message
 from chatapp.features.openai_api.actions import delete_response, store_response
 from chatapp.features.openai_api.calling import ModelCall
-from chatapp.features.openai_api.completions import NO_TOOLS_OF_CLIENTS, model_request, newest_of_user
+from chatapp.features.openai_api.completions import (
+    NO_FORMATS_OF_CLIENTS,
+    NO_TOOLS_OF_CLIENTS,
+    model_request,
+    newest_of_user,
+)
 from chatapp.features.openai_api.errors import Unsupported
 from chatapp.features.openai_api.history import continued_answer, with_items
 from chatapp.features.openai_api.models import StoredResponse
@@ -76,7 +81,7 @@ async def create_response(
 ) -> HttpResponseBase:
     """Answer, and store question and answer as a turn of a conversation: the one named by `conversation`, the one that
     `previous_response_id` is in, the one whose messages the input sends back, or a new one. With `store: false`, or
-    with tools or a history of the client alone, nothing is stored."""
+    with tools, a format or a history of the client alone, nothing is stored."""
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
     asked, answer = await sync_to_async(_understood)(user, asked)
@@ -101,7 +106,7 @@ async def create_response(
 def _understood(user: User, asked: NewResponse) -> tuple[NewResponse, Message | None]:
     """Return (the request with its items in place of references, the stored answer that it continues)."""
     asked = with_items(user, asked)
-    if asked.names_place or asked.tools or asked.store is False:
+    if asked.names_place or asked.tools or asked.has_format or asked.store is False:
         return asked, None
     answer = continued_answer(user, asked)
     if asked.store and asked.has_history and answer is None:
@@ -149,6 +154,8 @@ def _addresses(messages: Sequence[ChatMessage]) -> list[str]:
 async def _turn_source(user: User, asked: NewResponse, answer: Message | None, key: str | None) -> Source:
     if asked.tools:
         raise Unsupported("tools", NO_TOOLS_OF_CLIENTS)
+    if asked.has_format:
+        raise Unsupported("text.format", NO_FORMATS_OF_CLIENTS)
     if asked.conversation and asked.previous_response_id:
         raise Unsupported("previous_response_id", "Send either `conversation` or `previous_response_id`.")
     messages = asked.chat_messages()

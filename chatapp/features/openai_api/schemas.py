@@ -119,6 +119,11 @@ class ToolIn(Body):
     function: FunctionIn
 
 
+def has_format(wanted: JsonObject | None) -> bool:
+    """Return whether an answer is to have a form of its own, such as JSON of a schema."""
+    return wanted is not None and wanted.get("type") != "text"
+
+
 class StreamOptions(Body):
     include_usage: bool = False
     include_obfuscation: bool | None = None

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection, connections
 
-from chatapp.operations.last_used import LastUsed
+from chatapp.operations.lru_cache import LruCache
 from chatapp.operations.statements import execute
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Edition(NamedTuple):
 
 
 _kept: dict[str, tuple[str, Any]] = {}
-_kept_of_users = LastUsed[tuple[UUID, str], tuple[str, Any]](8 * USERS_KEPT)
+_kept_of_users = LruCache[tuple[UUID, str], tuple[str, Any]](8 * USERS_KEPT)
 _thread = threading.local()
 
 

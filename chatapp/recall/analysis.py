@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agents.arrays import np
-from chatapp.operations.last_used import LastUsed
+from chatapp.operations.lru_cache import LruCache
 from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
@@ -43,7 +43,7 @@ class PackedTerms:
 
 
 KNOWN_TEXTS = 4_000
-_known = LastUsed[bytes, PackedTerms](KNOWN_TEXTS)
+_known = LruCache[bytes, PackedTerms](KNOWN_TEXTS)
 
 
 def hash_text(text: str) -> bytes:

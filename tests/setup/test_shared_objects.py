@@ -76,7 +76,7 @@ OURS = {
     "chatapp.runs.runner.process": "of the one loop",
     "chatapp.runs.tool_ports._waiting": "of the one loop",
 }
-SAFE_CLASSES = ("chatapp.operations.last_used.LastUsed", "chatapp.recall.index_cache.IndexCache")
+SAFE_CLASSES = ("chatapp.operations.lru_cache.LruCache", "chatapp.recall.index_cache.IndexCache")
 """Have locks."""
 CACHED = {
     "memory.plain_types.plain_checks": "never changed",

@@ -14,7 +14,7 @@ from django.db.models import Q
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.operations.editions import keep_of_user
-from chatapp.operations.last_used import LastUsed
+from chatapp.operations.lru_cache import LruCache
 from chatapp.operations.statements import execute
 from chatapp.recall.analysis import KNOWN_TEXTS, hash_term, hash_text, vocabulary
 from chatapp.recall.models import StoredClaim
@@ -134,7 +134,7 @@ class HashedClaim(NamedTuple):
     end: int
 
 
-_known = LastUsed[bytes, tuple[HashedClaim, ...]](KNOWN_TEXTS)
+_known = LruCache[bytes, tuple[HashedClaim, ...]](KNOWN_TEXTS)
 
 
 def hashed_claims(text: str) -> tuple[HashedClaim, ...]:

@@ -1,4 +1,4 @@
-"""A dictionary of a process that keeps what was used last."""
+"""A cache of a process that drops what was not used for longest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class LastUsed(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """At most so many values; the one that was not used for longest goes first. For any thread."""
 
     def __init__(self, most: int) -> None:

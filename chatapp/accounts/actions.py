@@ -26,7 +26,7 @@ from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
 from chatapp.operations import audit, clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.models import AuditEvent, Fence
+from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.operations.text import normalize_text
 
 TOKEN_PREFIX = "pal_"
@@ -97,7 +97,7 @@ def delete_user(*, user: User) -> None:
         Session.objects.filter(session_key__in=list(keys)).delete()
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
-        Fence.objects.filter(pk=user.pk).delete()
+        ForgettingCount.objects.filter(pk=user.pk).delete()
         Invitation.objects.filter(email__iexact=user.email).delete()
         audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
         user.delete()

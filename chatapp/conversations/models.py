@@ -174,11 +174,11 @@ class Conversation(models.Model):
         return self.user_id
 
     @property
-    def fence_keys(self) -> list[UUID]:
-        """Return the keys of the fences that forgetting raises for what is known in it."""
-        return self.fence_keys_of(self.owner_id)
+    def forgetting_keys(self) -> list[UUID]:
+        """Return the keys of the counts that forgetting raises for what is known in it."""
+        return self.forgetting_keys_of(self.owner_id)
 
-    def fence_keys_of(self, user_id: UUID) -> list[UUID]:
+    def forgetting_keys_of(self, user_id: UUID) -> list[UUID]:
         """Return the keys for the user who had the conversation, where it has none any more."""
         return [user_id, *([self.shared_in] if self.shared_in else [])]
 

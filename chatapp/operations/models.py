@@ -9,8 +9,8 @@ from django.db import models
 from chatapp.operations.ids import new_id
 
 
-class Fence(models.Model):
-    """A counter that is raised whenever something of a user, or of a shared memory, is forgotten (see `fences`)."""
+class ForgettingCount(models.Model):
+    """Raised whenever something of a user, or of a shared memory, is forgotten (see `forgetting_counts`)."""
 
     key = models.UUIDField(
         primary_key=True, help_text="The id of a user, or of the agent that shares a memory."

@@ -36,7 +36,7 @@ from chatapp.context.policies import declared_hooks
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
-from chatapp.operations.fences import read_fences
+from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs.actions.hooks import record_hooks, run_named_action
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.hook_conditions import measure_turn
@@ -143,7 +143,7 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
-    forgotten_count = await persistently(read_fences)(run.conversation.fence_keys)
+    forgotten_count = await persistently(read_forgetting_count)(run.conversation.forgetting_keys)
     loaded = await persistently(load_turn_end)(run.pk)
     if loaded is None:
         return

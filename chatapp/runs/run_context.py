@@ -18,7 +18,7 @@ from chatapp.context.recalled import Recalled, recall_turns
 from chatapp.conversations.message_values import message_value
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
-from chatapp.operations.fences import read_fences
+from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import may_use, model_of
 from chatapp.runs.actions.claims import ClaimedRun
@@ -67,7 +67,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
     """Return what a run needs to begin. Raise Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
-    forgotten_count = read_fences(run.conversation.fence_keys)
+    forgotten_count = read_forgetting_count(run.conversation.forgetting_keys)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
 

@@ -26,7 +26,7 @@ from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.actions.entries import note_sources
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
-from chatapp.operations.models import Fence
+from chatapp.operations.models import ForgettingCount
 from chatapp.recall.actions.indexing import index_conversation, index_entry
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.models import SearchOwner
@@ -136,11 +136,11 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
 @pytest.mark.mechanism("forgetting.locks")
 def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> None:
     """What it read would be gone when it writes the profile."""
-    Fence.objects.create(pk=alice.pk)
+    ForgettingCount.objects.create(pk=alice.pk)
     row = Consolidation.objects.create(user=alice, status="pending", created_at=NOW)
     check_order(
         lambda: claim_consolidation(consolidation_id=row.pk, now=NOW),
-        Fence.objects.all(),
+        ForgettingCount.objects.all(),
         Consolidation.objects.all(),
     )
     row.refresh_from_db()

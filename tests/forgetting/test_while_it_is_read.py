@@ -21,7 +21,7 @@ from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost, ReadForgotten
-from chatapp.operations.fences import read_fences
+from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs import runner
 from chatapp.runs.actions.runs import Lease, claim_run, record_facts
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -132,11 +132,11 @@ def test_a_run_of_somebody_else_goes_on(alice: User, bob: User) -> None:
 def test_what_was_read_before_the_claim_is_read_again(alice: User) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
     conversation, run_id = ask(alice)
-    read_at = read_fences(conversation.fence_keys)
+    read_at = read_forgetting_count(conversation.forgetting_keys)
     forget_message(alice, message.pk, now=clock.now())
     with pytest.raises(ReadForgotten):
         claim(run_id, read_at)
-    assert claim(run_id, read_fences(conversation.fence_keys))
+    assert claim(run_id, read_forgetting_count(conversation.forgetting_keys))
 
 
 @pytest.mark.mechanism("forgetting.runs")

@@ -26,7 +26,7 @@ from chatapp.forgetting.services import forget_entry
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.fences import check_fences, read_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
 from chatapp.recall.actions.indexing import index_conversation
 from memory.types import ToolResultPart
 from tests.api.program import Program
@@ -347,7 +347,7 @@ def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(ali
     )
     reading = create_conversation(user=alice, now=NOW, agent=agent)
     apart = create_conversation(user=alice, now=NOW)
-    counts = {row.pk: read_fences(row.fence_keys) for row in (reading, apart)}
+    counts = {row.pk: read_forgetting_count(row.forgetting_keys) for row in (reading, apart)}
     forget_entry(bob, entry.pk, now=NOW)
     check(apart, counts[apart.pk])
     with pytest.raises(ReadForgotten):
@@ -356,7 +356,7 @@ def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(ali
 
 def check(conversation: Conversation, count: int) -> None:
     with transaction.atomic():
-        check_fences(conversation.fence_keys, count)
+        check_forgetting_count(conversation.forgetting_keys, count)
 
 
 @pytest.mark.mechanism("memory.shared-opened")

@@ -29,7 +29,7 @@ from chatapp.long_term.actions.entries import (
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, LeaseLost
-from chatapp.operations.fences import hold_fences
+from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
@@ -171,7 +171,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
     with transaction.atomic():
         if result.superseded:
             # What it marks is in other conversations: a forgetting there comes before it, or after.
-            hold_fences(_fence_keys_of(lease))
+            lock_forgetting_counts(_forgetting_keys_of(lease))
         conversation, row = _lock_leased(lease)
         row.status = Compaction.Status.DONE
         row.summary = result.summary
@@ -209,11 +209,11 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         return row
 
 
-def _fence_keys_of(lease: CompactionLease) -> list[UUID]:
+def _forgetting_keys_of(lease: CompactionLease) -> list[UUID]:
     row = Compaction.objects.select_related("conversation").filter(pk=lease.compaction_id).first()
     if row is None or row.conversation.user_id is None:
         raise LeaseLost("The conversation was deleted.")
-    return row.conversation.fence_keys
+    return row.conversation.forgetting_keys
 
 
 def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:

@@ -13,7 +13,7 @@ from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
 from chatapp.features.titles.models import TitleJob
-from chatapp.operations.fences import check_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.jobs import wake_worker
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
@@ -61,7 +61,7 @@ def store_title(
     something was forgotten since `forgotten_count` was read.
     """
     with transaction.atomic():
-        check_fences(conversation.fence_keys, forgotten_count)
+        check_forgetting_count(conversation.forgetting_keys, forgotten_count)
         row = lock_conversation(conversation.user, conversation.pk)
         if row.title != conversation.title or row.title_made_of is not None:
             return False

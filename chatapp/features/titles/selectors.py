@@ -14,7 +14,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.features.titles.actions import MAX_ATTEMPTS
 from chatapp.features.titles.models import TitleJob
 from chatapp.operations.editions import keep
-from chatapp.operations.fences import read_fences
+from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
 
@@ -55,7 +55,7 @@ def untitled(conversation_id: UUID) -> Untitled | None:
     conversation = rows.filter(pk=conversation_id, temporary=False, title_made_of=None).first()
     if conversation is None or conversation.branch is None:
         return None
-    forgotten_count = read_fences(conversation.fence_keys)
+    forgotten_count = read_forgetting_count(conversation.forgetting_keys)
     model = model_of(conversation).fast_model
     if model is None or not model.enabled or model.kind == ModelConfig.Kind.DEMO:
         return None

@@ -42,7 +42,7 @@ from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import jobs
 from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import NotFound
-from chatapp.operations.fences import raise_fences, read_fences
+from chatapp.operations.forgetting_counts import raise_forgetting_counts, read_forgetting_count
 from chatapp.recall.actions.blanking import Left, blank_messages
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.recall.analysis import vocabulary
@@ -57,10 +57,10 @@ FORMER = "former_revisions"
 
 
 def begin_forgetting(user_id: UUID) -> int:
-    """Raise the fences of the user and of the shared memories the user adds to; return how often something was
+    """Raise the counts of the user and of the shared memories the user adds to; return how often something was
     forgotten there before. To be called as the first statement of every transaction that forgets."""
     jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
-    return raise_fences([user_id, *scopes_of(user_id)])
+    return raise_forgetting_counts([user_id, *scopes_of(user_id)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message], entries: Mappin
 def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     """Return what can be read and made before anything is locked. `said` is what all pieces say, where `chosen` is one
     of them. Raise NotFound where nothing chosen is left."""
-    count = read_fences([chosen.user.pk, *scopes_of(chosen.user.pk)])
+    count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
     messages, entries = _rows_of(chosen)
     if not messages and not entries:
         raise NotFound

@@ -23,7 +23,7 @@ from chatapp.forgetting.trash.returning import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
 from chatapp.long_term import files as memory_files
 from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
-from chatapp.operations.fences import check_fences, read_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 
 FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again."
@@ -44,13 +44,13 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
     if row is None:
         raise NotFound
     _finish_moving(row.pk, now)
-    keys = Conversation.with_unowned.get(pk=row.pk).fence_keys_of(user.pk)
-    count = read_fences(keys)
+    keys = Conversation.with_unowned.get(pk=row.pk).forgetting_keys_of(user.pk)
+    count = read_forgetting_count(keys)
     barred = barred_messages(row)
     forgetting: Removing | None = None
     try:
         with transaction.atomic():
-            check_fences(keys, count)
+            check_forgetting_count(keys, count)
             if barred:
                 begin_forgetting(user.pk)
             conversation = actions.restore_conversation(user=user, conversation_id=row.pk, now=now)

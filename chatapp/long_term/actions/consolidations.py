@@ -16,7 +16,7 @@ from chatapp.long_term.models import Consolidation, MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations import jobs
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.fences import hold_fences
+from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import note_over
@@ -69,7 +69,7 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
         if whose is None:
             return None
-        hold_fences([whose, *scopes_of(whose)])
+        lock_forgetting_counts([whose, *scopes_of(whose)])
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
             status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
         )

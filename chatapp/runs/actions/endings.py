@@ -19,7 +19,7 @@ from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations import jobs
 from chatapp.operations.editions import EDITION, Edition, one_edition
 from chatapp.operations.errors import NotFound, ReadForgotten
-from chatapp.operations.fences import check_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.statements import execute, update_row
 from chatapp.providers.actions import record_calls, take_over_background_calls
 from chatapp.providers.selectors import totals_of, totals_of_run
@@ -236,7 +236,7 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         if owner is None:
             return False
         try:
-            check_fences(owner.fence_keys, forgotten_count)
+            check_forgetting_count(owner.forgetting_keys, forgotten_count)
         except ReadForgotten:
             return False
         found = lock_run(answer.lease.run_id)

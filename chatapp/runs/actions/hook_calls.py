@@ -11,7 +11,7 @@ from django.db import transaction
 from agents.ports import CallResult, RequestedCall
 from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.fences import check_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
 from chatapp.runs.actions.runs import Lease, lock_run
 from chatapp.runs.actions.tool_calls import (
@@ -81,7 +81,7 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
     """
     conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
     if conversation_of is not None and forgotten_count is not None:
-        check_fences(conversation_of.fence_keys, forgotten_count)
+        check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
     found = lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")

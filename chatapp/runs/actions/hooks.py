@@ -12,7 +12,7 @@ from agents.hooks import ModuleAction
 from chatapp.agent_presets.hook_actions import NAMED_ACTIONS, name_of, read_params
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
-from chatapp.operations.fences import check_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run
 
@@ -45,7 +45,7 @@ def record_hooks(
     """
     with transaction.atomic():
         if forgotten_count is not None:
-            check_fences(conversation.fence_keys, forgotten_count)
+            check_forgetting_count(conversation.forgetting_keys, forgotten_count)
         row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
         if row is None:
             return

@@ -18,7 +18,7 @@ from agents.plan.steps import PlanStep
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.fences import check_fences
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.statements import as_key, as_stored, columns_of, execute, insert_rows, read_models
 from chatapp.providers.actions import record_calls
 from chatapp.providers.selectors import unrecorded_calls
@@ -65,7 +65,7 @@ def claim_run(
         if forgotten_count is not None:
             conversation_of = Conversation.objects.filter(runs=run_id).first()
             if conversation_of is not None:
-                check_fences(conversation_of.fence_keys, forgotten_count)
+                check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
         found = lock_run(run_id)
         if found is None:
             return None

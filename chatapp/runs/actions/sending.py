@@ -102,7 +102,7 @@ def _send(
     now: datetime,
     claim: Claim | None,
 ) -> Receipt:
-    state = lock_for_sending(user, conversation_id, new.client_id, holds_fences=claim is not None)
+    state = lock_for_sending(user, conversation_id, new.client_id, locks_forgetting_counts=claim is not None)
     conversation = state.conversation
     if state.is_sent_before:
         sent_before = find_receipt(user, str(conversation.pk), new)

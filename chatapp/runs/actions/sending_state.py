@@ -14,7 +14,7 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import parse_id
 from chatapp.operations.editions import EDITION, Edition, user_edition
 from chatapp.operations.errors import NotFound
-from chatapp.operations.fences import hold_fences
+from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import as_key, columns_of, execute, read_models
 from chatapp.providers.models import ModelConfig
 
@@ -25,7 +25,7 @@ SELECT {conversation}, {owner}, {branch}, {model}, {agent},
     EXISTS (SELECT 1 FROM chatapp_message WHERE user_id = owner.id AND client_id = %s),
     (SELECT id FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
     (SELECT kind FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
-    (SELECT sum(count) FROM chatapp_fence WHERE key IN (conversation.user_id, conversation.shared_in)),
+    (SELECT sum(count) FROM chatapp_forgettingcount WHERE key IN (conversation.user_id, conversation.shared_in)),
     {edition}, {user_edition}
 FROM chatapp_conversation AS conversation
 JOIN chatapp_user AS owner ON owner.id = conversation.user_id
@@ -44,8 +44,8 @@ class SendingState:
     """A locked conversation, with its user, branch, model and agent.
 
     `leaf_id` is the last message of its branch itself; None where that has none of its own. `has_unseen`: a stopped
-    answer left messages behind that nobody has answered. `forgotten_count` is what `read_fences` returns, `edition`
-    what `one_edition` takes.
+    answer left messages behind that nobody has answered. `forgotten_count` is what `read_forgetting_count` returns,
+    `edition` what `one_edition` takes.
     """
 
     conversation: Conversation
@@ -58,16 +58,16 @@ class SendingState:
 
 
 def lock_for_sending(
-    user: User, conversation_id: str | UUID, client_id: str | None, *, holds_fences: bool = False
+    user: User, conversation_id: str | UUID, client_id: str | None, *, locks_forgetting_counts: bool = False
 ) -> SendingState:
     """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raise NotFound.
 
-    `holds_fences`: as the first statements of a transaction that claims a run.
+    `locks_forgetting_counts`: as the first statements of a transaction that claims a run.
     """
     key = parse_id(conversation_id)
     if connection.features.has_select_for_update:  # by itself: a query that waited would read older rows
-        if holds_fences and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
-            hold_fences([user.pk, *([as_key(shared[0])] if shared[0] else [])])
+        if locks_forgetting_counts and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
+            lock_forgetting_counts([user.pk, *([as_key(shared[0])] if shared[0] else [])])
         execute(_LOCK, key, user.pk)
     # A key that no other message has, for an empty one is refused.
     row = next(read_models(_MODELS, _statement(), client_id or "", key, user.pk), None)

@@ -1,0 +1,49 @@
+"""Counts how often something was forgotten, so that nothing is written that was read before it.
+
+Forgetting raises the count of a user and of the shared memories that the user adds to. A reader notes the counts first,
+and checks in the transaction that writes its result that they are the same. Counts are locked before all other rows, in
+the order of their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import Sum
+
+from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.models import ForgettingCount
+
+
+def raise_forgetting_counts(keys: Iterable[UUID]) -> int:
+    """Raise the counts, and return their sum before. To be called first in a transaction that forgets."""
+    rows = _lock(keys)
+    before = sum(row.count for row in rows)
+    for row in rows:
+        row.count += 1
+        row.save(update_fields=["count"])
+    return before
+
+
+def lock_forgetting_counts(keys: Iterable[UUID]) -> None:
+    """Lock the counts, so that a forgetting that has begun comes first. To be called first in a transaction that claims
+    work."""
+    _lock(keys)
+
+
+def read_forgetting_count(keys: Iterable[UUID]) -> int:
+    """Return how often something was forgotten by users or in shared memories with these keys."""
+    return ForgettingCount.objects.filter(pk__in=list(keys)).aggregate(total=Sum("count"))["total"] or 0
+
+
+def check_forgetting_count(keys: Iterable[UUID], count: int) -> None:
+    """Raise ReadForgotten where something was forgotten since `read_forgetting_count` returned `count`. To be called
+    first in a transaction that writes what was read since."""
+    if sum(row.count for row in _lock(keys)) != count:
+        raise ReadForgotten("Something was forgotten meanwhile.")
+
+
+def _lock(keys: Iterable[UUID]) -> list[ForgettingCount]:
+    rows = ForgettingCount.objects.select_for_update()
+    return [rows.get_or_create(pk=key)[0] for key in sorted(set(keys))]

@@ -15,13 +15,14 @@ from ninja import Status
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.idempotency_keys import Asked, KeyUsed, asked_once, made_before
 from chatapp.operations.errors import InvalidInput, ServiceError
+from chatapp.operations.http.routers import in_thread
 from memory.bounds import MAX_ID_CHARS
 
 HEADER = "Idempotency-Key"
 
 View = Callable[..., Awaitable[Any]]
-AnyView = TypeVar("AnyView", bound=View)
-ReadAgain = Callable[[ApiRequest, str, dict[str, Any]], Awaitable[Any]]
+AnyView = TypeVar("AnyView", bound=Callable[..., Any])
+ReadAgain = Callable[[ApiRequest, str, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,11 @@ class Creation:
 
 
 def creates(again: ReadAgain, location: str = "") -> Callable[[AnyView], AnyView]:
-    """Declare that the operation makes something; its action calls `record_made`."""
+    """Declare that the operation makes something; its action calls `record_made`. Like an operation, `again` is a plain
+    function where it waits for the database alone."""
 
     def declare(view: AnyView) -> AnyView:
-        view.creation = Creation(again, location)  # type: ignore[attr-defined]
+        view.creation = Creation(in_thread(again), location)  # type: ignore[attr-defined]
         return view
 
     return declare

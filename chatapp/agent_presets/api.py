@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Router, Status
+from ninja import Status
 
 from agents.presets import Preset, PresetError, read_preset, write_preset
 from agents.yaml_text import PlaceError, YamlError, read_yaml
@@ -14,7 +13,7 @@ from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.agent_presets import schemas
-from chatapp.agent_presets.actions import AgentValues, create_agent, delete_agent, update_agent
+from chatapp.agent_presets.actions import create_agent, delete_agent, update_agent
 from chatapp.agent_presets.deployments.actions import apply_deployment
 from chatapp.agent_presets.deployments.schemas import Values, read_deployment
 from chatapp.agent_presets.deployments.shapes import DeploymentIn, DeploymentResult, deployment_shape
@@ -36,6 +35,7 @@ from chatapp.agent_presets.services import check_changes, check_preset, preset_o
 from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import ToolFacts, list_tools
 from chatapp.operations.errors import Forbidden, InvalidInput
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 
 router = Router(tags=["agents"])
@@ -48,25 +48,22 @@ IMPORTED = {"requestBody": {"content": {"application/yaml": YAML}}}
 
 
 @router.get("/agents", auth=allow("chat", "read"), response=answers(ok=Page[schemas.Agent]))
-async def list_agents(request: ApiRequest) -> Any:
+def list_agents(request: ApiRequest) -> Any:
     """List the agents that you may choose, the default first, which stands for no agent."""
-    return {"items": await sync_to_async(_agents)(request.auth.user), "next_cursor": None}
+    agents = [agent_shape(row) for row in visible_agents(request.auth.user)]
+    return {"items": [DEFAULT_AGENT, *agents], "next_cursor": None}
 
 
-def _agents(user: User) -> list[dict[str, Any]]:
-    return [DEFAULT_AGENT, *(agent_shape(row) for row in visible_agents(user))]
-
-
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    return Status(201, await sync_to_async(_read)(request.auth, made))
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(201, read(request, made))
 
 
 @router.post("/agents", auth=allow("chat"), response=answers(409, created=AgentDetails))
 @creates(_again, "/agents/{made}")
-async def create(request: ApiRequest, new: NewAgent) -> Any:
+def create(request: ApiRequest, new: NewAgent) -> Any:
     """Make an agent of your own, with models and tools that everybody has; an operator may make one for everybody
     (`for_everyone`)."""
-    return Status(201, await sync_to_async(_create)(request.auth, new, new.for_everyone))
+    return Status(201, _create(request.auth, new, new.for_everyone))
 
 
 def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bool = False) -> dict[str, Any]:
@@ -86,19 +83,15 @@ def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bo
     openapi_extra=IMPORTED,
 )
 @creates(_again, "/agents/{made}")
-async def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
+def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
     """Import an agent from the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. A model or
     tool that this deployment lacks is left out and named in `notes`."""
-    return Status(201, await sync_to_async(_import)(request.auth, body))
-
-
-def _import(caller: Caller, body: AgentYaml) -> dict[str, Any]:
     try:
         preset = read_preset(body.yaml)
     except PresetError as error:
         details = [{"field": error.place, "message": error.problem}]
         raise InvalidInput(f"{error}.", details=details) from None
-    return _create(caller, preset, body.for_everyone, is_import=True)
+    return Status(201, _create(request.auth, preset, body.for_everyone, is_import=True))
 
 
 @router.get(
@@ -106,13 +99,9 @@ def _import(caller: Caller, body: AgentYaml) -> dict[str, Any]:
     auth=allow("chat", "read"),
     response=answers(404, ok=AgentDetails),
 )
-async def read(request: ApiRequest, agent_id: str) -> Any:
-    return await sync_to_async(_read)(request.auth, agent_id)
-
-
-def _read(caller: Caller, agent_id: str) -> dict[str, Any]:
-    row = accessible_agent(caller.user, agent_id)
-    return agent_details(row, may_change=_may_change(caller, row))
+def read(request: ApiRequest, agent_id: str) -> Any:
+    row = accessible_agent(request.auth.user, agent_id)
+    return agent_details(row, may_change=_may_change(request.auth, row))
 
 
 def _may_change(caller: Caller, row: Agent) -> bool:
@@ -127,28 +116,19 @@ def _own(caller: Caller, agent_id: str) -> Agent:
 
 
 @router.patch("/agents/{agent_id}", auth=allow("chat"), response=answers(404, 409, ok=AgentDetails))
-async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> Any:
+def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> Any:
     """Change the fields that are sent. Answers that are being written are not changed."""
-    return await sync_to_async(_change)(request.auth, agent_id, changes.model_dump(exclude_unset=True))
-
-
-def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str, Any]:
-    def changed(row: Agent) -> AgentValues:
-        return check_changes(row, changes, CHOICES)
-
-    row = update_agent(agent=_own(caller, agent_id), change=changed)
+    sent = changes.model_dump(exclude_unset=True)
+    agent = _own(request.auth, agent_id)
+    row = update_agent(agent=agent, change=lambda row: check_changes(row, sent, CHOICES))
     return agent_details(row, may_change=True)
 
 
 @router.delete("/agents/{agent_id}", auth=allow("chat"), response=answers(404))
-async def delete(request: ApiRequest, agent_id: str) -> Any:
+def delete(request: ApiRequest, agent_id: str) -> Any:
     """Delete an agent. Its conversations continue without one."""
-    await sync_to_async(_delete)(request.auth, agent_id)
+    delete_agent(agent=_own(request.auth, agent_id))
     return Status(204, None)
-
-
-def _delete(caller: Caller, agent_id: str) -> None:
-    delete_agent(agent=_own(caller, agent_id))
 
 
 @router.get(
@@ -157,13 +137,9 @@ def _delete(caller: Caller, agent_id: str) -> None:
     response=answers(404, ok=None),
     openapi_extra=EXPORTED,
 )
-async def export(request: ApiRequest, agent_id: str) -> Any:
+def export(request: ApiRequest, agent_id: str) -> Any:
     """Export an agent as YAML, without addresses and keys: models and MCP servers are named."""
-    return await sync_to_async(_export)(request.auth, agent_id)
-
-
-def _export(caller: Caller, agent_id: str) -> HttpResponse:
-    row = _own(caller, agent_id)
+    row = _own(request.auth, agent_id)
     response = HttpResponse(write_preset(preset_of(row)), content_type="application/yaml; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="agent-{row.pk}.yaml"'
     response["X-Content-Type-Options"] = "nosniff"
@@ -180,14 +156,10 @@ def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
     auth=allow("admin"),
     response=answers(ok=DeploymentResult),
 )
-async def apply(request: ApiRequest, body: DeploymentIn) -> Any:
+def apply(request: ApiRequest, body: DeploymentIn) -> Any:
     """Store models, MCP servers, agents, hooks and groups as one YAML text says, all of it or nothing; for operators.
     What the text does not mention stays. With `dry_run` the same differences are listed and nothing is stored. Applying
     the text again changes nothing. `${NAME}` stands for one of `secrets`: the variables of the server are not read."""
-    return await sync_to_async(_apply)(request.auth, body)
-
-
-def _apply(caller: Caller, body: DeploymentIn) -> dict[str, Any]:
     try:
         values = Values(body.secrets, missing="there is no {name} in `secrets`")
         file = read_deployment(read_yaml(body.yaml), values)
@@ -196,7 +168,7 @@ def _apply(caller: Caller, body: DeploymentIn) -> dict[str, Any]:
             choices=CHOICES,
             is_dry_run=body.dry_run,
             through="API",
-            actor_id=caller.user.pk,
+            actor_id=request.auth.user.pk,
         )
     except PlaceError as error:
         details = [{"field": error.place, "message": error.problem}]
@@ -212,9 +184,9 @@ tools_router = Router(tags=["tools"])
 
 
 @tools_router.get("/tools", auth=allow("chat", "read"), response=answers(ok=Page[Tool]))
-async def tools(request: ApiRequest) -> Any:
+def tools(request: ApiRequest) -> Any:
     """List the tools that your agents may have, without those that operators give to single agents only."""
-    facts = await sync_to_async(list_tools)()
+    facts = list_tools()
     return {"items": [_tool(each) for each in facts], "next_cursor": None}
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.compaction import schemas
 from chatapp.compaction.actions.compactions import edit_summary, redo_compaction, undo_compaction
 from chatapp.compaction.models import Compaction
@@ -22,6 +20,7 @@ from chatapp.context.inspector import inspect_context
 from chatapp.context.schemas import ContextQuestion
 from chatapp.conversations.access import accessible_conversation
 from chatapp.operations import clock
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from memory.tokens import estimate_text
 
@@ -33,11 +32,9 @@ router = Router(tags=["context"])
     auth=allow("chat", "read"),
     response=answers(404, ok=context_schemas.Inspection),
 )
-async def inspect(
-    request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()
-) -> Any:
+def inspect(request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()) -> Any:
     """Show exactly what the model would be sent for `query` as the next question. Calls no model, writes nothing."""
-    return await sync_to_async(inspect_context)(
+    return inspect_context(
         user=request.auth.user,
         conversation_id=conversation_id,
         query=question.query,
@@ -46,8 +43,8 @@ async def inspect(
     )
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_compaction)(request.auth.user, values["conversation_id"], made)
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = accessible_compaction(request.auth.user, values["conversation_id"], made)
     return schemas.compaction_shape(row)
 
 
@@ -74,15 +71,11 @@ async def compact(
     auth=allow("chat", "read"),
     response=answers(404, ok=Page[schemas.Compaction]),
 )
-async def list_compactions(request: ApiRequest, conversation_id: str) -> Any:
+def list_compactions(request: ApiRequest, conversation_id: str) -> Any:
     """List the summaries of the shown branch, oldest first."""
-    return {"items": await sync_to_async(_list)(request.auth.user, conversation_id), "next_cursor": None}
-
-
-def _list(user: User, conversation_id: str) -> list[dict[str, Any]]:
-    branch = accessible_conversation(user, conversation_id).branch
+    branch = accessible_conversation(request.auth.user, conversation_id).branch
     assert branch is not None
-    return compaction_list(branch)
+    return {"items": compaction_list(branch), "next_cursor": None}
 
 
 @router.patch(
@@ -90,22 +83,22 @@ def _list(user: User, conversation_id: str) -> list[dict[str, Any]]:
     auth=allow("chat"),
     response=answers(404, 409, ok=schemas.Compaction),
 )
-async def change_summary(
+def change_summary(
     request: ApiRequest, conversation_id: str, compaction_id: str, change: SummaryChange
 ) -> Any:
     """Replace the text of the summary with your own."""
     words = {"summary": change.summary, "tokens": estimate_text(change.summary)}
-    return await _changed(edit_summary, request, conversation_id, compaction_id, **words)
+    return _changed(edit_summary, request, conversation_id, compaction_id, **words)
 
 
-async def _changed(
+def _changed(
     action: Callable[..., Compaction],
     request: ApiRequest,
     conversation_id: str,
     compaction_id: str,
     **more: Any,
 ) -> dict[str, Any]:
-    row = await sync_to_async(action)(
+    row = action(
         user=request.auth.user,
         conversation_id=conversation_id,
         compaction_id=compaction_id,
@@ -120,10 +113,10 @@ async def _changed(
     auth=allow("chat"),
     response=answers(404, 409, ok=schemas.Compaction),
 )
-async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
+def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """Undo the summary: its messages are in context again, byte for byte as before. Only the latest summary can be
     undone."""
-    return await _changed(undo_compaction, request, conversation_id, compaction_id)
+    return _changed(undo_compaction, request, conversation_id, compaction_id)
 
 
 @router.post(
@@ -131,9 +124,9 @@ async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
     auth=allow("chat"),
     response=answers(404, 409, ok=schemas.Compaction),
 )
-async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
+def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """Restore a summary that was undone."""
-    return await _changed(redo_compaction, request, conversation_id, compaction_id)
+    return _changed(redo_compaction, request, conversation_id, compaction_id)
 
 
 @router.post(
@@ -142,6 +135,6 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
     response=answers(404, 409, ok=schemas.Compaction),
 )
 @creates(_again)
-async def clear(request: ApiRequest, conversation_id: str) -> Any:
+def clear(request: ApiRequest, conversation_id: str) -> Any:
     """Begin a new context in the same conversation. Nothing is deleted, and the clearing can be undone."""
-    return await sync_to_async(clear_conversation)(request.auth.user, conversation_id)
+    return clear_conversation(request.auth.user, conversation_id)

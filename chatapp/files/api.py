@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from asgiref.sync import sync_to_async
 from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
-from ninja import File, Query, Router, Status, UploadedFile
+from ninja import File, Query, Status, UploadedFile
 from pydantic import Field
 
 from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.files.attachments import check_size, content_path, delete_attachment, store_upload
 from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import NotFound
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Moment, Shape, answers
 from chatapp.operations.text import normalize_text
 from memory.bounds import Position
@@ -63,24 +62,20 @@ def file_shape(row: Attachment) -> dict[str, Any]:
     }
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    [row] = await sync_to_async(accessible_attachments)(request.auth.user, [made])
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    [row] = accessible_attachments(request.auth.user, [made])
     return Status(201, file_shape(row))
 
 
 @files_router.post("/files", auth=allow("chat"), response=answers(413, created=StoredFile))
 @creates(_again, "/files/{made}")
-async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
+def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """Upload a file as the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without
     metadata; or a text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. The type
     is read from the content."""
-    return Status(201, await sync_to_async(_store)(request.auth.user, file))
-
-
-def _store(user: User, file: UploadedFile) -> dict[str, Any]:
     check_size(file.size or 0)
     name = normalize_text((file.name or "file")[:255], 255, "The file's name")
-    return file_shape(store_upload(user=user, name=name, content=file.read()))
+    return Status(201, file_shape(store_upload(user=request.auth.user, name=name, content=file.read())))
 
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -94,14 +89,10 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
     response=answers(404, ok=None),
     openapi_extra=DOWNLOAD,
 )
-async def download(request: ApiRequest, file_id: str) -> Any:
+def download(request: ApiRequest, file_id: str) -> Any:
     """Show an image, or download another file. A browser may keep the content, and asks each time whether it is still
     there and yours: `If-None-Match` with its `ETag` is answered with 304."""
-    return await sync_to_async(_response)(request.auth.user, file_id)
-
-
-def _response(user: User, file_id: str) -> HttpResponseBase:
-    [row] = accessible_attachments(user, [file_id])
+    [row] = accessible_attachments(request.auth.user, [file_id])
     response = file_response(row)
     response["Cache-Control"] = "private, no-cache"
     return response
@@ -124,15 +115,11 @@ def file_response(row: Attachment) -> HttpResponseBase:
 
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
-async def delete(request: ApiRequest, file_id: str) -> Any:
+def delete(request: ApiRequest, file_id: str) -> Any:
     """Delete a file; messages that showed it stay without it."""
-    await sync_to_async(_delete)(request.auth.user, file_id)
-    return Status(204, None)
-
-
-def _delete(user: User, file_id: str) -> None:
-    [row] = accessible_attachments(user, [file_id])
+    [row] = accessible_attachments(request.auth.user, [file_id])
     delete_attachment(row)
+    return Status(204, None)
 
 
 router = Router(tags=["tools"])
@@ -169,7 +156,7 @@ class OffloadPage(Shape):
     auth=allow("chat", "read"),
     response=answers(404, ok=OffloadPage),
 )
-async def read_page(
+def read_page(
     request: ApiRequest,
     conversation_id: str,
     ref: str,
@@ -177,11 +164,7 @@ async def read_page(
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_CHARS)] = PAGE_CHARS,
 ) -> Any:
     """Read a page of an offloaded result; `next_offset` is null at its end. An image has metadata and no text."""
-    return await sync_to_async(_page)(request.auth.user, conversation_id, ref, offset, limit)
-
-
-def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -> dict[str, Any]:
-    row = accessible_offload(user, conversation_id, ref)
+    row = accessible_offload(request.auth.user, conversation_id, ref)
     text = None if row.kind == Offload.Kind.IMAGE else read_text(row)
     page = (text or "")[offset : offset + limit]
     end = offset + len(page)
@@ -206,13 +189,9 @@ def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -
     response=answers(404, ok=None),
     openapi_extra=CONTENT,
 )
-async def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
+def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
     """Read the whole offload: text as a download, an image to be shown."""
-    return await sync_to_async(_content)(request.auth.user, conversation_id, ref)
-
-
-def _content(user: User, conversation_id: str, ref: str) -> HttpResponse:
-    row = accessible_offload(user, conversation_id, ref)
+    row = accessible_offload(request.auth.user, conversation_id, ref)
     is_image = row.kind == Offload.Kind.IMAGE
     response = HttpResponse(
         read_content(row), content_type=row.mime_type if is_image else f"{row.mime_type}; charset=utf-8"

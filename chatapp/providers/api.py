@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from ninja import Query, Router
+from ninja import Query
 
 from chatapp.accounts.budgets.selectors import spent_by
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, Period, UsageOfAllPeriod, UsagePeriod, answers
 from chatapp.providers.schemas import Model, UsageOfAll, UsageReport, budget_shape, model_shape
 from chatapp.providers.selectors import GroupBy, offered_models, usable_models, usage_by, usage_days
@@ -25,30 +25,25 @@ router = Router(tags=["account"])
     auth=allow("chat", "read"),
     response=answers(ok=Page[Model]),
 )
-async def list_models(request: ApiRequest) -> Any:
+def list_models(request: ApiRequest) -> Any:
     """List the models that you may choose, the default first."""
-    return {"items": await sync_to_async(_models)(request.auth.user), "next_cursor": None}
-
-
-def _models(user: User) -> list[dict[str, Any]]:
-    rows = list(usable_models(user.pk))
+    rows = list(usable_models(request.auth.user.pk))
     offered = offered_models(rows)
-    return [
-        model_shape(row, rules_for(row).budget, is_default=number == 0, is_offered=row.pk in offered)
-        for number, row in enumerate(rows)
-    ]
+    return {
+        "items": [
+            model_shape(row, rules_for(row).budget, is_default=number == 0, is_offered=row.pk in offered)
+            for number, row in enumerate(rows)
+        ],
+        "next_cursor": None,
+    }
 
 
 @router.get("/usage", auth=allow("chat", "read"), response=answers(ok=UsageReport))
-async def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
+def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
     """Show your own usage, from the ledger: one row per model call, at the price of that moment."""
-    return await sync_to_async(_usage)(request.auth.user, period)
-
-
-def _usage(user: User, period: UsagePeriod) -> dict[str, Any]:
     now = clock.now()
-    budgets = [budget_shape(spent, now) for spent in spent_by(user.pk, now)]
-    return {**_report(user, period, period.group_by), "budgets": budgets}
+    budgets = [budget_shape(spent, now) for spent in spent_by(request.auth.user.pk, now)]
+    return {**_report(request.auth.user, period, period.group_by), "budgets": budgets}
 
 
 @router.get(
@@ -57,9 +52,9 @@ def _usage(user: User, period: UsagePeriod) -> dict[str, Any]:
     response=answers(ok=UsageOfAll),
     openapi_extra={"responses": {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}},
 )
-async def read_usage_of_all(request: ApiRequest, period: Query[UsageOfAllPeriod]) -> Any:
+def read_usage_of_all(request: ApiRequest, period: Query[UsageOfAllPeriod]) -> Any:
     """Show the usage of all users, for operators."""
-    report = await sync_to_async(_report)(None, period, period.group_by)
+    report = _report(None, period, period.group_by)
     return csv_response(report["items"], period.group_by) if period.format == "csv" else report
 
 

@@ -7,9 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import IO, Any, Literal
 
-from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Router
 from ninja.params.functions import Query
 
 from chatapp.accounts.archive import ArchiveFile, safe_file_name, write_archive
@@ -26,6 +24,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import beside_database
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.downloads import zip_download
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import answers
 
 router = Router(tags=["conversations"])
@@ -34,15 +33,11 @@ DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"typ
 
 
 @router.post("/conversations/bulk", auth=allow("chat"), response=answers(404, ok=BulkResult))
-async def change(request: ApiRequest, asked: BulkChange) -> Any:
+def change(request: ApiRequest, asked: BulkChange) -> Any:
     """Archive, move, delete or restore up to 100 conversations. The same request again changes nothing more. Where the
     trash is switched off, `trash` deletes at once."""
-    return await sync_to_async(_change)(request.auth.user, asked)
-
-
-def _change(user: User, asked: BulkChange) -> dict[str, Any]:
-    folder = accessible_folder(user, asked.folder) if asked.folder else None
-    return asdict(change_conversations(user, asked.ids, asked.action, folder, now=clock.now()))
+    folder = accessible_folder(request.auth.user, asked.folder) if asked.folder else None
+    return asdict(change_conversations(request.auth.user, asked.ids, asked.action, folder, now=clock.now()))
 
 
 @router.get(

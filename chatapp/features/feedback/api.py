@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.accounts.models import User
 from chatapp.features.feedback.actions import rate_answer, withdraw_rating
 from chatapp.features.feedback.models import AnswerFeedback
 from chatapp.features.feedback.selectors import ratings_in
 from chatapp.operations import clock
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Page, Shape, answers
 
 router = Router(tags=["feedback"])
@@ -41,24 +40,19 @@ def _shape(row: AnswerFeedback) -> dict[str, Any]:
     auth=allow("chat", "read"),
     response=answers(404, ok=Page[Feedback]),
 )
-async def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
+def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
     """List your ratings of the conversation's answers, the newest 1,000."""
-    return await sync_to_async(_page)(request.auth.user, conversation_id)
-
-
-def _page(user: User, conversation_id: str) -> dict[str, Any]:
-    return {"items": [_shape(row) for row in ratings_in(user, conversation_id)], "next_cursor": None}
+    return {
+        "items": [_shape(row) for row in ratings_in(request.auth.user, conversation_id)],
+        "next_cursor": None,
+    }
 
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, ok=Feedback))
-async def rate(request: ApiRequest, conversation_id: str, message_id: str, given: NewFeedback) -> Any:
+def rate(request: ApiRequest, conversation_id: str, message_id: str, given: NewFeedback) -> Any:
     """Rate an answer. Operators see how many answers of each model and agent got which rating, but no text."""
-    return await sync_to_async(_rate)(request.auth.user, conversation_id, message_id, given)
-
-
-def _rate(user: User, conversation_id: str, message_id: str, given: NewFeedback) -> dict[str, Any]:
     row = rate_answer(
-        user=user,
+        user=request.auth.user,
         conversation_id=conversation_id,
         message_id=message_id,
         rating=given.rating,
@@ -69,8 +63,6 @@ def _rate(user: User, conversation_id: str, message_id: str, given: NewFeedback)
 
 
 @router.delete(PATH, auth=allow("chat"), response=answers(404))
-async def withdraw(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    await sync_to_async(withdraw_rating)(
-        user=request.auth.user, conversation_id=conversation_id, message_id=message_id
-    )
+def withdraw(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    withdraw_rating(user=request.auth.user, conversation_id=conversation_id, message_id=message_id)
     return Status(204, None)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
-from chatapp.conversations import models
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.schemas.conversations import Conversation
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.features.forking.actions import fork_conversation
 from chatapp.features.forking.selectors import messages_up_to
 from chatapp.operations import clock
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, answers
 from memory.bounds import Id
 
@@ -30,24 +28,19 @@ class ForkIn(Body):
     )
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
-    return Status(201, await sync_to_async(full_conversation)(row))
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(201, full_conversation(accessible_conversation(request.auth.user, made)))
 
 
 @router.post(
     "/conversations/{conversation_id}/fork", auth=allow("chat"), response=answers(404, created=Conversation)
 )
 @creates(_again, "/conversations/{made}")
-async def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:
+def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:
     """Make a new conversation that begins with the messages of this one, up to one of them, and has its settings. Tool
     calls and recalled text are not copied."""
-    row = await sync_to_async(_fork)(request.auth.user, conversation_id, wish.message_id)
-    return Status(201, await sync_to_async(full_conversation)(row))
-
-
-def _fork(user: User, conversation_id: str, message_id: str | None) -> models.Conversation:
+    user = request.auth.user
     source = accessible_conversation(user, conversation_id)
-    messages = messages_up_to(user, source, message_id)
+    messages = messages_up_to(user, source, wish.message_id)
     made = fork_conversation(user=user, source=source, messages=messages, now=clock.now())
-    return accessible_conversation(user, made.pk)
+    return Status(201, full_conversation(accessible_conversation(user, made.pk)))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
-from ninja import File, Router, Status, UploadedFile
+from ninja import File, Status, UploadedFile
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.features.importing import job, uploads
 from chatapp.features.importing.costs import estimate_costs
 from chatapp.features.importing.job_actions import try_import_again
@@ -19,6 +17,7 @@ from chatapp.features.importing.selectors import accessible_import, imports_of
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.bodies import BYTES
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Name, Page, Shape, answers
 from memory.bounds import Position
 
@@ -92,40 +91,35 @@ def _shape(row: Import) -> dict[str, Any]:
     }
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    return Status(202, _shape(await sync_to_async(accessible_import)(request.auth.user, made)))
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(202, read_import(request, made))
 
 
 @router.post("/imports", auth=allow("chat"), response=answers(409, 413, accepted=ImportShape))
 @creates(_again)
-async def new_import(request: ApiRequest, file: File[UploadedFile]) -> Any:
+def new_import(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """Import an export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest, sent as the form field `file`: JSON or
     the zip. The import runs in the background, without asking a model, and skips conversations that were imported
     before."""
-    return Status(202, await sync_to_async(_begin)(request.auth.user, file))
+    row = job.begin(
+        user=request.auth.user, name=file.name or "", chunks=file.chunks(), size_bytes=file.size or 0
+    )
+    return Status(202, _shape(row))
 
 
-def _begin(user: User, file: UploadedFile) -> dict[str, Any]:
-    row = job.begin(user=user, name=file.name or "", chunks=file.chunks(), size_bytes=file.size or 0)
-    return _shape(row)
-
-
-async def _upload_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    return _shape(await sync_to_async(accessible_import)(request.auth.user, made))
+def _upload_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return read_import(request, made)
 
 
 @router.post("/imports/uploads", auth=allow("chat"), response=answers(409, 413, 507, ok=ImportShape))
 @creates(_upload_again)
-async def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
+def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
     """Begin to upload an export in parts, or continue an upload of the same file: `received_bytes` of it have arrived.
     The import begins with the last part; a file whose upload is not continued is deleted after two days."""
-    return _shape(await sync_to_async(_begin_upload)(request.auth.user, body))
-
-
-def _begin_upload(user: User, body: NewUpload) -> Import:
-    return uploads.begin(
-        user=user, name=body.file_name, size_bytes=body.size_bytes, fingerprint=body.fingerprint
+    row = uploads.begin(
+        user=request.auth.user, name=body.file_name, size_bytes=body.size_bytes, fingerprint=body.fingerprint
     )
+    return _shape(row)
 
 
 @router.post(
@@ -134,55 +128,49 @@ def _begin_upload(user: User, body: NewUpload) -> Import:
     response=answers(404, 409, 413, 507, ok=ImportShape),
     openapi_extra={"requestBody": {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
+def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
     """Upload the bytes of the file from `offset` on, as the body. 409 where these are not the next bytes: `GET
     /imports/{import_id}` tells which are."""
-    user = request.auth.user
-    return _shape(await sync_to_async(_add_part)(user, import_id, offset, request))
-
-
-def _add_part(user: User, import_id: str, offset: int, request: ApiRequest) -> Import:
-    return uploads.receive_part(user=user, import_id=import_id, offset=offset, read=lambda: request.body)
+    row = uploads.receive_part(
+        user=request.auth.user, import_id=import_id, offset=offset, read=lambda: request.body
+    )
+    return _shape(row)
 
 
 @router.get("/imports", auth=allow("chat", "read"), response=answers(ok=Page[ImportShape]))
-async def list_imports(request: ApiRequest) -> Any:
+def list_imports(request: ApiRequest) -> Any:
     """List the newest 50 imports, newest first; each is kept for 90 days."""
-    rows = await sync_to_async(imports_of)(request.auth.user)
+    rows = imports_of(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
 
 
 @router.get("/imports/cost", auth=allow("chat", "read"), response=answers(ok=Costs))
-async def read_costs(request: ApiRequest) -> Any:
+def read_costs(request: ApiRequest) -> Any:
     """Show how much you imported, and what it would cost to summarise all of it with the model named here. No model is
     asked until you continue a conversation; then that one is summarised."""
-    return await sync_to_async(estimate_costs)(request.auth.user)
+    return estimate_costs(request.auth.user)
 
 
 @router.get("/imports/{import_id}", auth=allow("chat", "read"), response=answers(404, ok=ImportShape))
-async def read_import(request: ApiRequest, import_id: str) -> Any:
+def read_import(request: ApiRequest, import_id: str) -> Any:
     """Show the progress of an import, and its report."""
-    return _shape(await sync_to_async(accessible_import)(request.auth.user, import_id))
+    return _shape(accessible_import(request.auth.user, import_id))
 
 
 @router.post(
     "/imports/{import_id}/retry", auth=allow("chat"), response=answers(404, 409, accepted=ImportShape)
 )
-async def retry_import(request: ApiRequest, import_id: str) -> Any:
+def retry_import(request: ApiRequest, import_id: str) -> Any:
     """Go on with an import that failed, from the file that was kept (`can_try_again`)."""
-    return Status(202, await sync_to_async(_retry)(request.auth.user, import_id))
-
-
-def _retry(user: User, import_id: str) -> dict[str, Any]:
-    row = accessible_import(user, import_id)
+    row = accessible_import(request.auth.user, import_id)
     try_import_again(row=row, now=clock.now())
     row.refresh_from_db()
-    return _shape(row)
+    return Status(202, _shape(row))
 
 
 @router.delete("/imports/{import_id}", auth=allow("chat"), response=answers(404, 409))
-async def discard_import(request: ApiRequest, import_id: str) -> Any:
+def discard_import(request: ApiRequest, import_id: str) -> Any:
     """Discard an upload that is not complete, or the report and file of an import that ended. What was imported
     stays."""
-    await sync_to_async(uploads.discard)(user=request.auth.user, import_id=import_id)
+    uploads.discard(user=request.auth.user, import_id=import_id)
     return Status(204, None)

@@ -8,12 +8,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
-from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Message
 from chatapp.features.openai_api.actions import NewItem, add_items, begin_conversation, set_metadata
 from chatapp.features.openai_api.reading import ROLES, inline_images
 from chatapp.features.openai_api.response_schemas import (
@@ -29,6 +28,7 @@ from chatapp.features.openai_api.selectors import items_from, message_of_item, m
 from chatapp.features.openai_api.turns import conversation_name, named_conversation, store_images
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
+from chatapp.operations.http.routers import Router
 
 router = Router()
 
@@ -42,8 +42,8 @@ async def _images_of(items: Sequence[MessageItem]) -> tuple[list[ChatMessage], I
     return messages, await inline_images(addresses)
 
 
-async def _conversation_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
-    return JsonResponse(await sync_to_async(_read)(request.auth.user, made))
+def _conversation_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    return read(request, made)
 
 
 @router.post("/conversations", auth=allow("chat"))
@@ -75,46 +75,32 @@ def _new_items(user: User, messages: Sequence[ChatMessage], images: Images) -> l
 
 
 @router.get("/conversations/{conversation_id}", auth=allow("chat", "read"))
-async def read(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
-    return JsonResponse(await sync_to_async(_read)(request.auth.user, conversation_id))
-
-
-def _read(user: User, name: str) -> dict[str, Any]:
-    row = named_conversation(user, name)
-    return conversation_object(row, metadata_of(row))
+def read(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
+    row = named_conversation(request.auth.user, conversation_id)
+    return JsonResponse(conversation_object(row, metadata_of(row)))
 
 
 @router.post("/conversations/{conversation_id}", auth=allow("chat"))
-async def update(request: ApiRequest, conversation_id: str, changes: ConversationUpdate) -> HttpResponseBase:
+def update(request: ApiRequest, conversation_id: str, changes: ConversationUpdate) -> HttpResponseBase:
     """Replace the metadata."""
-    changed = await sync_to_async(_update)(request.auth.user, conversation_id, changes.metadata or {})
-    return JsonResponse(changed)
-
-
-def _update(user: User, name: str, metadata: dict[str, str]) -> dict[str, Any]:
-    row = named_conversation(user, name)
+    row, metadata = named_conversation(request.auth.user, conversation_id), changes.metadata or {}
     set_metadata(conversation=row, metadata=metadata)
-    return conversation_object(row, metadata)
+    return JsonResponse(conversation_object(row, metadata))
 
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"))
-async def delete(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
+def delete(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
     """Delete the conversation with everything in it, and what memory kept of it. This cannot be undone."""
-    name = await sync_to_async(_delete)(request.auth.user, conversation_id)
-    return JsonResponse({"id": name, "object": "conversation.deleted", "deleted": True})
-
-
-def _delete(user: User, name: str) -> str:
-    row = named_conversation(user, name)
-    forget_whole_conversation(user, str(row.pk), now=clock.now())
-    return conversation_name(row.pk)
+    row = named_conversation(request.auth.user, conversation_id)
+    forget_whole_conversation(request.auth.user, str(row.pk), now=clock.now())
+    return JsonResponse({"id": conversation_name(row.pk), "object": "conversation.deleted", "deleted": True})
 
 
 # --- items
 
 
 @router.get("/conversations/{conversation_id}/items", auth=allow("chat", "read"))
-async def list_items(
+def list_items(
     request: ApiRequest,
     conversation_id: str,
     limit: PageSize = 20,
@@ -122,28 +108,22 @@ async def list_items(
     after: Label | None = None,
 ) -> HttpResponseBase:
     """List the messages of the shown branch. Tool calls are not items."""
-    page = await sync_to_async(_items)(request.auth.user, conversation_id, limit, order, after)
-    return JsonResponse(page)
-
-
-def _items(user: User, name: str, limit: int, order: str, after: str | None) -> dict[str, Any]:
-    row = named_conversation(user, name)
+    row = named_conversation(request.auth.user, conversation_id)
     rows = shown_messages(row).order_by("position" if order == "asc" else "-position")
     if after:
         position = message_of_item(row, after).position
         rows = rows.filter(position__gt=position) if order == "asc" else rows.filter(position__lt=position)
     found = list(rows[: limit + 1])
-    return list_object([message_item(each) for each in found[:limit]], has_more=len(found) > limit)
+    return _page(found[:limit], has_more=len(found) > limit)
 
 
-async def _items_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
-    name, count = values["conversation_id"], len(values["new"].items)
-    return JsonResponse(await sync_to_async(_added)(request.auth.user, name, made, count))
+def _page(rows: Sequence[Message], *, has_more: bool = False) -> HttpResponseBase:
+    return JsonResponse(list_object([message_item(row) for row in rows], has_more=has_more))
 
 
-def _added(user: User, name: str, first_id: str, count: int) -> dict[str, Any]:
-    rows = items_from(named_conversation(user, name), first_id, count)
-    return list_object([message_item(each) for each in rows], has_more=False)
+def _items_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    row = named_conversation(request.auth.user, values["conversation_id"])
+    return _page(items_from(row, made, len(values["new"].items)))
 
 
 @router.post("/conversations/{conversation_id}/items", auth=allow("chat"))
@@ -151,34 +131,26 @@ def _added(user: User, name: str, first_id: str, count: int) -> dict[str, Any]:
 async def create_items(request: ApiRequest, conversation_id: str, new: NewItems) -> HttpResponseBase:
     """Add messages at the end, without an answer."""
     messages, images = await _images_of(only_messages(list(new.items)))
-    page = await sync_to_async(_create_items)(request.auth.user, conversation_id, messages, images)
-    return JsonResponse(page)
+    rows = await sync_to_async(_create_items)(request.auth.user, conversation_id, messages, images)
+    return _page(rows)
 
 
-def _create_items(user: User, name: str, messages: Sequence[ChatMessage], images: Images) -> dict[str, Any]:
-    row: Conversation = named_conversation(user, name)
+def _create_items(user: User, name: str, messages: Sequence[ChatMessage], images: Images) -> list[Message]:
+    row = named_conversation(user, name)
     items = _new_items(user, messages, images)
-    rows = add_items(user=user, conversation_id=str(row.pk), items=items, now=clock.now())
-    return list_object([message_item(each) for each in rows], has_more=False)
+    return add_items(user=user, conversation_id=str(row.pk), items=items, now=clock.now())
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat", "read"))
-async def read_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
-    return JsonResponse(await sync_to_async(_item)(request.auth.user, conversation_id, item_id))
-
-
-def _item(user: User, name: str, item: str) -> dict[str, Any]:
-    return message_item(message_of_item(named_conversation(user, name), item))
+def read_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
+    row = named_conversation(request.auth.user, conversation_id)
+    return JsonResponse(message_item(message_of_item(row, item_id)))
 
 
 @router.delete("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat"))
-async def delete_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
+def delete_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
     """Forget the text of a message, with everything made of it."""
-    return JsonResponse(await sync_to_async(_delete_item)(request.auth.user, conversation_id, item_id))
-
-
-def _delete_item(user: User, name: str, item: str) -> dict[str, Any]:
-    row = named_conversation(user, name)
-    message = message_of_item(row, item)
-    delete_message(user, str(row.pk), str(message.pk), now=clock.now())
-    return conversation_object(row, metadata_of(row))
+    row = named_conversation(request.auth.user, conversation_id)
+    message = message_of_item(row, item_id)
+    delete_message(request.auth.user, str(row.pk), str(message.pk), now=clock.now())
+    return JsonResponse(conversation_object(row, metadata_of(row)))

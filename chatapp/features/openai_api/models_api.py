@@ -9,22 +9,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
-from ninja import Router
 
 from agents.chat_models.openai_client import embed_texts
 from chatapp.accounts.budgets.actions import Amount
 from chatapp.accounts.budgets.metering import held_while
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.callers import ApiRequest, allow, client_address
-from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.features.openai_api.schemas import Embeddings
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
+from chatapp.operations.http.routers import Router
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, usable_models
@@ -39,14 +37,12 @@ _ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @router.get("/models", auth=allow("chat", "read"))
-async def list_models(request: ApiRequest) -> HttpResponseBase:
+def list_models(request: ApiRequest) -> HttpResponseBase:
     """List the models that you may choose, the default first, and the embedding model."""
-    return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request.auth.user)})
-
-
-def _models(user: User) -> list[dict[str, Any]]:
-    shapes = [_shape(row.name, row.created_at) for row in usable_models(user.pk)]
-    return shapes + ([_shape(settings.EMBEDDINGS_MODEL, _ALWAYS)] if settings.EMBEDDINGS_MODEL else [])
+    shapes = [_shape(row.name, row.created_at) for row in usable_models(request.auth.user.pk)]
+    if settings.EMBEDDINGS_MODEL:
+        shapes.append(_shape(settings.EMBEDDINGS_MODEL, _ALWAYS))
+    return JsonResponse({"object": "list", "data": shapes})
 
 
 def _shape(name: str, created_at: datetime) -> dict[str, Any]:
@@ -59,10 +55,10 @@ def _shape(name: str, created_at: datetime) -> dict[str, Any]:
 
 
 @router.get("/models/{path:model}", auth=allow("chat", "read"))
-async def read_model(request: ApiRequest, model: str) -> HttpResponseBase:
+def read_model(request: ApiRequest, model: str) -> HttpResponseBase:
     if model and model == settings.EMBEDDINGS_MODEL:
         return JsonResponse(_shape(model, _ALWAYS))
-    row: ModelConfig = await sync_to_async(accessible_model)(request.auth.user.pk, model)
+    row: ModelConfig = accessible_model(request.auth.user.pk, model)
     return JsonResponse(_shape(row.name, row.created_at))
 
 

@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
-from ninja import Router
 from ninja.params.functions import Header
 
 from agents.types import Finished, ModelRequest, TokenUsage
@@ -51,6 +50,7 @@ from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn,
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
+from chatapp.operations.http.routers import Router
 from chatapp.providers.selectors import accessible_model, default_model, model_of
 from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.models import Run
@@ -215,13 +215,9 @@ def _head_of(row: StoredResponse, conversation_id: str, model_name: str) -> Resp
 
 
 @router.get("/responses/{response_id}", auth=allow("chat", "read"))
-async def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
+def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     """Show a stored response; it is `in_progress` while it is being written."""
-    return JsonResponse(await sync_to_async(_response)(request.auth.user, response_id))
-
-
-def _response(user: User, name: str) -> dict[str, Any]:
-    row = accessible_response(user, name)
+    row = accessible_response(request.auth.user, response_id)
     run, answer = row.run, row.run.answer
     head = _head_of(row, str(run.conversation_id), answer.model_name or (run.model.name if run.model else ""))
     text = "\n".join(part["text"] for part in answer.parts if part["type"] == "text")
@@ -232,8 +228,10 @@ def _response(user: User, name: str) -> dict[str, Any]:
     )
     status, reason = _status_of(run, answer)
     error = {"code": "server_error", "message": run.error_message} if status == "failed" else None
-    return response_shape(
-        head, status, output=output, usage=counted if run.usage else None, error=error, reason=reason
+    return JsonResponse(
+        response_shape(
+            head, status, output=output, usage=counted if run.usage else None, error=error, reason=reason
+        )
     )
 
 
@@ -248,7 +246,7 @@ def _status_of(run: Run, answer: Message) -> tuple[str, str]:
 
 
 @router.get("/responses/{response_id}/input_items", auth=allow("chat", "read"))
-async def list_input(
+def list_input(
     request: ApiRequest,
     response_id: str,
     limit: PageSize = 20,
@@ -256,24 +254,18 @@ async def list_input(
     after: Label | None = None,
 ) -> HttpResponseBase:
     """List the message that the response answers: a single one, so that nothing comes after it."""
-    return JsonResponse(await sync_to_async(_input)(request.auth.user, response_id, after))
-
-
-def _input(user: User, name: str, after: str | None) -> dict[str, Any]:
-    question = accessible_response(user, name).run.question
-    return list_object([message_item(question)] if question and not after else [], has_more=False)
+    question = accessible_response(request.auth.user, response_id).run.question
+    return JsonResponse(
+        list_object([message_item(question)] if question and not after else [], has_more=False)
+    )
 
 
 @router.delete("/responses/{response_id}", auth=allow("chat"))
-async def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
+def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     """Forget question and answer, with everything made of them. In a conversation that the client named they stay, as
     its items."""
-    await sync_to_async(_remove)(request.auth.user, response_id)
-    return JsonResponse({"id": response_id, "object": "response", "deleted": True})
-
-
-def _remove(user: User, name: str) -> None:
-    row = accessible_response(user, name)
+    user = request.auth.user
+    row = accessible_response(user, response_id)
     conversation_id, question, answer = row.run.conversation_id, row.run.question_id, row.run.answer_id
     if not row.owns_turn:
         delete_response(row)
@@ -283,6 +275,7 @@ def _remove(user: User, name: str) -> None:
         delete_response(row)
         for message_id in filter(None, (question, answer)):
             _forget(user, str(conversation_id), str(message_id))
+    return JsonResponse({"id": response_id, "object": "response", "deleted": True})
 
 
 def _has_other_turns(run: Run) -> bool:

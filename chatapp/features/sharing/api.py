@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
-from ninja import Path, Query, Router, Status
+from ninja import Path, Query, Status
 from pydantic import AwareDatetime, Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.message_values import text_of
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Message
 from chatapp.features.sharing.actions import add_images, revoke_share, share_conversation
 from chatapp.features.sharing.links import token_of
 from chatapp.features.sharing.models import SharedConversation
@@ -34,6 +30,7 @@ from chatapp.files.attachments import check_room
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_ID, MAX_ID_CHARS
 
@@ -69,8 +66,8 @@ class Copy(Shape):
     id: str
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(own_share)(request.auth.user, values["conversation_id"])
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = own_share(request.auth.user, values["conversation_id"])
     return Status(201, _shape(row))
 
 
@@ -80,19 +77,17 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
     response=answers(404, ok=Share, created=Share),
 )
 @creates(_again, "/conversations/{conversation_id}/share")
-async def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) -> Any:
+def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) -> Any:
     """Make a link to the conversation as it is now. A second call keeps the link and updates what it shows. A link
     never shows memory, recalled text, tools, traces and other branches."""
-    row, is_new = await sync_to_async(_share)(request.auth.user, conversation_id, wish.expires_at)
-    return Status(201 if is_new else 200, _shape(row))
-
-
-def _share(user: User, conversation_id: str, expires_at: datetime | None) -> tuple[SharedConversation, bool]:
     now = clock.now()
-    if expires_at is not None and expires_at <= now:
+    if wish.expires_at is not None and wish.expires_at <= now:
         details = [{"field": "expires_at", "message": "is not in the future"}]
         raise InvalidInput("expires_at is not in the future.", details=details)
-    return share_conversation(user=user, conversation_id=conversation_id, expires_at=expires_at, now=now)
+    row, is_new = share_conversation(
+        user=request.auth.user, conversation_id=conversation_id, expires_at=wish.expires_at, now=now
+    )
+    return Status(201 if is_new else 200, _shape(row))
 
 
 def _shape(row: SharedConversation) -> dict[str, Any]:
@@ -110,25 +105,21 @@ def _shape(row: SharedConversation) -> dict[str, Any]:
     auth=allow("chat", "read"),
     response=answers(404, ok=Share | None),
 )
-async def read_share(request: ApiRequest, conversation_id: str) -> Any:
+def read_share(request: ApiRequest, conversation_id: str) -> Any:
     """Show the link; null where there is none."""
-    row = await sync_to_async(find_share)(request.auth.user, conversation_id)
+    row = find_share(request.auth.user, conversation_id)
     return _shape(row) if row else None
 
 
 @router.delete("/conversations/{conversation_id}/share", auth=allow("chat"), response=answers(404))
-async def revoke(request: ApiRequest, conversation_id: str) -> Any:
+def revoke(request: ApiRequest, conversation_id: str) -> Any:
     """Revoke the link: it shows nothing any more."""
-    await sync_to_async(_revoke)(request.auth.user, conversation_id)
+    revoke_share(row=own_share(request.auth.user, conversation_id))
     return Status(204, None)
 
 
-def _revoke(user: User, conversation_id: str) -> None:
-    revoke_share(row=own_share(user, conversation_id))
-
-
 @router.get("/shared/{token}", auth=None, response=answers(404, ok=SharedPage))
-async def read(
+def read(
     request: ApiRequest,
     token: str,
     response: HttpResponse,
@@ -138,10 +129,6 @@ async def read(
     """Show the shared messages, oldest first, to everybody who has the link. `next_cursor` is the next `after`."""
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Cache-Control"] = "private, no-store"
-    return await sync_to_async(_page)(token, after, limit)
-
-
-def _page(token: str, after: int, limit: int) -> dict[str, Any]:
     row = shared_conversation(token, clock.now())
     found = list(shared_messages(row).filter(position__gt=after).order_by("position")[: limit + 1])
     return {
@@ -177,35 +164,25 @@ def _message_shape(row: Message, token: str) -> dict[str, Any]:
 
 
 @router.get("/shared/{token}/images/{image}", auth=None, response=answers(404, ok=None))
-async def show_image(
-    request: ApiRequest, token: str, image: Annotated[str, Path(max_length=MAX_ID_CHARS)]
-) -> Any:
+def show_image(request: ApiRequest, token: str, image: Annotated[str, Path(max_length=MAX_ID_CHARS)]) -> Any:
     """Show an image of a shared message."""
-    return await sync_to_async(_image)(token, image)
-
-
-def _image(token: str, file_id: str) -> HttpResponseBase:
-    response = file_response(shared_image(shared_conversation(token, clock.now()), file_id))
+    response = file_response(shared_image(shared_conversation(token, clock.now()), image))
     # A revoked link shows nothing more, not even from a cache.
     response["Cache-Control"] = "private, no-store"
     response["X-Robots-Tag"] = "noindex"
     return response
 
 
-async def _copy_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
+def _copy_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = accessible_conversation(request.auth.user, made)
     return Status(201, {"id": str(row.pk)})
 
 
 @router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 413, created=Copy))
 @creates(_copy_again, "/conversations/{made}")
-async def copy(request: ApiRequest, token: str) -> Any:
+def copy(request: ApiRequest, token: str) -> Any:
     """Make a conversation of your own that begins with the shared messages."""
-    row = await sync_to_async(_copy)(request.auth.user, token)
-    return Status(201, {"id": str(row.pk)})
-
-
-def _copy(user: User, token: str) -> Conversation:
+    user = request.auth.user
     shared = shared_conversation(token, clock.now())
     check_room(user, sum(image.size_bytes for image in shared_images(shared)))
     rows = list(shared_messages(shared).order_by("position"))
@@ -218,4 +195,4 @@ def _copy(user: User, token: str) -> Conversation:
     }
     if with_images:
         add_images(user=user, owner_id=shared.conversation.owner_id, conversation=made, parts=with_images)
-    return made
+    return Status(201, {"id": str(made.pk)})

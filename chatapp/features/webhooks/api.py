@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.features.webhooks.actions import create_webhook, delete_webhook, send_again
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import (
@@ -24,6 +23,7 @@ from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.http.cursors import read_page
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -95,14 +95,14 @@ def _delivery_shape(row: WebhookDelivery) -> dict[str, Any]:
 
 
 @router.get("/webhooks", auth=allow("chat", "read"), response=answers(ok=Page[WebhookShape]))
-async def list_webhooks(request: ApiRequest) -> Any:
+def list_webhooks(request: ApiRequest) -> Any:
     """List your webhooks, oldest first."""
-    rows = await sync_to_async(webhooks_of)(request.auth.user)
+    rows = webhooks_of(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_webhook)(request.auth.user, made)
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = accessible_webhook(request.auth.user, made)
     return Status(201, {**_shape(row), "secret": None})
 
 
@@ -127,14 +127,10 @@ def _readable(caller: Caller) -> list[str]:
 
 
 @router.delete("/webhooks/{webhook_id}", auth=allow("chat"), response=answers(404))
-async def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
+def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
     """Delete a webhook with its delivery log; what waits is not sent."""
-    await sync_to_async(_delete)(request.auth.user, webhook_id)
+    delete_webhook(accessible_webhook(request.auth.user, webhook_id))
     return Status(204, None)
-
-
-def _delete(user: User, webhook_id: str) -> None:
-    delete_webhook(accessible_webhook(user, webhook_id))
 
 
 @router.get(
@@ -142,15 +138,11 @@ def _delete(user: User, webhook_id: str) -> None:
     auth=allow("chat", "read"),
     response=answers(404, ok=Page[DeliveryShape]),
 )
-async def list_deliveries(
-    request: ApiRequest, webhook_id: str, cursor: Cursor = None, limit: PageSize = 30
-) -> Any:
+def list_deliveries(request: ApiRequest, webhook_id: str, cursor: Cursor = None, limit: PageSize = 30) -> Any:
     """List what was sent or waits to be sent, newest first; kept for 30 days."""
-    return await sync_to_async(_deliveries)(request.auth.user, webhook_id, cursor, limit)
-
-
-def _deliveries(user: User, webhook_id: str, cursor: str | None, limit: int) -> dict[str, Any]:
-    return read_page(deliveries_of(user, webhook_id), "created_at", cursor, limit, _delivery_shape)
+    return read_page(
+        deliveries_of(request.auth.user, webhook_id), "created_at", cursor, limit, _delivery_shape
+    )
 
 
 @router.post(
@@ -158,11 +150,7 @@ def _deliveries(user: User, webhook_id: str, cursor: str | None, limit: int) -> 
     auth=allow("chat"),
     response=answers(404, accepted=DeliveryShape),
 )
-async def redeliver(request: ApiRequest, webhook_id: str, delivery_id: str) -> Any:
+def redeliver(request: ApiRequest, webhook_id: str, delivery_id: str) -> Any:
     """Send an event again, whether or not it was delivered; the event reads as it does now."""
-    return Status(202, await sync_to_async(_redeliver)(request.auth.user, webhook_id, delivery_id))
-
-
-def _redeliver(user: User, webhook_id: str, delivery_id: str) -> dict[str, Any]:
-    delivery = accessible_delivery(user, webhook_id, delivery_id)
-    return _delivery_shape(send_again(delivery=delivery, now=clock.now()))
+    delivery = accessible_delivery(request.auth.user, webhook_id, delivery_id)
+    return Status(202, _delivery_shape(send_again(delivery=delivery, now=clock.now())))

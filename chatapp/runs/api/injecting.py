@@ -57,8 +57,8 @@ def _accepted(receipt: Receipt) -> Any:
     return Status(202, accepted)
 
 
-async def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    return _accepted(await sync_to_async(receipt_of_run)(request.auth.user, made))
+def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return _accepted(receipt_of_run(request.auth.user, made))
 
 
 @router.post(

@@ -7,7 +7,6 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.idempotency import creates
@@ -17,6 +16,7 @@ from chatapp.context.sent_requests import list_requests, show_request
 from chatapp.conversations.schemas.messages import StreamOption, tool_call_shape
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
@@ -33,12 +33,8 @@ router = Router(tags=["runs"])
 
 
 @router.get("/runs/{run_id}", auth=allow("chat", "read"), response=answers(404, ok=schemas.Run))
-async def read_run(request: ApiRequest, run_id: str) -> Any:
-    return await sync_to_async(_shape)(request.auth.user, run_id)
-
-
-def _shape(user: User, run_id: str) -> dict[str, Any]:
-    return shapes.run_shape(accessible_run(user, run_id))
+def read_run(request: ApiRequest, run_id: str) -> Any:
+    return shapes.run_shape(accessible_run(request.auth.user, run_id))
 
 
 @router.get(
@@ -46,13 +42,9 @@ def _shape(user: User, run_id: str) -> dict[str, Any]:
     auth=allow("chat", "read"),
     response=answers(404, ok=schemas.SentRequests),
 )
-async def list_sent(request: ApiRequest, run_id: str) -> Any:
+def list_sent(request: ApiRequest, run_id: str) -> Any:
     """List the requests that models were sent for this run, in order, with refused ones."""
-    return {"items": await sync_to_async(_list_sent)(request.auth.user, run_id)}
-
-
-def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
-    return list_requests(accessible_run(user, run_id))
+    return {"items": list_requests(accessible_run(request.auth.user, run_id))}
 
 
 @router.get(
@@ -60,14 +52,10 @@ def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
     auth=allow("chat", "read"),
     response=answers(404, ok=schemas.ShownRequest),
 )
-async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
+def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
     """Show one request as it was sent, built again from what is stored; `verified` says whether it is the same
     bytes."""
-    return await sync_to_async(_read_sent)(request.auth.user, run_id, n)
-
-
-def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
-    run = accessible_run(user, run_id)
+    run = accessible_run(request.auth.user, run_id)
     if not re.fullmatch("[0-9]{1,6}", n):
         raise NotFound()
     return show_request(run, int(n))
@@ -137,10 +125,6 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
 
 
 @router.get("/runs/{run_id}/trace", auth=allow("chat", "read"), response=answers(404, ok=schemas.Trace))
-async def read_trace(request: ApiRequest, run_id: str) -> Any:
+def read_trace(request: ApiRequest, run_id: str) -> Any:
     """Show each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
-    return await sync_to_async(_trace)(request.auth.user, run_id)
-
-
-def _trace(user: User, run_id: str) -> dict[str, Any]:
-    return trace_of(accessible_run(user, run_id))
+    return trace_of(accessible_run(request.auth.user, run_id))

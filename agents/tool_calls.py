@@ -88,13 +88,17 @@ class CallChecker:
         self._tools = {tool.spec.name: tool for tool in tools}
 
     def prepare(self, calls: Sequence[tuple[str, str]], step: int) -> list[PreparedCall]:
-        """Return the calls of a step, ready to run or with their problem."""
+        """Return the calls of a step, ready to run or with their problem. Of those that are too many only the first is
+        returned, and refused: each one is rows and events."""
         prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
-        too_many = f"At most {MAX_CALLS} calls can be made at once; this one was not run."
-        refused = [
-            PreparedCall(_requested(name, text, step), problem=too_many) for name, text in calls[MAX_CALLS:]
-        ]
-        return [*prepared, *refused]
+        if len(calls) <= MAX_CALLS:
+            return prepared
+        name, text = calls[MAX_CALLS]
+        left_out = len(calls) - MAX_CALLS
+        too_many = (
+            f"At most {MAX_CALLS} calls can be made at once; {left_out:,} from this one on were not run."
+        )
+        return [*prepared, PreparedCall(_requested(name, text, step), problem=too_many)]
 
     def _prepare(self, name: str, text: str, step: int) -> PreparedCall:
         tool = self._tools.get(name)

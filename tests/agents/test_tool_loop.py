@@ -10,7 +10,7 @@ import pytest
 
 from agents.ports import EarlierCall
 from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
-from agents.tool_calls import call_key
+from agents.tool_calls import MAX_CALLS, call_key
 from agents.tools.protocol import ToolFailure, ToolTraits
 from agents.types import TextDelta
 from memory.tokens import text_message
@@ -55,6 +55,15 @@ async def test_calls_of_one_step_run_at_the_same_time_and_their_results_keep_the
     assert results_of(model) == ["0", "1", "2"]
     assert len([step for step in steps if isinstance(step, ToolStarted)]) == 3
     assert len([step for step in steps if isinstance(step, ToolFinished)]) == 3
+
+
+async def test_of_thousands_of_calls_the_first_run_and_one_says_how_many_did_not() -> None:
+    """Each call is rows and events: three thousand kept everybody from writing for minutes."""
+    model = ScriptedModel([calls(*(("look_up", {"number": number}) for number in range(3_000)))])
+    steps = await run(model, FakeTool())
+    assert len([step for step in steps if isinstance(step, ToolStarted)]) == MAX_CALLS + 1
+    assert len(model.requests[1].messages[-MAX_CALLS - 2].tool_calls) == MAX_CALLS + 1
+    assert f"{3_000 - MAX_CALLS:,} from this one on were not run" in results_of(model)[-1]
 
 
 async def test_what_is_said_between_calls_is_passed_on_and_stays_in_the_request() -> None:

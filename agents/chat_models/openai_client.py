@@ -192,6 +192,7 @@ async def read_chunk(
     chunks: AsyncIterator[bytes], deadline: ReadDeadline, parser: StreamParser
 ) -> bytes | None:
     """Return the next bytes; None at the end, also where the answer is complete and only [DONE] is missing."""
+    category: ModelErrorCategory
     try:
         return await deadline.wait(anext(chunks))
     except StopAsyncIteration:
@@ -200,10 +201,13 @@ async def read_chunk(
         if parser.finish_reason is not None:
             return None
         raise describe_error("stalled" if parser.has_output else "timeout") from error
+    except httpx2.DecodingError as error:
+        category = "cut" if parser.has_output else "bad_response"
+        raise describe_error(category, _name_error(error)) from error
     except _transport_errors() as error:
         if parser.finish_reason is not None:
             return None
-        category: ModelErrorCategory = "cut" if parser.has_output else "connection"
+        category = "cut" if parser.has_output else "connection"
         raise describe_error(category, _name_error(_root_of(error))) from error
 
 

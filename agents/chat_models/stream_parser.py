@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ from agents.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
 from agents.types import FinishReason, ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 
-MAX_LINE_BYTES = 32_000_000
+MAX_FRUITLESS_BYTES = 32_000_000
+"""Without a word of the answer: lines and events without an end, comments, pages, calls of nothing."""
 _KEPT_STRAY_BYTES = 4_000
 MAX_COUNT_TOKENS = 20_000_000
 """No call takes more. A larger count is a fault of the server, and our own estimate is nearer to the truth."""
@@ -58,10 +60,9 @@ class StreamParser:
         """The provider's word, where it is one that we do not know."""
         self._has_lost_part = False
         self._rest: list[bytes] = []
-        self._rest_bytes = 0
+        self._fruitless_bytes = 0
         self._stray = b""
         self._event: list[bytes] = []
-        self._event_bytes = 0
         self._tags: _ThinkTags | None = _ThinkTags()
         self._items: list[ModelItem] = []
         self._text: list[str] = []
@@ -75,12 +76,13 @@ class StreamParser:
             if end >= 0:
                 self._read_lines(self._take_rest() + data[:end])
             self._rest.append(data[end + 1 :])
-            self._rest_bytes += len(data) - end - 1
-            if self._rest_bytes > MAX_LINE_BYTES or self._event_bytes > MAX_LINE_BYTES:
-                raise describe_error("bad_response", "A line of the stream had no end.")
         except ModelError as error:
             self.error = error
-        return self._take_items()
+        items = self._take_items()
+        self._fruitless_bytes = 0 if items else self._fruitless_bytes + len(data)
+        if self._fruitless_bytes > MAX_FRUITLESS_BYTES and self.error is None:
+            self.error = describe_error("bad_response", "So much of the stream brought nothing.")
+        return items
 
     def close(self) -> list[ModelItem]:
         """Return the items of what was left after the last byte."""
@@ -101,7 +103,7 @@ class StreamParser:
     def _take_rest(self) -> bytes:
         """Return the line that has begun. Joined here and not at each read, which would copy it each time."""
         rest = b"".join(self._rest)
-        self._rest, self._rest_bytes = [], 0
+        self._rest = []
         return rest
 
     def read_finish(self) -> FinishReason:
@@ -152,7 +154,6 @@ class StreamParser:
             self.is_done = True
         elif payload.strip():
             self._event.append(payload)
-            self._event_bytes += len(payload)
 
     def _end_event(self) -> None:
         """Read the lines that were kept as one event."""
@@ -160,7 +161,7 @@ class StreamParser:
             return
         chunk = _parse(b"\n".join(self._event))
         if isinstance(chunk, dict):
-            self._event, self._event_bytes = [], 0
+            self._event = []
             self._read_chunk(chunk)
         else:
             self._drop_event()
@@ -171,11 +172,18 @@ class StreamParser:
             # What a server sends to keep a connection alive is no object.
             begins = self._event[0].lstrip()[:1]
             self._has_lost_part |= begins == b"{" and self.finish_reason is None
-            self._event, self._event_bytes = [], 0
+            self._event = []
 
     def _keep_stray(self, line: bytes) -> None:
-        """Keep what may be an error page. Comments keep a connection alive, and `event:` names nothing we need."""
-        if not line.startswith((b":", b"event:", b"id:", b"retry:")) and len(self._stray) < _KEPT_STRAY_BYTES:
+        """Keep what may be an error page; read a line behind a byte order mark.
+
+        Comments keep a connection alive, and `event:` names nothing we need.
+        """
+        if line.startswith(BOM_UTF8):
+            self._read_lines(line.removeprefix(BOM_UTF8))
+        elif (
+            not line.startswith((b":", b"event:", b"id:", b"retry:")) and len(self._stray) < _KEPT_STRAY_BYTES
+        ):
             self._stray += line + b"\n"
 
     def _read_chunk(self, chunk: dict[str, Any]) -> None:

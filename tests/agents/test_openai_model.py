@@ -325,6 +325,20 @@ async def test_an_address_that_is_none_says_so(address: str) -> None:
     assert error.category == "not_found"
 
 
+async def test_what_is_not_packed_as_it_says_is_a_bad_response() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nnot packed")
+        writer.close()
+
+    listener = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    _, error = await collect(OpenAIModel(ModelEndpoint("m", f"http://127.0.0.1:{port}/v1")), ask_for())
+    listener.close()
+    assert error is not None
+    assert error.category == "bad_response"
+
+
 async def test_something_else_than_http_is_told_as_an_error(server: ModelServer) -> None:
     async def answer_rudely(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.chat_models.stream_parser import MAX_BLANK_CHARS, StreamParser
+from agents.chat_models.stream_parser import MAX_BLANK_CHARS, MAX_FRUITLESS_BYTES, StreamParser
 from agents.errors import ModelError
 from agents.types import ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 
@@ -32,6 +32,12 @@ def read_all(*reads: bytes) -> tuple[list[ModelItem], StreamParser]:
 
 
 END = delta("stop") + b"data: [DONE]\n\n"
+
+
+def test_a_byte_order_mark_hides_no_event() -> None:
+    for stream in (delta(content="Hi") + END, delta("stop", content="Hi").strip()):
+        items, parser = read_all(b"\xef\xbb\xbf" + stream)
+        assert (items, parser.read_finish()) == ([TextDelta("Hi")], "stop")
 
 
 def test_text_of_one_read_is_one_delta() -> None:
@@ -353,6 +359,30 @@ def cpu_s(reads: list[bytes]) -> float:
 
 def test_a_line_without_an_end_costs_its_length_and_not_its_square() -> None:
     assert cpu_s([b"x" * 1_024] * 20_000) < 3
+
+
+LONG = "y" * 100_000
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        LONG.encode(),
+        f": {LONG}\n\n".encode(),
+        f"<p>{LONG}</p>\n".encode(),
+        f"data: {{{LONG}\n".encode(),
+        event({"other": LONG}),
+        delta(tool_calls=[{"index": 0, "other": LONG}]),
+    ],
+)
+def test_a_stream_that_brings_nothing_for_ever_is_a_bad_response(nothing: bytes) -> None:
+    parser = StreamParser()
+    read, piece = 0, nothing * (1_000_000 // len(nothing))
+    while parser.error is None and read < 2 * MAX_FRUITLESS_BYTES:
+        assert parser.feed(piece) == []
+        read += len(piece)
+    assert parser.error is not None
+    assert parser.error.category == "bad_response"
 
 
 def test_blank_lines_for_ever_are_text_that_the_bounds_count() -> None:

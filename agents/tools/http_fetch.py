@@ -151,7 +151,10 @@ def page_text(page: Page) -> str:
     """Return HTML as the text a reader sees, and anything else unchanged."""
     try:
         text = page.content.decode(page.encoding, "replace")
-    except LookupError:
+    except (
+        LookupError,
+        ValueError,
+    ):  # no encoding of texts, or one that cannot replace what it does not know
         text = page.content.decode("utf-8", "replace")
     if "html" not in page.content_type:
         return text

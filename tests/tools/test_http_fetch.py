@@ -200,7 +200,7 @@ async def test_what_is_no_text_is_told(web, page, problem):
         await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "no-such-charset"])
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "no-such-charset", "undefined", "idna", "base64"])
 async def test_any_charset_and_broken_markup_give_text(web, charset):
     web.pages["/a"] = WebPage(
         b"<p>Caf\xe9 <table><tr><td>x\x00y" + b"<div>" * 5_000, f"text/html; charset={charset}"

@@ -31,7 +31,7 @@ _NEW = re.compile(
 )
 """That something of the speaker's is new. A name that begins large, as of New York, is none of these."""
 _SHE = re.compile(
-    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|هي|هو|वह|वो|她|他|彼女|彼|그녀|그)",
+    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|و?هي|و?هو|वह|वो|她|他|彼女|彼|그녀|그)",
     re.IGNORECASE,
 )
 _NAME = rf"(?:[{CAPITAL}][\w'’-]+(?:\.?\s[{CAPITAL}][\w'’-]+){{0,2}})"
@@ -42,6 +42,8 @@ _MOVE = (
     r"(?:has\s+|have\s+)?moved|zieht|(?:a|est)\s+(?:déménagé|parti\w*)|se\s+(?:ha\s+)?mud[óa]\w*|si\s+è\s+trasferit[oa]|"
     r"mudou-se|se\s+mudou|is\s+verhuisd|переехала?|przeprowadził[ao]?(?:\s+się)?"
 )
+_CLAUSE = r"(?:^|[,;:]\s*(?:(?:and|und|et|y|e|en|и|а)\s+)?)(?P<subject>)"
+"""Where a verb begins that does not say who: whoever was mentioned before."""
 Patterns = dict[str, tuple[re.Pattern[str], ...]]
 
 
@@ -56,6 +58,7 @@ _SPACED = (
     rf"\b(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
     rf"\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 )
+_UNSAID = rf"{_CLAUSE}(?P<verb>{_LIVE})\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 _RESIDES = _by_script(
     latin=(
         _SPACED,
@@ -63,8 +66,10 @@ _RESIDES = _by_script(
         r"(?P<value>[^.,;:!?\n]{1,60}?)\s+(?P<moved>(?:um)?gezogen|verhuisd)\b",
         r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
         r"(?:[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)|y[ae]\s+(?P<moved>taşındı))\b",
+        _UNSAID,
+        rf"{_CLAUSE}(?P<value>\w{{2,30}})['’]?[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)\b",
     ),
-    cyrillic=(_SPACED,),
+    cyrillic=(_SPACED, _UNSAID),
     arabic=(
         rf"(?P<subject>\w+)\s+(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?:في|إلى)\s+{VALUE}",
         rf"(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?P<subject>\w+)\s+(?:في|إلى)\s+{VALUE}",
@@ -74,15 +79,16 @@ _RESIDES = _by_script(
         r"(?:(?P<verb>रहत[ाीे])|(?P<moved>बस\s+गय[ाीे]))",
     ),
     kana=(
-        r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。、は\n]{1,30}?)[にへ](?:(?P<verb>住んで)|(?P<moved>引っ?越し))",
+        r"(?P<subject>[^。、は\s]{1,10})は、?(?:[^。、は\n]{1,12}て、)?(?P<value>[^。、は\n]{1,30}?)[にへ](?:(?P<verb>住んで)|(?P<moved>引っ?越し))",
     ),
     hangul=(
-        r"(?P<subject>[^\s,.]{1,12}?)(?:은|는|이|가)\s+(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*"
+        r"(?P<subject>[^\s,.]{1,12}?)(?:은|는|이|가)\s+(?:[^\s,.]{1,8}서\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*"
         r"(?:(?P<verb>살)|(?P<moved>이사))",
     ),
     han=(
         r"(?:我的?|^)(?P<subject>[^。，,！？\s在住搬我]{1,8}?)(?:(?P<verb>住在|定居在)|(?P<moved>搬到了?|搬去了?))"
         r"(?P<value>[^。，,！？!?；\n了]{1,30})",
+        r"[，,](?P<subject>)(?:(?P<verb>住在|定居在)|(?P<moved>搬到了?|搬去了?))(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
 )
 _I = r"(?:i|ich|wir|je|ik|wij|я|мы|أنا|نحن)"
@@ -126,6 +132,17 @@ _DOES = _by_script(
     ),
 )
 """Any other predicate. The verb counts by its beginning, so that its tense does not."""
+_NUMBER = r"(?P<verb>)(?P<value>\d[\d\s./-]*)"
+_NUMBERS = _by_script(
+    latin=(rf"(?P<subject>(?:\w+\s+){{0,2}}?\w{{2,}}[ıiuüae]m)\s+{_NUMBER}(?:['’]?d[ıiuü]r)?[.!]*$",),
+    arabic=(rf"(?P<subject>(?:\w+\s+){{0,2}}?\w+ي)\s+(?:ه[وي]\s+)?{_NUMBER}[.!]*$",),
+    devanagari=(rf"मेर[ीाे]\s+(?P<subject>\S+(?:\s\S+)??)\s+{_NUMBER}(?:है|हैं)?[।.!]*$",),
+    hangul=(
+        r"(?P<subject>(?:(?:우리|제|내|저희)\s+)?(?:[^\s,.]{1,8}\s+)?[^\s,.]{1,12}?)(?:은|는|이|가)\s+"
+        rf"{_NUMBER}(?:번|이|예|입|야)[^\s.]*[.!]*$",
+    ),
+)
+"""Whose number is which, where no verb needs to say so, or only the end of a word does."""
 _LIVES = re.compile(
     rf"\b(?:{_LIVE}|{_MOVE}|(?:um)?gezogen|verhuisd|oturuyor|yaşıyor|taşındı)\b", re.IGNORECASE
 )
@@ -145,10 +162,16 @@ _VERB_LETTERS = 4
 _MENTION = re.compile(
     rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+)|我的?(?P<zh>[^。，,\s在住叫是的现打来]{{1,6}}?)(?:[在叫是昨今打来]|$)|"
     r"^\W*(?P<ja>[^。、はがかにとの\s]{1,10})[はがかにと]|^\W*(?:(?:제|내|우리)\s+)?(?P<ko>[^\s,.]{1,8}?)(?:이|가|은|는)\s|"
+    r"^\W*انتقلت?\s+(?P<who>\w+)|^\W*(?P<han>[^\s。，,我你他她它]{2,3}?)(?:已经|刚刚?|又)?[搬换调]|"
     r"\b(?P<ar>\w+ي)\b|\b(?P<tr>\w+[ıiuü]m)\b",
     re.IGNORECASE,
 )
 _NAMED = re.compile(rf"(?P<name>{_NAME})")
+
+
+_QUALIFIED = re.compile(
+    rf"(?:[^\s.]+\s)+(?-i:(?P<name>[{CAPITAL}]\S+))|.{{1,4}}の(?P<ja>.{{1,4}})|(?P<kin>[\u4e00-\u9fff]{{2}})(?P<zh>[\u4e00-\u9fff]{{2,3}})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +184,12 @@ class Statement:
     is_now: bool
     is_denied: bool
 
+    @property
+    def name(self) -> str:
+        """Return the name of somebody who is said to be whose what, as in "sister Ann"; else empty."""
+        match = _QUALIFIED.fullmatch(self.subject)
+        return (match["name"] or match["ja"] or match["zh"]) if match else ""
+
 
 def read_residence(sentence: str, before: str) -> Statement | None:
     """Return where somebody lives by the sentence; of "she" or "he" where the sentence `before` mentions them."""
@@ -169,8 +198,8 @@ def read_residence(sentence: str, before: str) -> Statement | None:
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
-        if match and (subject := _named(match["subject"], before)):
-            is_now = changes or match["moved"] is not None
+        if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before)):
+            is_now = changes or match.groupdict().get("moved") is not None
             return Statement(subject, "residence", match["value"], is_now, _is_denied(sentence))
     return None
 
@@ -178,7 +207,8 @@ def read_residence(sentence: str, before: str) -> Statement | None:
 def read_statement(sentence: str, before: str) -> Statement | None:
     """Return another statement of the sentence about somebody; "she" and "he" are read like in `read_residence`."""
     plain, changes = without_now(sentence)
-    for pattern in _DOES[script_of(plain)]:
+    script = script_of(plain)
+    for pattern in (*_NUMBERS.get(script, ()), *_DOES[script]):
         match = pattern.match(plain)
         if match and "name" in pattern.groupindex and not _is_name(match):
             continue
@@ -238,7 +268,7 @@ def _is_name(match: re.Match[str]) -> bool:
 def _named(subject: str, before: str) -> str:
     """Return the name of the person or thing, without "my" in front; empty where nobody was mentioned."""
     words = subject.split()
-    if not _SHE.fullmatch(words[-1]):
+    if words and not _SHE.fullmatch(words[-1]):
         kept = [word for word in words if not re.fullmatch(_MINE, word, re.IGNORECASE)]
         return " ".join(kept)
     mentioned = _MENTION.search(before) or _NAMED.search(before)

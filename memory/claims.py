@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory import claim_languages as languages
 from memory.claim_structure import (
@@ -111,19 +112,30 @@ class Claim:
 
 
 def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
-    """Yield the first claim of each sentence; questions claim nothing."""
+    """Yield the first claim of each sentence; questions claim nothing. What is said of "my sister Ann" is claimed of
+    Ann as well: so she may be called later."""
     start = 0
     before = ""
     for sentence in split_sentences(text):
-        claim = _read(sentence, before, vocabulary)
-        if claim is not None:
-            key, value, replaces = claim
-            yield Claim(key, value, replaces, start, start + len(sentence.rstrip()))
+        if said := _read(sentence, before, vocabulary):
+            end = start + len(sentence.rstrip())
+            yield Claim(said.key, said.value, said.replaces, start, end)
+            if said.named:
+                # Somebody else of that name may be meant by "Ann" alone, but not by "my boss Ann".
+                yield Claim(said.named, said.value, False, start, end)
         start += len(sentence)
         before = sentence
 
 
-def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+class _Said(NamedTuple):
+    key: Key
+    value: Key
+    replaces: bool
+    named: Key = ()
+    """The key of the same by name alone."""
+
+
+def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
     if (
         sentence.rstrip().endswith(("?", "？", "؟"))
         or _SEVERAL.search(sentence)
@@ -136,17 +148,14 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key,
         match = pattern.search(plain)
         if match is not None:
             value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
-            return ((name,), value, True) if value else None
+            return _Said((name,), value, True) if value else None
     said = (
         _read_subject(sentence, vocabulary)
         or _as_claim(read_residence(sentence, before), sentence, vocabulary)
         or _read_subject_abroad(sentence, vocabulary)
         or _as_claim(read_statement(sentence, before), sentence, vocabulary)
     )
-    if said is None:
-        return None
-    key, value, replaces = said
-    return key, value, replaces or is_new
+    return said._replace(replaces=said.replaces or is_new) if said else None
 
 
 def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -165,7 +174,7 @@ def _is_denied(text: str) -> bool:
     return languages.DENIED.search(text) is not None
 
 
-def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+def _read_subject(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     match = _SUBJECT.search(sentence)
     if match is None or _NAMES.match(match["value"]):
         return None
@@ -176,29 +185,35 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool
     owner = "the" if match["owner"].lower() == "the" else "my"
     kind = _kind_of(match["value"])
     if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
-        return ("of", *subject, "residence"), value, True
+        return _Said(("of", *subject, "residence"), value, True)
     replaces = owner == "my" or match["changed"] is not None or _MARKED.search(sentence) is not None
-    return (owner, *subject, kind), value, replaces
+    return _Said((owner, *subject, kind), value, replaces)
 
 
-def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     match = languages.SUBJECT.search(sentence)
     if match is None:
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
     plain = languages.TAIL.sub("", match["value"])
     value = _value_of(plain, vocabulary, is_denied=_is_denied(match["adverb"] or ""))
-    return (("my", *subject, _kind_of(plain)), value, True) if subject and value else None
+    return _Said(("my", *subject, _kind_of(plain)), value, True) if subject and value else None
 
 
-def _as_claim(said: Statement | None, sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+def _as_claim(said: Statement | None, sentence: str, vocabulary: Vocabulary) -> _Said | None:
     if said is None:
         return None
-    words = vocabulary.telling_words(said.subject) or frozenset(said.subject.casefold().split())
+    key = _key_of(said.subject, said.verb, vocabulary)
     value = _value_of(said.value, vocabulary, is_denied=said.is_denied)
-    if not words or not value:
+    if not key or not value:
         return None
-    return ("of", *sorted(words), said.verb), value, said.is_now or _MARKED.search(sentence) is not None
+    replaces = said.is_now or _MARKED.search(sentence) is not None
+    return _Said(key, value, replaces, _key_of(said.name, said.verb, vocabulary))
+
+
+def _key_of(subject: str, verb: str, vocabulary: Vocabulary) -> Key:
+    words = vocabulary.telling_words(subject) or frozenset(subject.casefold().split())
+    return ("of", *sorted(words), verb) if words else ()
 
 
 def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:

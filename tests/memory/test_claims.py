@@ -100,6 +100,16 @@ def claim(text: str) -> Claim | None:
         ("Patronum Ankara'da oturuyor.", "Yeni patronum Bursa'da oturuyor."),
         ("طبيبي هو الدكتور سالم.", "طبيبي الجديد هو الدكتور كريم."),
         ("मेरा डॉक्टर राजेश है।", "मेरा नया डॉक्टर सुरेश है।"),
+        ("제 전화번호는 010-1234-5678이에요.", "제 전화번호는 이제 010-9999-0000이에요."),
+        ("제 번호는 5038입니다.", "제 새 번호는 7777입니다."),
+        ("Numaram 5551234.", "Yeni numaram 5559988."),
+        ("رقم هاتفي 5551234.", "رقم هاتفي الآن 5559988."),
+        ("رقمي ٥٥٥١٢٣٤", "رقمي الجديد ٥٥٥٩٩٨٨"),
+        ("मेरा फ़ोन नंबर 98765 है।", "मेरा फ़ोन नंबर अब 91234 है।"),
+        ("मेरा नंबर 98765", "मेरा नया नंबर 91234"),
+        ("Lucía vive en Zaragoza.", "Lucía se ha mudado, ahora vive en Teruel."),
+        ("Ornella abita a Pescara.", "Ornella si è trasferita. Adesso abita a Trieste."),
+        ("Varvara wohnt in Ulm.", "Varvara ist umgezogen, sie wohnt jetzt in Celle."),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
@@ -109,6 +119,41 @@ def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
     assert before.key == after.key
     assert before.value != after.value
     assert after.replaces
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My sister Keziah lives in Leeds.", "Keziah has moved. She lives in Durham now."),
+        ("Mi hermana Lucía vive en Zaragoza.", "Lucía se ha mudado, ahora vive en Teruel."),
+        ("Meine Schwester Wiebke wohnt in Kassel.", "Wiebke ist umgezogen, sie wohnt jetzt in Celle."),
+        ("Mon frère Gaël habite à Limoges.", "Gaël a déménagé, il habite maintenant à Perpignan."),
+        ("Mia sorella Ornella abita a Pescara.", "Ornella adesso abita a Trieste."),
+        ("A minha irmã Filipa mora em Évora.", "A Filipa mudou-se, agora mora em Coimbra."),
+        ("Mijn broer Joost woont in Arnhem.", "Joost is verhuisd, hij woont nu in Venlo."),
+        ("Моя сестра Варвара живёт в Самаре.", "Варвара переехала, теперь она живёт в Твери."),
+        ("Kız kardeşim Nalan Bursa'da oturuyor.", "Nalan taşındı, artık Mersin'de oturuyor."),
+        ("أختي سعاد تسكن في الرباط.", "انتقلت سعاد، وهي تسكن الآن في طنجة."),
+        ("妹の千鶴は名古屋に住んでいます。", "千鶴は引っ越して、今は福岡に住んでいます。"),
+        ("제 여동생 은솔이는 대구에 살아요.", "은솔이가 이사해서 지금은 속초에 살아요."),
+        ("我妹妹孟溪住在武汉。", "孟溪搬家了，现在住在昆明。"),
+    ],
+)
+def test_who_was_introduced_may_be_called_by_name(older: str, newer: str):
+    before, after = list(find_claims(older, VOCABULARY)), list(find_claims(newer, VOCABULARY))
+    assert [one for one in before for other in after if one.key == other.key and other.replaces]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My brother Tom lives in Leeds.", "My boss Tom lives in Durham now."),
+        ("Dr. Vogel wohnt in Celle.", "Meine Tante Vogel wohnt jetzt in Ulm."),
+    ],
+)
+def test_a_name_alone_ends_nothing_said_of_somebody_else(older: str, newer: str):
+    before, after = list(find_claims(older, VOCABULARY)), list(find_claims(newer, VOCABULARY))
+    assert not [one for one in before for other in after if one.key == other.key and other.replaces]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from memory.extractive import STRONG_FACT, find_facts
 from memory.languages import fold_text, latin_language, stop_words
 from memory.memory_requests import read_remember_requests
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
-from memory.small_talk import SMALL_TALK, is_courtesy
+from memory.small_talk import SMALL_TALK, greets_by_name, is_courtesy
 from memory.types import Message
 
 LEAST_WORDS = 2
@@ -65,6 +65,6 @@ def _is_of_oneself(sentence: str) -> bool:
     folded = [fold_text(word) for word in words]
     language = latin_language(folded)
     if not any(map(str.isascii, words)) or language not in _SAYS_WHO:
-        return not is_courtesy(sentence)
+        return not (is_courtesy(sentence) or greets_by_name(sentence))
     others = {*folded} - stop_words(language) - SMALL_TALK - _OF_ONESELF
     return bool(others) and not _OF_ONESELF.isdisjoint(words)

@@ -45,9 +45,12 @@ EVERYDAY = """
 """
 """Words of everyday sentences, which tell none apart."""
 
+LONGEST_NAME = 3
+"""Characters of a name in Chinese, with what is behind it in Japanese."""
 MOST_WORDS_OF_A_GREETING = 2
 """Two words without content, as in "bom dia", ask nothing."""
 _QUESTION_MARKS = ("?", "？", "؟")
+_NO_LETTERS = re.compile(r"[\W_]+")
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
 
 
@@ -55,6 +58,7 @@ def _phrases(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(sorted(filter(UNSPACED_RUN.match, words), key=len, reverse=True)))
 
 
+_GREETINGS = _phrases(SMALL_TALK)
 _ASKING_PHRASES = _phrases((*SMALL_TALK, *_HELPING))
 _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING))
 
@@ -73,6 +77,12 @@ def is_courtesy(text: str) -> bool:
         return False
     is_little = not asks and len(words) <= MOST_WORDS_OF_A_GREETING and not runs
     return bool(known) or any(map(phrases.search, runs)) or not (words or runs) or is_little
+
+
+def greets_by_name(text: str) -> bool:
+    """Return whether it is a greeting with a name in a script without spaces, of which a name is no word of its own."""
+    rest, greetings = _GREETINGS.subn("", fold_text(text))
+    return greetings > 0 and len(_NO_LETTERS.sub("", rest)) <= LONGEST_NAME
 
 
 def _tells(rest: str) -> bool:

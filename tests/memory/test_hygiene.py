@@ -30,6 +30,7 @@ FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)
         "Vivo en Sevilla desde abril.",
         "我喜欢乌龙茶和旧书店",
         "パクチーが嫌いです。",
+        "你好，我叫王小明。",
         "Our budget is 40,000 euros.",
     ],
 )
@@ -51,6 +52,8 @@ def test_what_users_state_is_worth_remembering(sentence: str):
         "It is raining again.",
         "I am fine, thanks.",
         "I did not know that.",
+        "你好，王小明！",
+        "王老师，早上好！",
         "",
     ],
 )

@@ -19,7 +19,7 @@ from memory.languages import (
     stop_words,
     unspaced_language,
 )
-from memory.sessions import Session, find_session
+from memory.sessions import Session, find_session, is_of_oneself
 from memory.small_talk import is_courtesy
 from memory.terms import (
     ASKS,
@@ -134,6 +134,8 @@ class QuestionReader:
         }
         words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
         telling = tuple(word for word, weight in words.items() if _tells_subject(word, weight))
+        is_remark = _is_short(pieces) and not any(mark in text for mark in _ASKING)
+        asks_nothing = is_courtesy(text) or (is_remark and not telling and not is_of_oneself(text))
         return Question(
             words=words,
             characters=tuple(self._characters(pieces)),
@@ -147,8 +149,8 @@ class QuestionReader:
             forms=self._with_stems(pieces, language, irregular),
             dates=dates,
             session=session,
-            is_small_talk=is_courtesy(text) and not dates and session is None,
-            is_remark=_is_short(pieces) and not any(mark in text for mark in _ASKING),
+            is_small_talk=asks_nothing and not dates and session is None,
+            is_remark=is_remark,
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
 

@@ -34,7 +34,9 @@ FEEDBACK_TERMS = 20
 FEEDBACK_WEIGHT = 0.25
 """Weight of the most telling word of the best turns, beside 1 for the question's own."""
 LEAST_SHARE = 0.3
-"""A turn with less than this share of the best score is not recalled, however much room is left."""
+"""A turn with less than this share of the best score is recalled only among the first few hundred tokens."""
+LEAST_WORDS = 3
+"""A turn of fewer words is no evidence for a remark: mostly it is one itself."""
 DAY_BONUS = 1.0
 """For what was said on the very day, or in the conversation, that the question asks for: it outweighs words."""
 CLEAR_EVIDENCE = 0.35

@@ -1,4 +1,4 @@
-"""Finds that a question asks for the first conversation, or for the last one."""
+"""Finds that a question asks for the first conversation, or for the last one, and that it is of the speaker."""
 
 from __future__ import annotations
 
@@ -51,11 +51,16 @@ _ORDINALS: tuple[tuple[Session, re.Pattern[str]], ...] = (
 _TALKING, _BY_ONESELF, _WITH_US = _any_of(_TALK), _any_of(_ALONE), _any_of(_TOGETHER)
 
 
+def is_of_oneself(text: str) -> bool:
+    """Return whether the speaker is mentioned."""
+    return _BY_ONESELF.search(fold_text(text)) is not None
+
+
 def find_session(question: str) -> Session | None:
     folded = fold_text(question)
     talks = [*_TALKING.finditer(folded)]
     # "When did I last talk to my mother?" is about somebody else.
-    if not talks or (_BY_ONESELF.search(folded) and not _WITH_US.search(folded)):
+    if not talks or (is_of_oneself(question) and not _WITH_US.search(folded)):
         return None
     for session, pattern in _ORDINALS:
         if any(_is_beside(folded, *pair) for pair in product(pattern.finditer(folded), talks)):

@@ -21,6 +21,7 @@ from memory.ranking import (
     DAY_BONUS,
     K1,
     LEAST_SHARE,
+    LEAST_WORDS,
     LENGTH_BONUS,
     NAME_RARITY,
     NEIGHBOUR_WEIGHTS,
@@ -68,10 +69,10 @@ class Ranking:
     def is_clear(self) -> bool:
         return self.evidence >= CLEAR_EVIDENCE
 
-    def worth_recalling(self) -> tuple[list[int], list[float]]:
-        """Return ordinals and scores without those far behind the best."""
+    def worth_recalling(self, least: int) -> dict[int, float]:
+        """Return scores by ordinals without those far behind the best, but for the first `least` ones."""
         count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
-        return self.ordinals[:count], self.scores[:count]
+        return dict(list(zip(self.ordinals, self.scores, strict=True))[: max(count, least)])
 
 
 NO_RANKING = Ranking([], [], 0.0)
@@ -116,6 +117,8 @@ def _evidence(
         if is_short_number(word):
             continue
         ordinals = index.hits[word].ordinals
+        if question.is_remark:
+            ordinals = ordinals[index.columns.length[ordinals] >= LEAST_WORDS]
         found[ordinals if is_alone else _with_beside(index, ordinals)] += worth[word]
     total = sum(min(each, most) for each in worth.values())
     best = float(found[findable].max(initial=0.0))

@@ -176,7 +176,8 @@ def recall_for(
         room = room.at_most(LITTLE)
     elif most_tokens is not None:
         room = replace(room, tokens=min(room.tokens, int(ranking.needed * most_tokens)))
-    scored = add_nearness(dict(zip(*ranking.worth_recalling(), strict=True)), near.nearness)
+    little = index.count_filling(ranking.ordinals, LITTLE.chars)
+    scored = add_nearness(ranking.worth_recalling(little), near.nearness)
     chosen = select_recall(_candidates(index, scored, room, context, sources), room)
     return [describe_found(sources[candidate.key]) for candidate in chosen]
 

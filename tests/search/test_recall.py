@@ -68,6 +68,18 @@ def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conver
     assert recalled(alice, said) == []
 
 
+def test_what_shares_only_a_name_with_the_best_comes_back_where_little_does(alice: User):
+    moved = "Keziah has moved. She's in Durham these days."
+    say(new_conversation(alice), "My sister Keziah lives in Leeds.", "A fine town.", *filler(40), moved)
+    assert moved in texts_of(recalled(alice, "Where does my sister live now?", 2_000))
+
+
+@pytest.mark.mechanism("ours.recall-gate")
+def test_remarks_said_before_are_no_evidence_for_another_remark(alice: User, conversation: Conversation):
+    say(conversation, "Hoe gaat het?", "Prima!", "Dat geeft niets.", "Geweldig.")
+    assert recalled(alice, "Haha, geweldig") == []
+
+
 def test_another_form_of_the_word_is_found(alice: User, conversation: Conversation):
     say(conversation, "We drove to the Jura.", *filler(20))
     assert "We drove to the Jura." in texts_of(recalled(alice, "Where did we drive?"))

@@ -122,6 +122,7 @@ def date_names() -> DateNames:
         for key, found in weeks.items():
             found += _names(data.get("relative-type", {}).get(key, ()))
         for number, month in enumerate(MONTHS, start=1):
+            months |= dict.fromkeys(_local_names(data, month), number)
             months |= dict.fromkeys(_month_names(data.get(month, ())), number)
         for key, names in data.get("relative-type", {}).items():
             if match := _AGO.fullmatch(key):
@@ -230,6 +231,12 @@ def _month_names(names: Iterable[str]) -> Iterator[str]:
         for name in known
         if len(name) > LEAST_LETTERS or takes_short or not name.isascii() or name == max(known, key=len)
     )
+
+
+def _local_names(data: Mapping[str, Any], month: str) -> Iterator[str]:
+    """Return the names that a month has only in some countries: each part of the Arab world has its own."""
+    for country in data.get("locale_specific", {}).values():
+        yield from (name for name in _names(country.get(month, ())) if not name.isascii())
 
 
 def _weekdays(data: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:

@@ -139,7 +139,7 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
     tokens = [*TOKEN.finditer(folded)]
     words = [token[0] for token in tokens]
     for at, word in enumerate(words):
-        month = month_of(word)
+        month = month_of(word) or month_of(" ".join(words[at : at + 2]))
         if month is None:
             continue
         after, before = _numbers_from(words, at + 1, 1), _numbers_from(words, at - 1, -1)

@@ -19,7 +19,7 @@ _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
 _BETWEEN = re.compile(r"[\W_]+")
 
-_LAST_WORD = re.compile(r"(?:^|[\s(\[\"'“‘«/-])((?:[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$")
+_LAST_WORD = re.compile(r"(?:^|[\s(\[\"“‘«/-]|(?<!\w)')((?:[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$")
 LONGEST_ABBREVIATION = 6
 _BEFORE = 40
 """Characters that tell whether a full stop is that of an abbreviation."""
@@ -28,7 +28,7 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 """3. Mai, and the number in front of an item of a list."""
-_NUMBERED = frozenset(("no", "nr", "n", "nº", "art", "fig"))
+_NUMBERED = frozenset(("no", "nr", "n", "nº", "art", "fig", "approx"))
 _TITLES = frozenset(["mme", "mlle", "mevr", "dhr", "dra", "sra", "hr"])
 """Abbreviations that the library does not know in every language."""
 _MARKS = {
@@ -45,6 +45,8 @@ _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 _WITHOUT_VOWEL = re.compile("(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}")
 """No word, whatever the language: "Pr.", "Sgt.", "MwSt."."""
 _DEVANAGARI = re.compile("[\u0900-\u0963]{1,4}")
+_ARABIC_LETTERS = re.compile(r"[\u0620-\u064a](?:\.[\u0620-\u064a])*")
+"""A title in Arabic is written as its first letter, or those of two."""
 _MONTH = re.compile(r"(?:^|\s)\d{1,2}\. \d{1,2}\.$")
 _DAY_AND_MONTH = re.compile(r"(?:[1-9]|[12]\d|3[01])\. (?=(?:[1-9]|1[0-2])\.(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -98,6 +100,8 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if _DEVANAGARI.fullmatch(word):
         # What ends a sentence there is mostly a danda, and behind a full stop a verb.
         return word not in stop_words("hi") and fold_text(word) not in stop_words("hi")
+    if _ARABIC_LETTERS.fullmatch(word):
+        return True
     if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
         return True
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)

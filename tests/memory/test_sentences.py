@@ -34,6 +34,8 @@ WHOLE = [
     "Das Treffen ist am 3. 5. in Raum Nr. 12.",
     "Le Pr. Lemaire et Mlle. Roux arrivent.",
     "डॉ. शर्मा आज आए।",
+    "قال د. منصور وأ.د. سامي إنه مريض.",
+    "The bill was approx. 20 EUR.",
 ]
 
 
@@ -59,6 +61,7 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("「はい。」と言った。次。", 3),
         ("One!\nTwo\n\nThree? Four", 4),
         ("هل تعرف؟ نعم.", 2),
+        ("We met at St. Mary's. Bring papers.", 2),
     ],
 )
 def test_other_sentences_end_where_they_did(text: str, count: int) -> None:

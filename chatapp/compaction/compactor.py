@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
@@ -42,6 +40,7 @@ from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
 from chatapp.operations.database import AWAY, in_database
 from chatapp.operations.errors import LeaseLost
+from chatapp.operations.ids import name_process
 from chatapp.operations.separate_loop import run_in_separate_loop
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.chat_models import chat_model_for
@@ -49,7 +48,6 @@ from memory.tokens import estimate_text
 
 log = logging.getLogger(__name__)
 
-HOLDER = f"{socket.gethostname()}:{os.getpid()}"
 WORKERS_DIED = "workers died while they asked for it"
 WAIT_STEP_S = 0.1
 WAIT_LIMIT_S = 60.0
@@ -117,7 +115,7 @@ def _queue(loaded: LoadedContext, span: PlannedSpan | None, holder: str = "") ->
 def compact(compaction_id: UUID) -> None:
     """Turn a queued row into a checkpoint, a memory entry and a daily file, in a worker. Safe to call
     twice."""
-    lease = claim_compaction(compaction_id=compaction_id, holder=HOLDER, now=clock.now())
+    lease = claim_compaction(compaction_id=compaction_id, holder=name_process(), now=clock.now())
     if lease is None:
         return
     try:
@@ -170,7 +168,7 @@ def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> Compacti
     span = find_span(loaded, options)
     if span is None:
         return None
-    row = _queue(loaded, span, HOLDER)
+    row = _queue(loaded, span, name_process())
     if row is None:
         return active_compaction(loaded.conversation.pk)
     return read_new_work(CompactionLease(row.pk, row.fence))

@@ -1,13 +1,19 @@
-"""Makes ids: UUID version 7, so that new rows are at the end of an index in the order they were made."""
+"""Makes ids: UUID version 7, so that new rows are at the end of an index in the order they were made.
+
+And the name of the process.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 _COUNTER_BITS = 42
@@ -75,6 +81,16 @@ def new_id() -> uuid.UUID:
 def new_ids(count: int) -> list[uuid.UUID]:
     """Return so many ids in one go."""
     return _ids.new_ids(count)
+
+
+def name_process() -> str:
+    """Return who this process is, among all that hold a run or a compaction."""
+    return _name_process(os.getpid())
+
+
+@cache
+def _name_process(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}:{secrets.token_hex(4)}"
 
 
 def id_or_none(value: Any) -> str | None:

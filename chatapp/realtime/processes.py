@@ -39,7 +39,7 @@ class OtherProcesses:
 
     def __init__(self, receive: Callable[[Message], None]) -> None:
         self._take_message = receive
-        self._origin = uuid.uuid4().hex
+        self._origin = ""  # of those that receive nothing
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._channel = ""
@@ -55,7 +55,7 @@ class OtherProcesses:
 
     async def start(self) -> None:
         if self.exist:
-            self._loop = asyncio.get_running_loop()
+            self._loop, self._origin = asyncio.get_running_loop(), uuid.uuid4().hex
             self._has_work, self._is_idle = asyncio.Event(), asyncio.Event()
             works = (self._send_forever, self._receive_forever, self._join_forever)
             self._tasks = [self._loop.create_task(work()) for work in works]

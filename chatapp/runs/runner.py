@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import os
-import socket
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -20,6 +17,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import AWAY, first_in_writer, in_database, in_writer, persistently
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
+from chatapp.operations.ids import name_process
 from chatapp.operations.outages import is_outage
 from chatapp.operations.telemetry import Span, cause, span
 from chatapp.realtime.hub import Reader, hub
@@ -51,7 +49,6 @@ from memory.errors import ContextError
 
 log = logging.getLogger(__name__)
 
-HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 READER_S = 5.0
 """How long a run waits, before its first model call, for the reader who asked for a stream. On a busy machine one
 second was too short: the reader got the whole answer at its end and no deltas."""
@@ -118,7 +115,7 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
     def begin(claimed: ClaimedRun) -> None:
         loop.call_soon_threadsafe(_begin, claimed, waits_for_reader, caused_by)
 
-    return Claim(HOLDER, describe_new, begin)
+    return Claim(name_process(), describe_new, begin)
 
 
 def claim_for_request() -> Claim | None:
@@ -268,7 +265,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
         try:
             lease = await first_in_writer(claim_run)(
                 run_id=run_id,
-                holder=HOLDER,
+                holder=name_process(),
                 model_name=prepared.model_name,
                 mode=prepared.mode,
                 now=clock.now(),

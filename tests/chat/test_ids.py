@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from itertools import pairwise
 
-from chatapp.operations.ids import IdGenerator, new_id
+from chatapp.operations.ids import IdGenerator, name_process, new_id
 
 MS = 1_000_000
 NOON_NS = 1_750_000_000_000 * MS
@@ -150,3 +150,20 @@ def test_a_fork_amid_another_threads_id_leaves_the_child_able_to_make_its_own():
         other.join()
     assert len(made) == 3
     assert _increase(made)
+
+
+def test_a_forked_process_has_a_name_of_its_own():
+    own = name_process()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, name_process().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        other = pipe.read()
+    os.waitpid(child, 0)
+    assert other not in ("", own)
+    assert own == name_process()

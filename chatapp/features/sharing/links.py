@@ -8,16 +8,18 @@ from django.core.signing import BadSignature, Signer
 
 from chatapp.operations.errors import NotFound
 
-_signer = Signer(salt="chatapp.features.sharing", sep=".")
-
 
 def token_of(shared_id: UUID) -> str:
-    return _signer.sign(shared_id.hex)
+    return _signer().sign(shared_id.hex)
 
 
 def read_token(token: str) -> UUID:
     """Return the id that was signed. Raise NotFound for everything that is no token of ours."""
     try:
-        return UUID(_signer.unsign(token))
+        return UUID(_signer().unsign(token))
     except (BadSignature, ValueError):
         raise NotFound("This link is not valid, or it was revoked.") from None
+
+
+def _signer() -> Signer:
+    return Signer(salt="chatapp.features.sharing", sep=".")

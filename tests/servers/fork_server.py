@@ -1,8 +1,8 @@
-"""Starts our programs from a process that has imported their libraries: a start costs a third.
+"""Starts our programs from a process that has imported them: a start costs a tenth.
 
-The libraries are the same for every process that a test starts, and to import them is most of its start. What reads
-settings or the environment as it is imported, which is all of `chatapp`, is not among them: each process imports that
-itself, after the fork, in an environment of its own.
+One process imports the libraries. From it, for each environment that services are given, another one is forked, which
+imports the service: every program of that environment begins as its fork. What differs from one service to the next
+(FREE) is read anew by each of them, with all settings.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.environment import ROOT
+from tests.servers import imported_service
 
 WHOLE = ("agents", "memory")
 IMPORTED = (
@@ -67,7 +68,14 @@ IMPORTED = (
 """Each can be imported without settings, starts no thread and opens nothing; so can every module of our packages WHOLE."""
 READ_AT_THE_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OTEL_", "TZ")
 """How the names begin that an interpreter or a library reads as it starts: with these a process begins from nothing."""
+FREE = {"DATA_DIR", "DATABASE_URL", "LLM_MODEL", "OPENAI_BASE_URL", "REDIS_URL"}
+"""What services of one environment may differ in: no module reads it as it is imported, which each start checks."""
+KINDS = ("DATABASE_URL", "REDIS_URL")
+"""Which library a service uses depends on whether these are set."""
+MOST_TEMPLATES = 4
 LOOK_EVERY_S = 0.01
+REFUSED = 3
+"""The exit code of a template whose environment the settings refuse."""
 
 
 class Forked:
@@ -97,19 +105,10 @@ class Forked:
 
 
 class ForkServer:
-    """The process that has imported the libraries; it ends when its socket is closed."""
+    """A process that others are forked from; it ends when its socket is closed."""
 
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        self.socket, self.answers = ours, ours.makefile("r")
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket, self.answers = connection, connection.makefile("r")
         self.lock = threading.Lock()
 
     def ask(self, request: Mapping[str, Any]) -> Any:
@@ -126,8 +125,47 @@ LOCK = threading.Lock()
 
 
 @cache
-def fork_server() -> ForkServer:
-    return ForkServer()
+def library_server() -> ForkServer:
+    """Return the process that has imported the libraries."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        subprocess.Popen(
+            [sys.executable, "-m", __name__, str(theirs.fileno())],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    return ForkServer(ours)
+
+
+TEMPLATES: dict[frozenset[tuple[str, str]], ForkServer | None] = {}
+"""The processes that have imported the service, by their environments; None for those that the settings refuse."""
+
+
+def server_for(env: Mapping[str, str]) -> ForkServer:
+    decisive = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}
+    decisive |= {name: str(name in KINDS and bool(decisive.get(name))) for name in FREE}
+    key = frozenset(decisive.items())
+    if key not in TEMPLATES:
+        if len(TEMPLATES) == MOST_TEMPLATES:
+            del TEMPLATES[next(iter(TEMPLATES))]
+        TEMPLATES[key] = start_template(env)
+    return TEMPLATES[key] or library_server()
+
+
+def start_template(env: Mapping[str, str]) -> ForkServer | None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        asked = {"env": dict(env), "port": door.getsockname()[1]}
+        template = Forked(library_server(), library_server().ask(asked))
+        door.settimeout(LOOK_EVERY_S)
+        while template.poll() is None:
+            try:
+                return ForkServer(door.accept()[0])
+            except TimeoutError:
+                continue
+    assert template.returncode == REFUSED, "The service cannot be imported; stderr says why."
+    return None
 
 
 def fork(
@@ -140,7 +178,7 @@ def fork(
 ) -> Forked:
     """Begin `python ARGUMENTS` (a file, or `-m` and a module) in the root of the checkout; its output goes to files."""
     with LOCK:
-        server = fork_server()
+        server = server_for(env)
     files = [str(path.absolute()) for path in (stdin, said, errors)]
     return Forked(server, server.ask({"arguments": list(arguments), "env": dict(env), "files": files}))
 
@@ -187,8 +225,9 @@ def become(request: Mapping[str, Any]) -> None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY, 0o666)
         os.dup2(file, number)
         os.close(file)
-    os.environ.clear()
-    os.environ.update(request["env"])
+    enter(request["env"])
+    if imported_service.is_here():
+        imported_service.read_settings_anew()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     program, *arguments = request["arguments"]
     sys.path[0] = str(ROOT)
@@ -198,6 +237,32 @@ def become(request: Mapping[str, Any]) -> None:
     else:
         sys.argv = [program, *arguments]
         runpy.run_path(program, run_name="__main__")
+
+
+def enter(env: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+
+
+def become_template(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Import the service and answer as `serve` does."""
+    enter(request["env"])
+    gc.disable()
+    try:
+        imported_service.import_it()
+    except SystemExit:
+        os._exit(REFUSED)
+    keep_as_it_is()
+    with socket.create_connection(("127.0.0.1", request["port"])) as ours:
+        return serve(ours)
+
+
+def keep_as_it_is() -> None:
+    # A reactor's or a thread's state cannot be shared by two processes.
+    assert "twisted.internet.reactor" not in sys.modules
+    assert threading.active_count() == 1
+    gc.freeze()
+    gc.enable()
 
 
 def our_modules() -> Iterator[str]:
@@ -210,15 +275,13 @@ def main() -> None:
     gc.disable()
     for name in (*IMPORTED, *our_modules()):
         importlib.import_module(name)
-    # A reactor's or a thread's state cannot be shared by two processes.
-    assert "twisted.internet.reactor" not in sys.modules
-    assert threading.active_count() == 1
-    gc.freeze()
-    gc.enable()
+    keep_as_it_is()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through=True)  # type: ignore[union-attr]
     with socket.socket(fileno=int(sys.argv[1])) as ours:
         request = serve(ours)
+    if request and "port" in request:
+        request = become_template(request)
     if request:
         become(request)
 

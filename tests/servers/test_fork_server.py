@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.environment import ROOT
 from tests.servers.fork_server import Forked, can_be_forked, fork
+from tests.servers.service import run_manage
 from tests.servers.waiting import wait_for
 
 PROGRAM = """
@@ -51,3 +55,61 @@ def test_it_is_ended_by_a_signal(tmp_path: Path) -> None:
 def test_what_an_interpreter_reads_as_it_starts_is_not_forked() -> None:
     assert can_be_forked({"DATA_DIR": "/somewhere"})
     assert not can_be_forked({"PYTHONPATH": "/somewhere"})
+
+
+ASKED = """
+from django.conf import settings
+from django.db import connection
+from chatapp.operations import environment
+print(settings.DATA_DIR, settings.LLM_MODEL or "-", connection.settings_dict["NAME"], environment.shown["LLM_MODEL"] or "-")
+"""
+
+
+def test_services_that_begin_as_forks_of_one_have_settings_of_their_own(tmp_path: Path) -> None:
+    for name, model in (("one", ""), ("two", "test-model")):
+        data = tmp_path / name
+        done = run_manage({"DATA_DIR": str(data), "LLM_MODEL": model}, "shell", "-v", "0", "-c", ASKED)
+        assert done.returncode == 0, done.stderr
+        own = model or "-"
+        assert done.stdout.split() == [str(data), own, str(data / "palimpsest.sqlite3"), own]
+
+
+def test_what_the_settings_refuse_is_told_as_to_an_operator(tmp_path: Path) -> None:
+    wrong = {"LEASE_S": "soon"}, {"OPENAI_BASE_URL": "nowhere"}
+    for env in wrong:
+        done = run_manage({"DATA_DIR": str(tmp_path), **env}, "check")
+        assert (done.returncode, done.stderr[: len(name := next(iter(env)))]) == (1, name)
+
+
+OF_ONE_PROCESS = """
+import os, secrets, socket, sys, time, uuid
+from pathlib import Path
+from tests.servers import imported_service
+from django.conf import settings
+root, found = str(Path.cwd()), set()
+builtin = {os.getpid, os.urandom, time.time, time.time_ns, time.monotonic, socket.gethostname}
+written = {one.__code__ for one in (uuid.uuid4, secrets.token_hex, secrets.token_bytes, secrets.token_urlsafe)}
+def look(frame, event, what):
+    caller = frame if event == "c_call" else frame.f_back
+    if (event == "c_call" and what in builtin) or (event == "call" and frame.f_code in written):
+        if caller.f_code.co_filename.startswith((root + "/chatapp", root + "/agents", root + "/memory")):
+            found.add((Path(caller.f_code.co_filename).name, caller.f_code.co_name))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+settings.DATA_DIR
+sys.setprofile(look)
+imported_service.import_it()
+sys.setprofile(None)
+assert len(sys.modules) > 1_000
+print(sorted(found))
+"""
+
+
+def test_nothing_that_is_imported_before_the_fork_is_of_one_process(tmp_path: Path) -> None:
+    """Such as a name made of the process id, or a random one: both web processes would have it."""
+    env = {**os.environ, "DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", OF_ONE_PROCESS]
+    done = subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"

@@ -1,0 +1,75 @@
+"""The service as it is imported once and then forked: nothing of it belongs to one process, or to one data folder.
+
+It knows which settings were read meanwhile. A process that begins as a fork reads all of them anew, and those that were
+read before must be the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import django
+from django.conf import settings
+from django.db import connections
+from django.utils.functional import empty
+
+IMPORTED = (
+    "celery.backends.base",
+    "channels.auth",
+    "chatapp.accounts.actions",
+    "chatapp.accounts.socket_auth",
+    "chatapp.operations.lifecycle",
+    "chatapp.operations.private_files",
+    "chatapp.operations.schema_version",
+    "chatapp.operations.serving.authentication",
+    "chatapp.operations.serving.embedded",
+    "chatapp.operations.serving.file_streams",
+    "chatapp.operations.serving.listener",
+    "chatapp.operations.tasks",
+    "chatapp.realtime.consumer",
+    "chatapp.runs.loops",
+    "chatapp.urls",
+    "django.contrib.auth.views",
+    "django.db.migrations.executor",
+)
+"""All that a web process, a worker or a command needs, but for the application and the server around it: they are made
+as their modules are imported."""
+SETTINGS = "chatapp.settings"
+RENEWED = {"DATABASES", "LOGGING"}
+"""Settings that are read once more: by the connections, which begin anew, and by the set-up that a program begins with."""
+
+
+def is_here() -> bool:
+    return SETTINGS in sys.modules
+
+
+def import_it() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    django.setup()
+    importlib.import_module("chatapp.operations.discovery").import_every("tasks")
+    for name in (*IMPORTED, *(dotted.rpartition(".")[0] for dotted in settings.MIDDLEWARE)):
+        importlib.import_module(name)
+
+
+def settings_read() -> dict[str, object]:
+    """Return those that were read since the settings began: Django keeps each at its first use."""
+    return {name: value for name, value in vars(settings).items() if name != "_wrapped"}
+
+
+def read_settings_anew() -> None:
+    """Make the settings those of the environment as it is now."""
+    before = settings_read()
+    environment = importlib.import_module("chatapp.operations.environment")
+    for known in (environment.shown, environment._from_file):
+        known.clear()
+    del sys.modules[SETTINGS]
+    settings._wrapped = empty
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    differ = [name for name in before.keys() - RENEWED if getattr(settings, name) != before[name]]
+    assert not differ, (
+        f"Modules read {differ} as they are imported: FREE of tests/servers/fork_server.py is wrong."
+    )
+    vars(connections).pop("settings", None)
+    connections.__init__()  # type: ignore[misc]

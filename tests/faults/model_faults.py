@@ -17,6 +17,7 @@ WORDS = "canary words of the provider"
 """Both stand in every refusal, and must never reach a client."""
 RATE = 40.0
 NAMED_WINDOW = 9_000
+NO_DATE = "Mon, 01 Jan 2024 00:00:00 +99999999999999"
 
 Step = Behaviour | Callable[[str], Behaviour]
 """What is said to one request; a function is given the text that was asked for."""
@@ -64,8 +65,10 @@ MODEL_FAULTS: dict[str, ModelFault] = {
     "two-lines": ModelFault((broken(fault="two_lines"),)),
     "wrong-usage": ModelFault((broken(usage={"prompt_tokens": -5, "completion_tokens": 10**15}),)),
     "odd-usage": ModelFault((broken(usage=["many"]),)),
+    "vast-usage": ModelFault((broken(usage={"prompt_tokens": 10**400, "completion_tokens": 10**400}),)),
     "429-seconds": ModelFault((refuses(429, retry_after="1"), well)),
     "429-date": ModelFault((at_a_date, well)),
+    "429-no-date": ModelFault((refuses(429, retry_after=NO_DATE), well)),
     "500-once": ModelFault((refuses(500), well)),
     "503-twice": ModelFault((refuses(503), refuses(503), well)),
     "529-twice": ModelFault((refuses(529), refuses(529), well)),

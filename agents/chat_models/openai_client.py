@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import httpx2
+from pydantic import BaseModel, Field, ValidationError
 
 from agents.chat_models.dialect import OPENAI_ADDRESS
 from agents.chat_models.read_deadline import ReadDeadline
@@ -35,6 +36,8 @@ else:
 
 MAX_BODY_BYTES = 32_000_000
 MAX_REFUSAL_BYTES = 64_000
+MAX_COORDINATE = 1e9
+"""Of a vector: its square has to be a number of 32 bits. NaN and infinity are outside."""
 MAX_CONNECTIONS = 2_000
 KEEPALIVE_S = 4.0
 """Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
@@ -122,15 +125,31 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
     timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
     try:
         with _plain_errors():
-            answer = client.embeddings.create(
+            # The SDK checks nothing of what it parses.
+            answer = client.embeddings.with_raw_response.create(
                 model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
             )
     except RefusedError as refusal:
         raise refusal.as_model_error(endpoint) from refusal
-    vectors = [item.embedding for item in sorted(answer.data or (), key=lambda item: item.index)]
-    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
-        raise describe_error("bad_response", f"{len(texts)} texts, {len(vectors)} vectors.")
-    return vectors
+    try:
+        rows = _Embeddings.model_validate_json(answer.content).data
+    except ValidationError as error:
+        raise describe_error("bad_response", "These are no vectors.") from error
+    placed = {
+        position if row.index is None else row.index: row.embedding for position, row in enumerate(rows)
+    }
+    if sorted(placed) != list(range(len(texts))) or len(set(map(len, placed.values()))) > 1:
+        raise describe_error("bad_response", f"{len(texts)} texts, {len(rows)} vectors.")
+    return [placed[position] for position in range(len(texts))]
+
+
+class _Embedding(BaseModel):
+    index: int | None = None
+    embedding: list[Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]] = Field(min_length=1)
+
+
+class _Embeddings(BaseModel):
+    data: list[_Embedding]
 
 
 @lru_cache(maxsize=8)

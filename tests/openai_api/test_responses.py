@@ -290,6 +290,13 @@ def test_failed_and_impossible_responses(service: Service, model: ModelServer, c
     with pytest.raises(openai.BadRequestError) as unknown:
         client.responses.create(model="test-model", input="Hello", extra_body={"inputs": 1})
     assert unknown.value.param == "inputs"
+    with pytest.raises(openai.BadRequestError) as empty:
+        client.responses.create(model="test-model", input="")
+    assert empty.value.param == "input"
+    search: Any = [{"type": "web_search_call", "id": "ws_1", "status": "completed"}]
+    with pytest.raises(openai.BadRequestError, match="should be one of message, function_call") as odd:
+        client.responses.create(model="test-model", input=search)
+    assert odd.value.param == "input.0"
     with pytest.raises(openai.BadRequestError) as streamed:
         client.responses.retrieve(events[-1].response.id, stream=True)
     assert streamed.value.param == "stream"

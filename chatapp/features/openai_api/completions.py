@@ -178,8 +178,9 @@ def _begin(user: User, name: str, model: str | None, turn: NewTurn) -> tuple[Rec
     return begin_turn(user, conversation, turn, config), answering.name
 
 
-def newest_of_user(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return what the user said after the last answer. Raise InvalidInput where that is nothing."""
+def newest_of_user(messages: Sequence[ChatMessage], field: str = "messages") -> list[ChatMessage]:
+    """Return what the user said after the last answer. Raise InvalidInput, which names the field, where that is
+    nothing."""
     newest: list[ChatMessage] = []
     for message in reversed(messages):
         if message.role == "user":
@@ -187,7 +188,7 @@ def newest_of_user(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         elif message.role in ("assistant", "tool"):
             break
     if not newest:
-        details = [{"field": "messages", "message": "must end with a message of the user"}]
+        details = [{"field": field, "message": "must end with a message of the user"}]
         raise InvalidInput("In a conversation the last message must be the user's.", details=details)
     return newest
 

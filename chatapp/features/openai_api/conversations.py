@@ -68,7 +68,7 @@ def _new_items(user: User, messages: Sequence[ChatMessage], images: Images) -> l
         NewItem(
             ROLES[message.role],
             "\n".join(message.texts),
-            store_images(user, [images[address] for address in message.image_addresses]),
+            store_images(user, [images[address] for address in message.image_addresses], "items"),
         )
         for message in messages
     ]

@@ -124,6 +124,9 @@ class ReasoningItem(Body):
     status: Label | None = None
 
 
+ITEM_TYPES = ("message", "function_call", "function_call_output", "reasoning", "item_reference")
+
+
 def _item_type(item: Any) -> str:
     kind = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", "message")
     return kind if isinstance(kind, str) else "message"
@@ -135,7 +138,11 @@ InputItem = Annotated[
     | Annotated[FunctionOutput, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
     | Annotated[ItemReference, Tag("item_reference")],
-    Discriminator(_item_type),
+    Discriminator(
+        _item_type,
+        custom_error_type="unknown_item",
+        custom_error_message=f"The type should be one of {', '.join(ITEM_TYPES)}",
+    ),
 ]
 
 

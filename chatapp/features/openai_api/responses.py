@@ -159,7 +159,7 @@ async def _turn_source(user: User, asked: NewResponse, answer: Message | None, k
     if asked.conversation and asked.previous_response_id:
         raise Unsupported("previous_response_id", "Send either `conversation` or `previous_response_id`.")
     messages = asked.chat_messages()
-    newest = newest_of_user(messages)
+    newest = newest_of_user(messages, "input")
     images = await inline_images(_addresses(newest))
     found = [message for message in messages if message.role in ("system", "developer")]
     instructions = [asked.instructions or "", *(text for message in found for text in message.texts)]
@@ -168,6 +168,7 @@ async def _turn_source(user: User, asked: NewResponse, answer: Message | None, k
         images=[images[address] for address in _addresses(newest)],
         instructions="\n\n".join(filter(None, instructions)).strip(),
         client_id=key,
+        field="input",
     )
     receipt, head = await sync_to_async(_begin)(user, asked, answer, turn)
     follower = TurnFollower(user, receipt)

@@ -50,13 +50,14 @@ REASONS: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What a client says next in a conversation. `images` are data URLs."""
+    """What a client says next in a conversation. `images` are data URLs; `field` of the request holds all of it."""
 
     text: str
     images: Sequence[str] = ()
     instructions: str = ""
     client_id: str | None = None
     parent_id: str | None = None
+    field: str = "messages"
 
 
 def conversation_name(conversation_id: str | UUID) -> str:
@@ -78,8 +79,10 @@ def begin_turn(
     """Store what was said and queue its answer; None begins a conversation. Raise Conflict, InvalidInput, TooLarge."""
     now = clock.now()
     if not turn.text.strip() and not turn.images:
-        raise InvalidInput("The last message has no text and no image.", details=_messages("is empty"))
-    attachment_ids = store_images(user, turn.images)
+        raise InvalidInput(
+            "The last message has no text and no image.", details=_detail(turn.field, "is empty")
+        )
+    attachment_ids = store_images(user, turn.images, turn.field)
     conversation = conversation or _begun_before(user, turn.client_id)
     if conversation is not None:
         return _send(user, conversation, turn, attachment_ids, model, now)
@@ -130,18 +133,19 @@ def _begun_before(user: User, client_id: str | None) -> Conversation | None:
     return None if earlier.exclude(role=Message.Role.SYSTEM).exists() else message.conversation
 
 
-def store_images(user: User, data_urls: Sequence[str]) -> list[str]:
-    """Store each image once and return their ids. The same picture has the same id each time."""
+def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
+    """Store each image once and return their ids. The same picture has the same id each time. Raise InvalidInput, which
+    names the field."""
     if len(data_urls) > MAX_ATTACHMENTS:
         raise InvalidInput(
-            f"A message has at most {MAX_ATTACHMENTS} images.", details=_messages("have more images")
+            f"A message has at most {MAX_ATTACHMENTS} images.", details=_detail(field, "has more images")
         )
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
     return list(dict.fromkeys(str((oldest_with_content(user.pk, row.sha256) or row).pk) for row in stored))
 
 
-def _messages(problem: str) -> list[dict[str, str]]:
-    return [{"field": "messages", "message": problem}]
+def _detail(field: str, problem: str) -> list[dict[str, str]]:
+    return [{"field": field, "message": problem}]
 
 
 class TurnFollower:

@@ -13,13 +13,12 @@ from typing import Protocol
 from agents.errors import ModelError
 from agents.plan.parsing import Analysis, PlanError, read_analysis, read_plan
 from agents.plan.prompts import (
+    ANALYST_PROMPT,
     analysis_question,
-    analyst_prompt,
     correction_prompt,
     enrich_query,
     extended,
     fit_reports,
-    history_of,
     planner_prompt,
     replan_prompt,
     report_steps,
@@ -36,6 +35,7 @@ from agents.plan.steps import (
 from agents.types import ToolSpec
 from memory.errors import ContextError
 from memory.tokens import Calibration, text_message
+from memory.transcript import render_transcript
 from memory.truncate import cut_middle
 from memory.types import Message
 
@@ -205,7 +205,7 @@ class _Planner:
         question = analysis_question(self._request.question.text, self.reports(steps, ANALYSIS_CHARS))
         asked = text_message("user", question, kind="question", pinned=True)
         try:
-            analysis = read_analysis(await self._models.ask(analyst_prompt(), asked))
+            analysis = read_analysis(await self._models.ask(ANALYST_PROMPT, asked))
         except (ModelError, ContextError):
             analysis = None
         if analysis is None:
@@ -233,7 +233,7 @@ class _Planner:
         """Return the conversation for the planner, made once for all rounds."""
         if self._history is None:
             request = self._request
-            history = history_of(request.history)
+            history = render_transcript(request.history)
             tokens = request.calibration.apply(enrich_query(request.question, history).tokens)
             if history and tokens > min(PLANNER_INPUT_TOKENS, request.input_tokens):
                 history = await self._models.summarise_history(request.history)

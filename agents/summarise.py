@@ -35,9 +35,6 @@ NO_FACTS = "it returned something that is not a summary"
 BeforeCall = Callable[[], Awaitable[None]]
 
 
-async def _nothing() -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
     """A summary and what it took.
@@ -99,7 +96,7 @@ async def summarise(
     hint: Hint = "general",
     keep: str = "",
     sleep: Sleep = asyncio.sleep,
-    before_call: BeforeCall = _nothing,
+    before_call: BeforeCall | None = None,
     known: Sequence[str] = (),
 ) -> SummaryResult:
     """Return the summary of `previous` and `messages` together; an extract where no model's can be used.
@@ -177,7 +174,7 @@ async def _run(
     requests: Sequence[SummaryRequest],
     previous: str,
     policy: ContextPolicy,
-    before_call: BeforeCall,
+    before_call: BeforeCall | None,
     known: Sequence[str],
 ) -> tuple[str, tuple[tuple[int, str], ...]]:
     """Return (the last answer of the calls of one summary, each of which builds on the answer before; what all of them
@@ -187,7 +184,8 @@ async def _run(
     """
     answer, superseded = previous, dict[int, str]()
     for request in requests:
-        await before_call()
+        if before_call is not None:
+            await before_call()
         # An answer far over its limit would leave no room for the next piece.
         earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
         asked = ModelRequest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +33,7 @@ from chatapp.compaction.planning import (
     summary_model_of,
 )
 from chatapp.compaction.selectors import active_compaction
-from chatapp.compaction.values import CompactionLease, PlannedSpan
+from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, finished_summary, read_new_work
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
@@ -97,13 +97,14 @@ def queue_emergency(loaded: LoadedContext, sent: AssembledContext) -> Compaction
     return _queue(loaded, find_emergency_span(loaded, sent))
 
 
-def _queue(loaded: LoadedContext, span: PlannedSpan | None, holder: str = "") -> Compaction | None:
-    if span is None:
+def _queue(loaded: LoadedContext, planned: Compaction | None, holder: str = "") -> Compaction | None:
+    if planned is None:
         return None
+    planned.model = summary_model_of(loaded)
     return queue_compaction(
+        planned=planned,
         conversation_id=loaded.conversation.pk,
-        span=span,
-        model=summary_model_of(loaded),
+        seen_from=loaded.branch,
         now=clock.now(),
         holder=holder,
     )
@@ -165,10 +166,10 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
 def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> CompactionWork | Compaction | None:
     """Return the work of a compaction claimed here; else the row that is active already; None where none
     is due."""
-    span = find_span(loaded, options)
-    if span is None:
+    planned = find_span(loaded, options)
+    if planned is None:
         return None
-    row = _queue(loaded, span, name_process())
+    row = _queue(loaded, planned, name_process())
     if row is None:
         return active_compaction(loaded.conversation.pk)
     return read_new_work(CompactionLease(row.pk, row.fence))
@@ -201,18 +202,7 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
     async def stay_alive() -> None:
         await in_database(renew_compaction)(lease=work.lease, now=clock.now())
 
-    summary = summarise(
-        chat_model_for(work.config, work.spender),
-        work.messages,
-        previous=work.previous,
-        policy=work.policy,
-        window=work.rules.budget,
-        calibration=work.rules.calibration,
-        keep=work.row.keep_hint,
-        before_call=stay_alive,
-        known=[one.text for one in work.known],
-    )
-    done = await _while_held(work.lease, summary)
+    done = await _while_held(work.lease, ask_for_summary(work, before_call=stay_alive))
     if done.window_tokens:
         await in_database(note_named_window)(
             config=work.config,
@@ -222,6 +212,23 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
             now=clock.now(),
         )
     return done
+
+
+async def ask_for_summary(
+    work: CompactionWork, before_call: Callable[[], Awaitable[None]] | None = None
+) -> SummaryResult:
+    """Return the summary that the model of the work writes."""
+    return await summarise(
+        chat_model_for(work.config, work.spender),
+        work.messages,
+        previous=work.previous,
+        policy=work.policy,
+        window=work.rules.budget,
+        calibration=work.rules.calibration,
+        keep=work.row.keep_hint,
+        before_call=before_call,
+        known=[one.text for one in work.known],
+    )
 
 
 async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from agents.context import AssembledContext
 from agents.usage import count_tools
+from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import measure_span, turns_since_compaction, was_undone
-from chatapp.compaction.values import PlannedSpan
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
@@ -68,8 +68,8 @@ def load_end(conversation: Conversation) -> LoadedContext:
     )
 
 
-def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> PlannedSpan | None:
-    """Return the compaction that is due, measured; None where none is."""
+def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> Compaction | None:
+    """Return the compaction that is due, measured and not stored; None where none is."""
     rules, inputs = loaded.rules, loaded.inputs
     policy = rules.policy
     if options.keep_recent is not None:
@@ -113,7 +113,7 @@ def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
     return any(plan_span(replace(after, is_patient=is_patient)) for is_patient in (True, False))
 
 
-def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> PlannedSpan | None:
+def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
     """Return what left when a provider refused the request and less of it was sent."""
     kept = {message.id for message in sent.view.history}
     gone = [message for message in loaded.inputs.messages if message.id not in kept]
@@ -151,19 +151,20 @@ def is_full(loaded: LoadedContext) -> bool:
         return True
 
 
-def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOptions) -> PlannedSpan:
-    """Return the plan with what only the database knows: how many messages it covers, and where a long one
+def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOptions) -> Compaction:
+    """Return the plan as a row, with what only the database knows: how many messages it covers, and where a long one
     ends."""
     span = measure_span(loaded.branch, plan.first_position, plan.last_position)
-    return PlannedSpan(
+    previous = loaded.history.checkpoint_row
+    return Compaction(
         branch=span.branch,
-        seen_from=loaded.branch,
-        previous=loaded.history.checkpoint_row,
-        first_position=span.first_position,
+        previous=previous,
+        first_position=plan.first_position,
         last_position=span.last_position,
         message_count=span.message_count,
         kept_count=plan.kept_count + (plan.message_count - span.message_count if not span.is_whole else 0),
         span_tokens=span.tokens,
+        covered_tokens=span.tokens + (previous.covered_tokens if previous else 0),
         budget_tokens=loaded.rules.budget.input_tokens,
         tokens_before=(loaded.inputs.checkpoint.tokens if loaded.inputs.checkpoint else 0) + span.tokens,
         strategy=options.strategy or loaded.rules.policy.strategy,

@@ -15,7 +15,6 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
 from chatapp.compaction.schemas import CompactRequest
 from chatapp.compaction.selectors import active_compaction, span_messages
-from chatapp.compaction.values import PlannedSpan
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import rules_for
 from chatapp.conversations.access import accessible_conversation
@@ -75,28 +74,28 @@ def preview_compaction(*, user: User, conversation_id: str, wanted: CompactReque
     Raise NotFound, and Conflict where there is too little to summarise.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
-    span = find_span(loaded, _options(loaded, wanted))
-    if span is None:
+    planned = find_span(loaded, _options(loaded, wanted))
+    if planned is None:
         raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
-    draft = _draft(loaded, span)
+    draft = _draft(loaded, planned)
     return {
         "preview": True,
-        "strategy": span.strategy,
-        "first_position": span.first_position,
-        "last_position": span.last_position,
-        "message_count": span.message_count,
-        "kept_count": span.kept_count,
-        "tokens_before": span.tokens_before,
+        "strategy": planned.strategy,
+        "first_position": planned.first_position,
+        "last_position": planned.last_position,
+        "message_count": planned.message_count,
+        "kept_count": planned.kept_count,
+        "tokens_before": planned.tokens_before,
         "tokens_after": estimate_text(draft),
         "summary": draft,
     }
 
 
-def _draft(loaded: LoadedContext, span: PlannedSpan) -> str:
-    previous = span.previous.summary if span.previous else ""
-    messages = list(span_messages(span.branch, span.first_position, span.last_position))
-    longest = min(loaded.rules.policy.summary_max_tokens, span.tokens_before // 2)
-    return strategy_named(span.strategy).draft(previous, messages, longest)
+def _draft(loaded: LoadedContext, planned: Compaction) -> str:
+    previous = planned.previous.summary if planned.previous else ""
+    messages = list(span_messages(planned.branch, planned.first_position, planned.last_position))
+    longest = min(loaded.rules.policy.summary_max_tokens, planned.tokens_before // 2)
+    return strategy_named(planned.strategy).draft(previous, messages, longest)
 
 
 def _options(loaded: LoadedContext, wanted: CompactRequest) -> CompactionOptions:

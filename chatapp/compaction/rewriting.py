@@ -10,14 +10,14 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from agents.summarise import SummaryResult, summarise
+from agents.summarise import SummaryResult
 from chatapp.compaction.actions.rewrites import complete_rewrite, end_rewrite, postpone_rewrite
+from chatapp.compaction.compactor import ask_for_summary
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, learned_from, read_work
 from chatapp.long_term import files
 from chatapp.operations import clock
-from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.usage import CallUsage, priced_call
 
 log = logging.getLogger(__name__)
@@ -46,24 +46,12 @@ def rewrite_summary(compaction_id: UUID) -> None:
         end_rewrite(compaction_id)
         return
     try:
-        done = asyncio.run(_summarise(work))
+        done = asyncio.run(ask_for_summary(work))
     except Exception:
         log.exception("Summary %s could not be written anew; it is tried again later.", compaction_id)
         postpone_rewrite(row=row, calls=[], now=clock.now())
         return
     _store(row, work, done)
-
-
-async def _summarise(work: CompactionWork) -> SummaryResult:
-    return await summarise(
-        chat_model_for(work.config, work.spender),
-        work.messages,
-        previous=work.previous,
-        policy=work.policy,
-        window=work.rules.budget,
-        calibration=work.rules.calibration,
-        keep=work.row.keep_hint,
-    )
 
 
 def _store(row: Compaction, work: CompactionWork, done: SummaryResult) -> None:

@@ -131,8 +131,6 @@ class Span:
     """
 
     branch: Branch
-
-    first_position: int
     last_position: int
     message_count: int
     tokens: int
@@ -146,9 +144,7 @@ def measure_span(branch: Branch, first_position: int, last_position: int) -> Spa
     last = last_position if end is None else end
     counted = visible_messages(branch, first_position - 1).filter(position__lte=last)
     totals = counted.aggregate(count=Count("pk"), tokens=Sum("token_estimate"))
-    return Span(
-        _branch_at(branch, last), first_position, last, totals["count"], totals["tokens"] or 0, is_whole
-    )
+    return Span(_branch_at(branch, last), last, totals["count"], totals["tokens"] or 0, is_whole)
 
 
 def _branch_at(branch: Branch, position: int) -> Branch:

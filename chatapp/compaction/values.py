@@ -1,4 +1,4 @@
-"""What a compaction is planned as, held by and finished with, and the event that tells of it."""
+"""What a compaction is held by and finished with, and the event that tells of it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,12 @@ from uuid import UUID
 
 from agents.events import Compact, CompactState
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.models import Branch
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.selectors.claims import SaidAt
 from memory.strategies.registry import strategy_named
 
 MAX_ATTEMPTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSpan:
-    """What the next summary covers. `previous` is the checkpoint it grows from, as the branch `seen_from` shows it.
-
-    `is_partial`: the same backlog has more messages after it.
-    """
-
-    branch: Branch
-    seen_from: Branch
-    previous: Compaction | None
-    first_position: int
-    last_position: int
-    message_count: int
-    kept_count: int
-    span_tokens: int
-    tokens_before: int
-    budget_tokens: int
-    strategy: str
-    keep_hint: str = ""
-    summary_max_tokens: int = 0
-    """0 = the policy's at the time of writing."""
-    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

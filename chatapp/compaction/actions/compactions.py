@@ -15,10 +15,10 @@ from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import accessible_compaction
-from chatapp.compaction.values import CompactionLease, FinishedSummary, PlannedSpan, compact_event
+from chatapp.compaction.values import CompactionLease, FinishedSummary, compact_event
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import latest_checkpoint, usable_checkpoint, visible_messages
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Branch, Conversation
 from chatapp.long_term.actions.entries import (
     drop_entries,
     index_standing,
@@ -31,7 +31,6 @@ from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, LeaseLost
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.providers.actions import record_background_calls
-from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import note_over
@@ -43,41 +42,24 @@ LEASE = timedelta(seconds=settings.LEASE_S)
 
 
 def queue_compaction(
-    *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime, holder: str = ""
+    *, planned: Compaction, conversation_id: UUID, seen_from: Branch, now: datetime, holder: str = ""
 ) -> Compaction | None:
-    """Queue a compaction, and return its row; None when one is active already, or the span was summarised
-    meanwhile.
+    """Store a compaction as it was planned for the branch `seen_from`, and return it; None when one is active already,
+    or the span was summarised meanwhile.
 
     With a `holder` it is claimed at once, and the caller does the work. Else a worker is woken.
     """
+    row = planned
     try:
         with transaction.atomic():
             conversation = Conversation.objects.select_for_update().get(pk=conversation_id)
-            if _is_superseded(conversation, span):
+            if _is_superseded(conversation, row, seen_from):
                 return None
-            row = Compaction.objects.create(
-                conversation=conversation,
-                branch=span.branch,
-                previous=span.previous,
-                model=model,
-                first_position=span.first_position,
-                last_position=span.last_position,
-                message_count=span.message_count,
-                kept_count=span.kept_count,
-                span_tokens=span.span_tokens,
-                covered_tokens=span.span_tokens + (span.previous.covered_tokens if span.previous else 0),
-                tokens_before=span.tokens_before,
-                budget_tokens=span.budget_tokens,
-                strategy=span.strategy,
-                keep_hint=span.keep_hint,
-                summary_max_tokens=span.summary_max_tokens,
-                is_partial=span.is_partial,
-                status=Compaction.Status.RUNNING if holder else Compaction.Status.PENDING,
-                holder=holder,
-                fence=1 if holder else 0,
-                lease_expires_at=now + LEASE,
-                created_at=now,
-            )
+            row.conversation = conversation
+            if holder:
+                row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
+            row.lease_expires_at, row.created_at = now + LEASE, now
+            row.save(force_insert=True)
             record_made(row.pk)
             event_log.append(conversation, compact_event(row, "started", now))
             # The row is stored before any work: where the broker loses its id, the sweep finds it.
@@ -88,14 +70,13 @@ def queue_compaction(
         return None
 
 
-def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
-    """Return whether the span was planned on what is no longer the latest checkpoint, or a compaction is
-    active."""
+def _is_superseded(conversation: Conversation, planned: Compaction, seen_from: Branch) -> bool:
+    """Return whether it was planned on what is no longer the latest checkpoint, or a compaction is active."""
     latest = usable_checkpoint(
-        span.seen_from, before_position=conversation.next_position, budget_tokens=span.budget_tokens
+        seen_from, before_position=conversation.next_position, budget_tokens=planned.budget_tokens
     )
     is_active = conversation.compactions.filter(status__in=Compaction.ACTIVE).exists()
-    return is_active or latest != span.previous
+    return is_active or latest != planned.previous
 
 
 def note_waiting(*, conversation_id: UUID, waits: bool) -> None:

@@ -1,4 +1,4 @@
-"""The user's memory: found by words, read by day, entry, or around a message."""
+"""The user's memory: found by words, read by day, entry, or around a message. Earlier turns of the conversation."""
 
 from __future__ import annotations
 
@@ -106,3 +106,26 @@ class MemoryRead:
                 said = await self.port.read_around(caller, message_id, wanted.around)
                 return ToolOutput(list_hits(said, limit_chars=10 * HIT_CHARS))
         raise ToolFailure("Give exactly one of day, entry_id and message_id.")
+
+
+class ConversationPort(Protocol):
+    async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
+        """Return turns of the caller's conversation, on the branch of the question, best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSearch:
+    port: ConversationPort
+
+    spec: ClassVar = ToolSpec(
+        "conversation_search",
+        "Searches the earlier messages of this conversation, also those that are no longer shown to you.",
+        schema_of(SearchArguments),
+    )
+    traits: ClassVar = ToolTraits(rights=frozenset({"conversation"}))
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        wanted = read_arguments(SearchArguments, arguments)
+        hits = await self.port.search(caller, wanted.query, wanted.limit)
+        return ToolOutput(list_hits(hits) or "Nothing in this conversation matches.")

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from agents.tools.attached_files import FilesList, FilesPort, FilesRead
 from agents.tools.calculator import Calculator
 from agents.tools.clock import Clock, ClockPort
-from agents.tools.conversation_search import ConversationPort, ConversationSearch
 from agents.tools.http_fetch import HttpFetch, WebPort
-from agents.tools.memory_tools import MemoryPort, MemoryRead, MemorySearch
+from agents.tools.memory_tools import (
+    ConversationPort,
+    ConversationSearch,
+    MemoryPort,
+    MemoryRead,
+    MemorySearch,
+)
 from agents.tools.offloaded import OffloadGrep, OffloadPage, OffloadPort, OffloadViewImage
 from agents.tools.protocol import Tool
 

@@ -32,7 +32,8 @@ from chatapp.agent_presets.services import agent_files
 from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.export import conversation_files
 from chatapp.conversations.folders.selectors import folder_files
-from chatapp.files.archive import offloaded_files, uploaded_files
+from chatapp.files.attachments import uploaded_files
+from chatapp.files.offloads import offloaded_files
 from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.actions.settings import update_settings
 from chatapp.long_term.archive import memory_files
@@ -43,7 +44,7 @@ from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.models import AuditEvent
 from chatapp.providers.usage import usage_files
-from chatapp.runs.archive import trace_files
+from chatapp.runs.selectors import trace_files
 
 router = Router(tags=["account"])
 

@@ -1,23 +1,37 @@
-"""The requests of a run, what one of them is built from again, and what texts of them say."""
+"""The requests of a run as they were sent: the body built again, each of its messages with why it was in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
 
-from agents.manifest import Manifest, OwnText, StoredSpan, hash_text, read_manifest
+from agents.manifest import (
+    Manifest,
+    OwnText,
+    ShownPiece,
+    StoredSpan,
+    hash_body,
+    hash_text,
+    read_manifest,
+    rebuild_body,
+    show_pieces,
+)
 from agents.references import keys_in, read_references
 from chatapp.context.models import RequestText, SentRequest
+from chatapp.context.schemas import request_shape
 from chatapp.context.sources import source_texts
-from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
+from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns, parts_to_json
 from chatapp.conversations.models import Message
+from chatapp.conversations.schemas.messages import content_of
+from chatapp.files.attachments import data_urls_of
 from chatapp.forgetting.models import Removal
 from chatapp.operations.errors import NotFound
 from chatapp.runs.models import Run
+from memory.types import ImagePart
 from memory.types import Message as MessageValue
 
 
@@ -31,8 +45,51 @@ class StoredRequest:
     texts: Mapping[str, str]
 
 
-def requests_of(run: Run) -> list[SentRequest]:
-    return list(SentRequest.objects.filter(run=run).defer("manifest").order_by("n"))
+def list_requests(run: Run) -> list[dict[str, Any]]:
+    rows = SentRequest.objects.filter(run=run).defer("manifest").order_by("n")
+    return [request_shape(row) for row in rows]
+
+
+def show_request(run: Run, n: int) -> dict[str, Any]:
+    """Return request `n` of the run as it was sent. Raise NotFound. Images in it are named by their file ids; the hash
+    was checked with their bytes."""
+    stored = stored_request(run, n)
+    pieces = show_pieces(stored.manifest, stored.messages, stored.texts)
+    urls = data_urls_of(run.user_id, _image_ids(pieces))
+    body = rebuild_body(stored.manifest, pieces, stored.texts, urls)
+    return request_shape(stored.row) | {
+        "verified": hash_body(body) == stored.row.sha256,
+        "body": _without_bytes(body, {url: file_id for file_id, url in urls.items()}),
+        "pieces": [_piece_shape(piece) for piece in pieces],
+    }
+
+
+def _image_ids(pieces: Iterable[ShownPiece]) -> set[str]:
+    parts = (part for piece in pieces for part in piece.message.parts)
+    return {part.file_id for part in parts if isinstance(part, ImagePart)}
+
+
+def _piece_shape(piece: ShownPiece) -> dict[str, Any]:
+    message = piece.message
+    return {
+        "source": piece.source,
+        "state": piece.state,
+        "role": message.role,
+        "message_id": message.id,
+        "position": message.position,
+        "tokens": message.tokens,
+        "content": content_of(parts_to_json(message.parts)),
+    }
+
+
+def _without_bytes(value: Any, file_ids: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_bytes(inner, file_ids) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_bytes(inner, file_ids) for inner in value]
+    if isinstance(value, str) and value in file_ids:
+        return f"attachment:{file_ids[value]}"
+    return value
 
 
 def stored_request(run: Run, n: int) -> StoredRequest:
@@ -71,12 +128,3 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
     sources = source_texts({key for segments in written.values() for key in keys_in(segments)})
     texts = {sha256: read_references(segments, sources) for sha256, segments in written.items()}
     return {sha256: text for sha256, text in texts.items() if hash_text(text) == sha256}
-
-
-def strings_in(value: Any) -> Iterator[str]:
-    """Yield the texts in a JSON value, without the names in its objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from strings_in(item)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
 from chatapp.files import actions as file_actions
 from chatapp.files import selectors as file_selectors
@@ -24,6 +25,7 @@ from chatapp.operations.durable_files import replace_file
 from chatapp.operations.errors import TooLarge
 
 KEEP_UNUSED = timedelta(hours=24)
+ARCHIVED_AT_ONCE = 500
 
 
 def files_folder() -> Path:
@@ -164,3 +166,12 @@ def sweep_files(*, now: datetime) -> int:
     return discarded + discard_content(
         path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()
     )
+
+
+def uploaded_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield the uploads whose content is on disk, for the archive of the account."""
+    rows = file_selectors.shown_attachments(user.pk).order_by("pk")
+    for row in rows.iterator(chunk_size=ARCHIVED_AT_ONCE):
+        path = content_path(row.sha256)
+        if path.exists():
+            yield f"files/{row.pk}-{safe_file_name(row.name)}", path

@@ -19,6 +19,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from agents.libraries import Library
+from chatapp.accounts.archive import ArchiveFile
+from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.files import actions as offload_actions
 from chatapp.files.images import clean_image
@@ -245,3 +247,13 @@ def _as_line(message: Message) -> dict[str, object]:
         "at": message.created_at.isoformat() if message.created_at else None,
         "parts": message_values.parts_to_json(message.parts),
     }
+
+
+def offloaded_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield what was offloaded from contexts, as far as its content is stored, for the archive of the account."""
+    rows = Offload.objects.filter(conversation__user=user).order_by("pk")
+    for row in rows.iterator(chunk_size=500):
+        try:
+            yield f"offloaded/{row.conversation_id}/{row.name}", read_content(row)
+        except NotFound:
+            continue

@@ -42,7 +42,7 @@ from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import calls_of_step
 from chatapp.runs.side_work import store_beside
-from chatapp.runs.tool_ports import StepPorts
+from chatapp.runs.tool_ports import ToolPorts
 from memory.types import Message
 
 NOTICE = "plan"
@@ -256,9 +256,9 @@ class Planning:
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
-        desk = StepPorts(lease, self.host.caller, self.host.take_spent, step.id)
+        ports = ToolPorts(lease, self.host.caller, self.host.take_spent, plan_step=step.id)
         return ToolUse(
-            self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk, earlier=earlier
+            self.loaded.tools, self.host.caller, records=ports, consents=ports, store=ports, earlier=earlier
         )
 
     def _learn_window(self, window_tokens: int | None, who: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +18,7 @@ from agents.plan.scheduler import Steps
 from agents.plan.steps import ANALYST, PLANNER
 from agents.ports import CallKey, EarlierCall
 from agents.tool_calls import call_key
+from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
@@ -27,6 +31,7 @@ from chatapp.runs.models import Run, RunStep, ToolCall
 
 ADOPT_AFTER = timedelta(seconds=3)
 GIVE_UP_AFTER = timedelta(seconds=45)
+ARCHIVED_AT_ONCE = 200
 
 
 def accessible_run(user: User, run_id: str | UUID) -> Run:
@@ -200,3 +205,21 @@ def _places_in_plan(plan: Steps, callers: Sequence[str]) -> Iterator[dict[str, A
 
 def _request(step: RunStep, sha256: str | None) -> dict[str, Any] | None:
     return {"sha256": sha256, "n": step.request_n} if sha256 else None
+
+
+def trace_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield a JSON file for each conversation, for the archive of the account: its runs in their order, as the API
+    shows them, with their traces."""
+    rows = Run.objects.filter(conversation__user=user).order_by("conversation_id", "created_at", "pk")
+    runs = rows.iterator(chunk_size=ARCHIVED_AT_ONCE)
+    for conversation_id, some in groupby(runs, key=attrgetter("conversation_id")):
+        yield f"traces/{conversation_id}.json", _pieces(some)
+
+
+def _pieces(runs: Iterable[Run]) -> Iterator[str]:
+    left, before = iter(runs), "["
+    while page := list(islice(left, ARCHIVED_AT_ONCE)):
+        for run, trace in zip(page, traces_of(page), strict=True):
+            yield f"{before}\n{json.dumps(shapes.run_shape(run) | trace, ensure_ascii=False, default=str)}"
+            before = ","
+    yield "\n]\n"

@@ -7,7 +7,7 @@ from datetime import datetime
 from chatapp.context.tools.registry import local_tools
 from chatapp.runs import runner
 from chatapp.runs.actions.endings import INTERRUPTED, interrupt_run
-from chatapp.runs.actions.hook_calls import close_abandoned_calls
+from chatapp.runs.actions.hooks import close_abandoned_calls
 from chatapp.runs.actions.runs import give_last_term
 from chatapp.runs.selectors import dead_runs
 

@@ -22,7 +22,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import ReadForgotten, ServiceError
 from chatapp.providers.usage import CallUsage
-from chatapp.runs.actions.hook_calls import finish_hook_call, record_hook_call
+from chatapp.runs.actions.hooks import finish_hook_call, record_hook_call
 from chatapp.runs.actions.injected_messages import take_injected
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.actions.tool_calls import (
@@ -84,7 +84,8 @@ def _store_problems() -> Iterator[None]:
 class ToolPorts(OffloadedResults):
     """All ports of one run. `take_spent` gives the model calls that no row counts yet.
 
-    `has_all`: nothing that was sent during the run is missing in its first request.
+    `has_all`: nothing that was sent during the run is missing in its first request. `plan_step`: the ports are of one
+    step of a plan, whose calls are recorded with its id, and are no messages of the conversation.
     """
 
     def __init__(
@@ -94,11 +95,13 @@ class ToolPorts(OffloadedResults):
         take_spent: Callable[[], Sequence[CallUsage]],
         *,
         has_all: bool = False,
+        plan_step: str = "",
     ) -> None:
         super().__init__(caller.conversation_id)
         self.lease = lease
         self.caller = caller
         self.take_spent = take_spent
+        self.plan_step = plan_step
         self._taken: set[UUID] = set()
         self._has_all = has_all
 
@@ -107,7 +110,9 @@ class ToolPorts(OffloadedResults):
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         spent = self.take_spent()
         await _to_its_end(
-            persistently(record_tool_calls)(lease=self.lease, calls=calls, spent=spent, now=clock.now())
+            persistently(record_tool_calls)(
+                lease=self.lease, calls=calls, spent=spent, now=clock.now(), plan_step=self.plan_step
+            )
         )
 
     async def record_running(self, call: RequestedCall) -> None:
@@ -156,32 +161,6 @@ class ToolPorts(OffloadedResults):
         ]
         urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
         return [_with_images(message, urls) for message in messages]
-
-
-class StepPorts(ToolPorts):
-    """The ports of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
-
-    def __init__(
-        self,
-        lease: Lease,
-        caller: ToolCaller,
-        take_spent: Callable[[], Sequence[CallUsage]],
-        plan_step: str,
-    ) -> None:
-        super().__init__(lease, caller, take_spent)
-        self.plan_step = plan_step
-
-    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
-        spent = self.take_spent()
-        await _to_its_end(
-            persistently(record_tool_calls)(
-                lease=self.lease,
-                calls=calls,
-                spent=spent,
-                now=clock.now(),
-                plan_step=self.plan_step,
-            )
-        )
 
 
 class HookPorts(ToolPorts):

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from agents.tools.protocol import Right, Tool
+from agents.guarded_http import HostRules
+from agents.tools.protocol import Right, Tool, ToolCaller
 from agents.tools.registry import Ports, built_in_tools, by_name
+from chatapp.accounts.selectors import time_zone_of
 from chatapp.agent_presets.mcp_servers import offered_tools
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import servers_for_everyone, servers_of
 from chatapp.context.policies import agent_of
-from chatapp.context.tools.clock import UserClock
 from chatapp.context.tools.files import AttachedFiles
 from chatapp.context.tools.memory import OwnConversation, UserMemory
 from chatapp.context.tools.offloads import OwnOffloads
-from chatapp.context.tools.web import AllowedHosts
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.selectors.pauses import is_paused
+from chatapp.operations import clock
 from chatapp.operations.changeable_settings import current
+from chatapp.operations.database import persistently
+
+
+class UserClock:
+    def now(self) -> datetime:
+        return clock.now()
+
+    async def time_zone_of(self, caller: ToolCaller) -> str:
+        return await persistently(time_zone_of)(caller.user_id)
+
+
+class AllowedHosts:
+    def rules(self) -> HostRules:
+        return HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))
+
 
 BUILT_IN: Mapping[str, Tool] = built_in_tools(
     Ports(

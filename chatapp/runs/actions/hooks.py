@@ -1,20 +1,34 @@
-"""Writes what hooks do to a conversation: named actions, and when each hook fired."""
+"""Writes what hooks do to a conversation: named actions, when each hook fired, and the tool calls of hooks, recorded
+before they run as a model's are. These are no messages of the conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 
 from agents.events import Fact
 from agents.hooks import ModuleAction
+from agents.ports import CallResult, RequestedCall
 from chatapp.agent_presets.hook_actions import NAMED_ACTIONS, name_of, read_params
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
+from chatapp.operations.errors import LeaseLost
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
-from chatapp.runs.models import Run
+from chatapp.runs.actions.runs import Lease, lock_run
+from chatapp.runs.actions.tool_calls import (
+    call_event,
+    call_row,
+    interrupt_call,
+    is_waiting,
+    save_results,
+    waiting_event,
+    write_result,
+)
+from chatapp.runs.models import Run, ToolCall
 
 
 def run_named_action(*, conversation: Conversation, action: ModuleAction, now: datetime) -> str:
@@ -58,3 +72,81 @@ def record_hooks(
         row.save(update_fields=["hook_state"])
         if facts:
             event_log.append(row, *facts, run=run)
+
+
+# --- Tool calls ------------------------------------------------------------------------------------------
+
+
+def record_hook_call(
+    *,
+    lease: Lease,
+    hook_id: str,
+    requested: RequestedCall,
+    now: datetime,
+    forgotten_count: int | None = None,
+) -> None:
+    """Record a call before it runs; a repeated call changes nothing.
+
+    Raise LeaseLost; ReadForgotten where more was forgotten than when the hooks of its moment began.
+    """
+    with transaction.atomic():
+        conversation, run = _lock(lease, forgotten_count)
+        if ToolCall.objects.filter(run=run, call_id=requested.call_id).exists():
+            return
+        ordinal = ToolCall.objects.filter(run=run).count()
+        row = call_row(run, requested, now, ordinal=ordinal, hook_id=hook_id)
+        row.save(force_insert=True)
+        waits = [waiting_event(conversation, now)] if is_waiting(row) else []
+        event_log.append(conversation, call_event(run, row, now), *waits, run=run)
+
+
+def finish_hook_call(
+    *, lease: Lease, result: CallResult, now: datetime, forgotten_count: int | None = None
+) -> None:
+    """Store the result of a hook's call. Raise LeaseLost, ReadForgotten."""
+    with transaction.atomic():
+        conversation, run = _lock(lease, forgotten_count)
+        row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
+        write_result(row, result.state, result.part, now, is_cut=result.is_cut)
+        save_results([row])
+        event_log.append(conversation, call_event(run, row, now), run=run)
+
+
+def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
+    """Lock and return the conversation and the run, which may have ended: hooks of the turn's end run after it.
+
+    Raise LeaseLost where the conversation was deleted or another process took the run over, and ReadForgotten where
+    more was forgotten than `forgotten_count`: forgetting cannot end a run that has ended.
+    """
+    conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
+    if conversation_of is not None and forgotten_count is not None:
+        check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
+    found = lock_run(lease.run_id)
+    if found is None:
+        raise LeaseLost("The conversation was deleted.")
+    if found[1].fence != lease.fence:
+        raise LeaseLost("Another process took this run over.")
+    return found
+
+
+def close_abandoned_calls(*, now: datetime, timeout_s: Callable[[str], float]) -> None:
+    """Interrupt open calls of processes that died after the end of a run; before it, the run's end does so.
+
+    `timeout_s` is how long a call of the tool of this name may be open.
+    """
+    rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
+    for row in list(rows.only("run_id", "name", "requested_at")):
+        if (now - row.requested_at).total_seconds() > timeout_s(row.name):
+            _close(row.run_id, row.pk, now)
+
+
+def _close(run_id: UUID, pk: UUID, now: datetime) -> None:
+    with transaction.atomic():
+        found = lock_run(run_id)
+        row = ToolCall.objects.filter(pk=pk, state__in=ToolCall.OPEN).first() if found else None
+        if found is None or row is None:
+            return
+        conversation, run = found
+        interrupt_call(row, now)
+        save_results([row])
+        event_log.append(conversation, call_event(run, row, now), run=run)

@@ -26,7 +26,7 @@ from chatapp.providers.actions import record_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, insert_before_answer
-from chatapp.runs.actions.runs import Lease, LeasedRun, calls_to_tell, lock_for_calls, lock_leased
+from chatapp.runs.actions.runs import Lease, calls_to_tell, lock_for_calls, lock_leased
 from chatapp.runs.models import Run, RunStep, ToolCall
 from chatapp.runs.selectors import accessible_run
 from memory.turns import INTERRUPTED
@@ -55,8 +55,8 @@ def record_tool_calls(
             steps = record_calls(held.run, spent, held.step_count)
             step = _asking_step(held.run, steps, plan_step)
             rows = [
-                _call_row(held, step, plan_step, number, call, now)
-                for number, call in enumerate(calls, start=held.call_count)
+                call_row(held.run, call, now, ordinal=ordinal, step=step, plan_step=plan_step)
+                for ordinal, call in enumerate(calls, start=held.call_count)
             ]
             insert_rows(rows)
             usage = [usage_event(held.run, call, now) for call in spent]
@@ -68,15 +68,24 @@ def record_tool_calls(
             raise
 
 
-def _call_row(
-    held: LeasedRun, step: int, plan_step: str, ordinal: int, call: RequestedCall, now: datetime
+def call_row(
+    run: Run,
+    call: RequestedCall,
+    now: datetime,
+    *,
+    ordinal: int,
+    step: int = 0,
+    plan_step: str = "",
+    hook_id: str = "",
 ) -> ToolCall:
+    """Return the row of a call that was asked for now: by a model, by a step of a plan, or by a hook."""
     is_running = call.state == "running"
     return ToolCall(
-        run=held.run,
+        run=run,
         step=step,
         plan_step=plan_step,
-        is_told=bool(plan_step),
+        hook_id=hook_id,
+        is_told=bool(plan_step or hook_id),
         ordinal=ordinal,
         call_id=call.call_id,
         name=call.name,

@@ -12,7 +12,7 @@ from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
-from chatapp.context.sent_requests import list_requests, show_request
+from chatapp.context.selectors import list_requests, show_request
 from chatapp.conversations.schemas.messages import StreamOption, tool_call_shape
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from agents.events import Usage as UsageEvent
 from agents.types import Purpose, TokenUsage
@@ -50,16 +49,6 @@ class CallUsage:
     plan_step: str = ""
     """In a plan: the id of the step that made the call, or `planner` or `analyst`."""
 
-    def as_event(self) -> dict[str, Any]:
-        return {
-            "purpose": self.purpose,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cached_tokens": self.cached_tokens,
-            "cost": float(self.cost) if self.cost is not None else None,
-            "exact": self.exact,
-        }
-
 
 def priced_call(
     model: ModelConfig, usage: TokenUsage, purpose: Purpose, *, kept_out_tokens: int = 0
@@ -85,7 +74,17 @@ def priced_call(
 
 
 def usage_event(run: Run, call: CallUsage, now: datetime) -> UsageEvent:
-    return UsageEvent(conversation_id=str(run.conversation_id), run_id=str(run.pk), at=now, **call.as_event())
+    return UsageEvent(
+        conversation_id=str(run.conversation_id),
+        run_id=str(run.pk),
+        at=now,
+        purpose=call.purpose,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        cost=float(call.cost) if call.cost is not None else None,
+        exact=call.exact,
+    )
 
 
 ARCHIVED_COLUMNS = (

@@ -10,7 +10,7 @@ from chatapp.conversations.models import Folder
 from chatapp.features.importing.models import Import
 from chatapp.features.prompts.models import Prompt
 from chatapp.features.sharing.actions import share_conversation
-from chatapp.features.sharing.links import token_of
+from chatapp.features.sharing.selectors import token_of
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.proposals import record_proposal

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import IO, Any, Literal
+from typing import IO, Annotated, Any, Literal, Self
 
 from django.http.response import HttpResponseBase
 from ninja.params.functions import Query
+from pydantic import Field, model_validator
 
 from chatapp.accounts.archive import ArchiveFile, safe_file_name, write_archive
 from chatapp.accounts.callers import ApiRequest, allow
@@ -18,18 +19,43 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
 from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Conversation
-from chatapp.features.bulk.schemas import IDS_CHARS, MAX_AT_ONCE, BulkChange, BulkResult
-from chatapp.features.bulk.services import change_conversations
+from chatapp.features.bulk.services import Action, change_conversations
 from chatapp.operations import clock
 from chatapp.operations.database import beside_database
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.routers import Router
-from chatapp.operations.http.schemas import answers
+from chatapp.operations.http.schemas import Body, Shape, answers
+from memory.bounds import Id
 
 router = Router(tags=["conversations"])
 
+MAX_AT_ONCE = 100
+IDS_CHARS = MAX_AT_ONCE * 37
 DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
+
+
+class BulkChange(Body):
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_AT_ONCE)]
+    action: Action
+    folder: Id | None = Field(None, description="Of `move`: the id of the folder; null: none.")
+
+    @model_validator(mode="after")
+    def _only_moves_name_a_folder(self) -> Self:
+        if "folder" in self.model_fields_set and self.action != "move":
+            raise ValueError("folder is of the action move")
+        return self
+
+
+class Refused(Shape):
+    id: str
+    message: str
+
+
+class BulkResult(Shape):
+    done: list[str] = Field(description="Those that are as they were asked to be, changed by this or before.")
+    not_found: list[str]
+    refused: list[Refused]
 
 
 @router.post("/conversations/bulk", auth=allow("chat"), response=answers(404, ok=BulkResult))

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Folder
-from chatapp.features.bulk.schemas import Action
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.selectors import is_in_trash
 from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
+
+Action = Literal["archive", "unarchive", "move", "trash", "restore"]
 
 
 @dataclass(slots=True)

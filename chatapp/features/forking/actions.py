@@ -8,11 +8,16 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_message
 from chatapp.conversations.actions.conversations import note_pause
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.files.models import Attachment
 
 SAID = ("text", "image", "file")
@@ -34,9 +39,11 @@ KEPT = [
 
 
 def fork_conversation(
-    *, user: User, source: Conversation, messages: Sequence[Message], now: datetime
+    *, user: User, source: Conversation, message_id: str | None, now: datetime
 ) -> Conversation:
-    """Store what was said in `messages` as a new conversation with the settings of the old one, and return it."""
+    """Store what was said up to a message as a new conversation with the settings of the old one, and return it. None:
+    all that the old one shows. Raise NotFound."""
+    messages = _messages_up_to(user, source, message_id)
     shown = [(message, parts) for message in messages if (parts := _said(message))]
     return import_conversation(
         user=user,
@@ -46,6 +53,18 @@ def fork_conversation(
         columns={name: getattr(source, name) for name in KEPT},
         complete=partial(_complete, user=user, shown=[parts for _, parts in shown], now=now),
     )
+
+
+def _messages_up_to(user: User, source: Conversation, message_id: str | None) -> QuerySet[Message]:
+    branch, last = source.branch, None
+    if message_id is not None:
+        last = accessible_message(user, source.pk, message_id)
+        branch = last.branch
+    assert branch is not None
+    rows = visible_messages(branch).filter(role__in=SPOKEN).exclude(status=Message.Status.STREAMING)
+    if last is not None:
+        rows = rows.filter(position__lte=last.position)
+    return rows.order_by("position")
 
 
 def _said(message: Message) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.schemas.conversations import Conversation
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.features.forking.actions import fork_conversation
-from chatapp.features.forking.selectors import messages_up_to
 from chatapp.operations import clock
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, answers
@@ -41,6 +40,5 @@ def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> 
     calls and recalled text are not copied."""
     user = request.auth.user
     source = accessible_conversation(user, conversation_id)
-    messages = messages_up_to(user, source, wish.message_id)
-    made = fork_conversation(user=user, source=source, messages=messages, now=clock.now())
+    made = fork_conversation(user=user, source=source, message_id=wish.message_id, now=clock.now())
     return Status(201, full_conversation(accessible_conversation(user, made.pk)))

@@ -10,10 +10,9 @@ from pydantic import Field
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.features.importing import job, uploads
-from chatapp.features.importing.costs import estimate_costs
 from chatapp.features.importing.job_actions import try_import_again
 from chatapp.features.importing.models import Import
-from chatapp.features.importing.selectors import accessible_import, imports_of
+from chatapp.features.importing.selectors import accessible_import, estimate_costs, imports_of
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.bodies import BYTES

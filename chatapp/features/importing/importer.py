@@ -21,14 +21,13 @@ from chatapp.features.importing.files import files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
 from chatapp.features.importing.memory_actions import store_entries, store_profile
 from chatapp.features.importing.offloaded import References, store_results, with_references
-from chatapp.features.importing.presets import take_presets
 from chatapp.features.importing.selectors import (
     known_conversations,
     messages_at,
     own_conversations,
     own_messages,
 )
-from chatapp.features.importing.settings import settings_of, take_folders
+from chatapp.features.importing.settings import settings_of, take_folders, take_presets
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
 from chatapp.features.importing.tree import Grown, grow

@@ -1,22 +1,28 @@
-"""Reads imports, and what was brought along already."""
+"""Reads imports, what was brought along already, and what it would cost to summarise all of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, Sum
+from django.conf import settings
+from django.db.models import Count, Q, Sum
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
 from chatapp.files.models import Attachment
 from chatapp.operations.access import find_row
+from chatapp.operations.errors import NotFound
+from chatapp.providers.selectors import default_model, fast_model_of
 
 SHOWN = 50
 WOKEN_AT_ONCE = 20
 READ_AT_ONCE = 500
+PRICED_TOKENS = 1_000_000
 HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_until__isnull=False)
 
 
@@ -104,3 +110,25 @@ def file_bytes_of(user: User) -> int:
     """Return how large the files are that lie here for the user's imports, or are to come."""
     sizes = Import.objects.filter(HAS_FILE, user=user).aggregate(size=Sum("size_bytes", default=0))
     return int(sizes["size"])
+
+
+def estimate_costs(user: User) -> dict[str, Any]:
+    """Return what the user's imported conversations hold, and what summarising all of them would read; `cost` None:
+    the price is not known."""
+    imported = ImportedConversation.objects.filter(user=user, conversation__user=user)
+    held = Message.objects.filter(conversation__in=imported.values("conversation"))
+    counted = held.aggregate(messages=Count("pk"), tokens=Sum("token_estimate", default=0))
+    try:
+        model = fast_model_of(default_model())
+    except NotFound:
+        name, price = None, None
+    else:
+        name, price = model.name, model.input_price
+    cost: Decimal | None = None if price is None else price * counted["tokens"] / PRICED_TOKENS
+    return {
+        "conversations": imported.count(),
+        **counted,
+        "model": name,
+        "cost": None if cost is None else round(float(cost), 4),
+        "embedding_tokens": counted["tokens"] if settings.EMBEDDINGS_MODEL else 0,
+    }

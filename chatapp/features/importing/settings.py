@@ -1,19 +1,24 @@
-"""Checks the settings of a conversation in our own export against what its new user may choose here."""
+"""Checks the settings of a conversation in our own export against what its new user may choose here, and makes the
+agents and folders that the export of an account brings along."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from agents.hooks import Hook
+from agents.presets import PresetError, read_preset
 from chatapp.accounts.models import User
+from chatapp.agent_presets.actions import create_agent
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import accessible_agent
+from chatapp.agent_presets.services import check_preset
 from chatapp.context.policies import check_own_policy
+from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import tool_names
 from chatapp.conversations.folders.actions import create_folder
 from chatapp.conversations.models import Conversation, Folder
@@ -21,7 +26,7 @@ from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.values import SourceConversation
 from chatapp.operations.access import find_row
-from chatapp.operations.errors import Conflict, NotFound, ServiceError
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound, ServiceError
 from chatapp.providers.selectors import accessible_model
 from memory.errors import PolicyError
 
@@ -95,4 +100,29 @@ def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[st
             )
         except Conflict:
             not_made["folders beyond those that you may have"] += 1
+    return of_new, not_made
+
+
+def take_presets(user: User, texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """Make an agent of each YAML. Return what was left out of new agents, and which agents cannot be made, counted.
+
+    One whose name the user has already stays as it is: an import is read again from its beginning each turn.
+    """
+    of_new, not_made = Counter[str](), Counter[str]()
+    known = set(Agent.objects.filter(owner=user).values_list("name", flat=True))
+    for text in texts:
+        try:
+            checked = check_preset(read_preset(text), CHOICES, owner_id=user.pk, is_import=True)
+            name = str(checked.values.columns["name"])
+            if name in known:
+                continue
+            create_agent(owner=user, values=checked.values)
+        except (PresetError, InvalidInput):
+            not_made["agents that cannot be read"] += 1
+        except Conflict:
+            not_made["agents beyond those that you may have"] += 1
+        else:
+            known.add(name)
+            if checked.notes:
+                of_new["settings of agents that are not to be had here"] += len(checked.notes)
     return of_new, not_made

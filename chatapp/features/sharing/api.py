@@ -15,7 +15,6 @@ from chatapp.conversations.actions.imports import ImportedMessage, import_conver
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
 from chatapp.features.sharing.actions import add_images, revoke_share, share_conversation
-from chatapp.features.sharing.links import token_of
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.features.sharing.selectors import (
     find_share,
@@ -24,6 +23,7 @@ from chatapp.features.sharing.selectors import (
     shared_image,
     shared_images,
     shared_messages,
+    token_of,
 )
 from chatapp.files.api import file_response
 from chatapp.files.attachments import check_room

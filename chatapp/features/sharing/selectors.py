@@ -1,9 +1,14 @@
-"""Reads shared conversations: for their owner by the conversation, for everybody else by the link."""
+"""Reads shared conversations: for their owner by the conversation, for everybody else by the link.
+
+The tokens of links are signed ids, so that none is stored.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
+from django.core.signing import BadSignature, Signer
 from django.db.models import Q, QuerySet
 
 from chatapp.accounts.models import User
@@ -11,13 +16,28 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Message
 from chatapp.conversations.selectors.messages import SPOKEN
-from chatapp.features.sharing.links import read_token
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.models import Attachment
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import NotFound
 
 SHOWN_STATUSES = [status for status in Message.Status if status != Message.Status.STREAMING]
+
+
+def token_of(shared_id: UUID) -> str:
+    return _signer().sign(shared_id.hex)
+
+
+def read_token(token: str) -> UUID:
+    """Return the id that was signed. Raise NotFound for everything that is no token of ours."""
+    try:
+        return UUID(_signer().unsign(token))
+    except (BadSignature, ValueError):
+        raise NotFound("This link is not valid, or it was revoked.") from None
+
+
+def _signer() -> Signer:
+    return Signer(salt="chatapp.features.sharing", sep=".")
 
 
 def find_share(user: User, conversation_id: str) -> SharedConversation | None:

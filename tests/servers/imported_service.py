@@ -13,6 +13,7 @@ import sys
 import django
 from django.conf import settings
 from django.db import connections
+from django.db.migrations.loader import MigrationLoader
 from django.utils.functional import empty
 
 IMPORTED = (
@@ -40,17 +41,23 @@ SETTINGS = "chatapp.settings"
 RENEWED = {"DATABASES", "LOGGING"}
 """Settings that are read once more: by the connections, which begin anew, and by the set-up that a program begins with."""
 
+variables: dict[str, str] = {}
+"""What the modules have put into the environment."""
+
 
 def is_here() -> bool:
     return SETTINGS in sys.modules
 
 
 def import_it() -> None:
+    given = dict(os.environ)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     django.setup()
     importlib.import_module("chatapp.operations.discovery").import_every("tasks")
     for name in (*IMPORTED, *(dotted.rpartition(".")[0] for dotted in settings.MIDDLEWARE)):
         importlib.import_module(name)
+    MigrationLoader(None)
+    variables.update({name: value for name, value in os.environ.items() if name not in given})
 
 
 def settings_read() -> dict[str, object]:
@@ -66,7 +73,8 @@ def read_settings_anew() -> None:
         known.clear()
     del sys.modules[SETTINGS]
     settings._wrapped = empty
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
     differ = [name for name in before.keys() - RENEWED if getattr(settings, name) != before[name]]
     assert not differ, (
         f"Modules read {differ} as they are imported: FREE of tests/servers/fork_server.py is wrong."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
+from tests.files.test_attachments import picture
 from tests.fixtures.browser import VIEWPORT
 from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.service import Service
@@ -12,6 +13,10 @@ from tests.servers.service import Service
 def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
     page: Page, browser: Browser, service: Service
 ) -> None:
+    page.locator("input[type=file]").set_input_files(
+        {"name": "quay.png", "mimeType": "image/png", "buffer": picture()}
+    )
+    expect(page.locator(".uploads progress")).to_have_count(0)
     ask(page, "Where is the ferry?")
     page.get_by_role("button", name="Conversation", exact=True).click()
     page.get_by_role("menuitem", name="Share…").click()
@@ -22,7 +27,8 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
 
     stranger = browser.new_context(base_url=service.url, viewport=VIEWPORT).new_page()
     stranger.goto(address)
-    expect(stranger.locator("article.is-user")).to_have_text("Where is the ferry?")
+    expect(stranger.locator("article.is-user img")).to_have_js_property("complete", True)
+    assert stranger.locator(".bubble").text_content() == "Where is the ferry?", "no empty line for the image"
     expect(stranger.locator("article.is-assistant")).to_be_visible()
     assert barriers(stranger) == []
     for width, height in SIZES.values():

@@ -53,7 +53,7 @@ export function SharedPage({ token, isSignedIn }) {
 function Said({ message: { role, content } }) {
   /** @type {Part[]} */
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
-  const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  const text = parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
   const images = parts.map((part) => part.type === "image" && html`<img src=${part.url} width=${part.width || undefined} height=${part.height || undefined} alt=${t("Attached image")} loading="lazy" />`);
   if (!text && !images.some(Boolean)) return html`<p class="outcome">${t("This message was forgotten.")}</p>`;
   if (role === "user")

@@ -184,6 +184,22 @@ def test_why_a_plan_or_a_part_of_an_import_is_not_taken_has_its_chinese(
     assert sorted(said - set(known)) == []
 
 
+def test_what_an_import_leaves_out_has_its_chinese() -> None:
+    counted = {"left_out", "not_made", "of_new"}
+    files = (ROOT / "chatapp" / "features" / "importing").rglob("*.py")
+    counts = [
+        node.target
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript)
+    ]
+    names = {
+        place_holders(one.slice) for one in counts if ast.unparse(one.value).rpartition(".")[2] in counted
+    }
+    assert len(names) > 15
+    assert sorted(names - {""} - set(catalogue("serverSentences"))) == []
+
+
 def test_why_no_model_wrote_a_summary_has_its_chinese() -> None:
     known = catalogue("serverSentences")
     tree = ast.parse((ROOT / "memory" / "strategies" / "checkpoint.py").read_text())

@@ -5,10 +5,12 @@ import { Dialog } from "../components/Dialog.js";
 import { Icon } from "../components/icons.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
-import { plural, t, told } from "../i18n.js";
+import { locale, plural, t, told } from "../i18n.js";
 import { costs, discard, followImports, imports, problem, sendExport, sending, stopSending, tryAgain } from "./commands.js";
 
 /** @typedef {import("./commands.js").Import} Import */
+
+const listed = new Intl.ListFormat(locale);
 
 export function ImportDialog() {
   const leaving = useRef(new AbortController());
@@ -68,7 +70,7 @@ function Row({ one, onChange }) {
     ${one.can_try_again && html`<p><button type="button" class="button" onClick=${() => onChange(tryAgain(one))}>${t("Try again")}</button></p>`}
     ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were already here.", { n: exact(one.known) })}` : ""}</p>`}
     ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
-    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${name}`).join(", ") })}</p>`}
+    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: listed.format(Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${told(name)}`)) })}</p>`}
   </li>`;
 }
 
@@ -81,8 +83,11 @@ const Problems = ({ one: { problem_count: count, problems } }) =>
 function Costs() {
   const held = costs.value;
   if (!held?.conversations) return null;
-  const tokens = exact(held.tokens);
-  const price = held.cost === null ? "" : ` ${t("At the price of {model} that is about {cost} $.", { model: held.model ?? "", cost: held.cost })}`;
-  return html`<p class="muted">${t("Importing used no model and cost nothing. A chat is summarized only when you continue it; for all imported ones together a model would read about {tokens} tokens.", { tokens })}${price}
-    ${held.embedding_tokens ? t("Indexing them by meaning reads about {tokens} tokens of the embedding model.", { tokens: exact(held.embedding_tokens) }) : t("Indexing them for search needs no model.")}</p>`;
+  const { tokens, embedding_tokens: embedded, model, cost } = held;
+  const sentences = [
+    t("Importing used no model and cost nothing. A chat is summarized only when you continue it; for all imported ones together a model would read about {tokens} tokens.", { tokens: exact(tokens) }),
+    cost === null ? [] : t("At the price of {model} that is about {cost} $.", { model: model ?? "", cost }),
+    embedded ? t("Indexing them by meaning reads about {tokens} tokens of the embedding model.", { tokens: exact(embedded) }) : t("Indexing them for search needs no model."),
+  ];
+  return html`<p class="muted">${sentences.flat().join(" ")}</p>`;
 }

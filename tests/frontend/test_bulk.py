@@ -74,6 +74,23 @@ def test_selected_chats_are_archived_moved_and_deleted_with_a_way_back(
     expect(rows).to_have_count(3)
 
 
+def test_a_click_with_shift_selects_all_between(page: Page, alice: httpx2.Client) -> None:
+    for number in range(5):
+        alice.post("/api/v1/conversations", json={"title": f"Trip {number}"}).raise_for_status()
+    reload(page)
+    page.get_by_role("button", name="Options for Trip 4").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Select").click()
+    trips = [page.get_by_role("checkbox", name=f"Trip {number}") for number in range(5)]
+    trips[1].click(modifiers=["Shift"])
+    expect(page.get_by_text("4 selected")).to_be_visible()
+    expect(trips[0]).not_to_be_checked()
+    trips[2].click()
+    trips[4].click(modifiers=["Shift"])
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    expect(trips[1]).to_be_checked()
+
+
 def test_selected_chats_are_exported_and_escape_ends_the_selection(page: Page, alice: httpx2.Client) -> None:
     begin(page, alice)
     page.keyboard.press("Control+a")
@@ -95,6 +112,13 @@ def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_select
     rows = page.locator(".sidebar-list .row")
     newest, oldest = (page.get_by_title(title, exact=True) for title in ("Chat 299", "Chat 0"))
     expect(newest).to_be_visible()
+    newest.focus()
+    page.keyboard.press("End")
+    expect(oldest).to_be_focused()
+    expect(newest).to_have_count(0)
+    page.keyboard.press("Home")
+    expect(newest).to_be_focused()
+    page.locator("#search").focus()
 
     def is_at_the_end() -> bool:
         page.locator(".sidebar-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")

@@ -6,6 +6,7 @@ import { loadListing, loadWholeListing, sentenceOf } from "../commands/conversat
 import { goTo } from "../commands/navigation.js";
 import { loadFolders } from "../folders/commands.js";
 import { folderNamed, keepOpen } from "../folders/store.js";
+import { groupByAge } from "../format.js";
 import { t, told } from "../i18n.js";
 import { changeUi, conversations, currentId, dispatch, listing, showToast } from "../state/store.js";
 import { endSelection, select, selection } from "./store.js";
@@ -19,6 +20,13 @@ export const AT_ONCE = 100;
 export async function selectAll() {
   await loadWholeListing();
   if (selection.value) select(listing.value.ids);
+}
+
+/** The chats of the list in the order in which it shows them. */
+export function shownIds() {
+  const { ids, query } = listing.value;
+  if (query) return ids;
+  return groupByAge(ids.flatMap((id) => conversations.value[id] ?? []), new Date()).flatMap(({ items }) => items.map(({ id }) => id));
 }
 
 const chosen = () => [...(selection.value ?? [])].flatMap((id) => conversations.value[id] ?? []);

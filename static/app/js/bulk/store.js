@@ -4,8 +4,12 @@ import { signal } from "@preact/signals";
 
 export const selection = signal(/** @type {Set<string>|null} */ (null));
 
+/** The row that a range begins at. @type {string|null} */
+let last = null;
+
 /** @param {string[]} ids */
 export const select = (ids) => {
+  last = ids.at(-1) ?? null;
   selection.value = new Set(ids);
 };
 
@@ -13,9 +17,12 @@ export const endSelection = () => {
   selection.value = null;
 };
 
-/** @param {string} id */
-export function toggleSelected(id) {
+/** @param {string} id @param {string[]} [range] the list as it is shown: all from the last one to this become as this */
+export function toggleSelected(id, range = []) {
   const ids = new Set(selection.value);
-  if (!ids.delete(id)) ids.add(id);
+  const isOn = !ids.has(id);
+  const [from, to] = [range.indexOf(last ?? ""), range.indexOf(id)].sort((a, b) => a - b);
+  for (const one of from < 0 ? [id] : range.slice(from, to + 1)) isOn ? ids.add(one) : ids.delete(one);
+  last = id;
   selection.value = ids;
 }

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
+import { shownIds } from "../bulk/commands.js";
 import { select, selection, toggleSelected } from "../bulk/store.js";
 import { archiveConversation, changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
@@ -36,7 +37,7 @@ function Row({ conversation }) {
   const title = conversation.title || t("New chat");
   if (selection.value) {
     return html`<li class=${`row ${isOpen ? "is-open" : ""}`}><label class="row-link row-choice" title=${title}>
-      <input type="checkbox" checked=${selection.value.has(conversation.id)} onChange=${() => toggleSelected(conversation.id)} />
+      <input type="checkbox" checked=${selection.value.has(conversation.id)} onClick=${(/** @type {MouseEvent} */ event) => toggleSelected(conversation.id, event.shiftKey ? shownIds() : [])} />
       <span class="row-title"><bdi>${title}</bdi></span></label></li>`;
   }
   return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>

@@ -1,9 +1,14 @@
-/** Makes the rows of a list one stop of Tab: arrows move between them, and aside to a row's menu. */
+/** Makes the rows of a list one stop of Tab: arrows move between them, and aside to a row's menu; Home and End lead to
+ * its ends, also where their rows are not drawn or loaded yet. */
 
 import { useLayoutEffect } from "preact/hooks";
 
 const ROWS = ".row-link";
 const MENUS = ".row-menu";
+/** Stands below the last row while there are more to load. */
+const MORE = ".load-more";
+/** Rows, and the places of those that are far. */
+const STRETCHES = "ul:has(.row), ul[aria-hidden=true]";
 
 /** @param {{current: HTMLElement|null}} list */
 export function useOneTabStop(list) {
@@ -11,6 +16,8 @@ export function useOneTabStop(list) {
     const element = /** @type {HTMLElement} */ (list.current);
     /** @type {HTMLElement|null} */
     let stop = null;
+    /** The end that is on its way into view. @type {"Home"|"End"|null} */
+    let sought = null;
     const rows = () => /** @type {HTMLElement[]} */ ([...element.querySelectorAll(ROWS)]);
     const settle = () => {
       const all = rows();
@@ -23,20 +30,40 @@ export function useOneTabStop(list) {
       if (row) stop = row;
       settle();
     };
+    const seek = () => {
+      if (!sought || !element.contains(document.activeElement)) return;
+      const at = sought === "Home" ? 0 : -1;
+      rows().at(at)?.focus();
+      const end = [...element.querySelectorAll(STRETCHES)].at(at);
+      if (end?.ariaHidden === "true") end.scrollIntoView({ block: at ? "end" : "start" });
+      else if (!at || !element.querySelector(MORE)) sought = null;
+    };
     const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+      sought = null;
       const goal = goalOf(event, rows());
       if (!goal) return;
       event.preventDefault();
       goal.focus();
+      if (event.key !== "Home" && event.key !== "End") return;
+      sought = event.key;
+      seek();
     };
-    const observer = new MutationObserver(settle);
+    const observer = new MutationObserver(() => {
+      settle();
+      seek();
+    });
     observer.observe(element, { childList: true, subtree: true });
+    const letGo = () => {
+      sought = null;
+    };
     element.addEventListener("focusin", onFocus);
+    element.addEventListener("pointerdown", letGo);
     element.addEventListener("keydown", onKeyDown);
     settle();
     return () => {
       observer.disconnect();
       element.removeEventListener("focusin", onFocus);
+      element.removeEventListener("pointerdown", letGo);
       element.removeEventListener("keydown", onKeyDown);
     };
   }, []);

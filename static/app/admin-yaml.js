@@ -62,28 +62,85 @@ function lines(area, parts, words) {
   return { shown: controls.map(({ part, id, input }) => labelled(part, id, input)), follow };
 }
 
-/** The parts of one hook, written by a button. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words @param {(yaml: string) => void} write */
-function builder(area, parts, words, write) {
+/** A line of block YAML: indent, key, value. The key may be in quotes: "on" is a word of YAML. */
+const LINE = /^( *)(["']?)(\w+)\2:(?: +(.*))?$/;
+/** A text of several lines begins so. */
+const UNFINISHED = /^[|>]|^(["'])(?!.*\1$)/;
+const PAIR = /(\w+): *("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,}]*)/g;
+
+/** A scalar of one line without its quotes. */
+function plain(/** @type {string} */ scalar) {
+  if (scalar.startsWith('"')) return scalar.slice(1, -1).replace(/\\(.)/g, (_, sign) => ({ n: "\n", t: "\t" })[sign] ?? sign);
+  return scalar.startsWith("'") ? scalar.slice(1, -1).replaceAll("''", "'") : scalar.trim();
+}
+
+/** What a hook says, such as "condition.type"; null where it is written as no form writes it. @param {string} text @returns {Record<string, string>|null} */
+function readHook(text) {
+  /** @type {Record<string, string>} */
+  const found = {};
+  let outer = "";
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const [, indent, , key, value = ""] = LINE.exec(line) ?? [];
+    if (!key || UNFINISHED.test(value) || Boolean(indent) !== Boolean(outer && indent)) return null;
+    if (!indent) outer = value ? "" : key;
+    const path = indent ? `${outer}.${key}` : key;
+    if (value.startsWith("{")) for (const [, name, inner] of value.matchAll(PAIR)) found[`${path}.${name}`] = plain(inner);
+    else if (value) found[path] = plain(value);
+  }
+  return found;
+}
+
+/** Where a condition has its number, and an action its text. */
+const limitOf = (/** @type {string} */ condition) => ({ turn_count: "count", always: "" })[condition] ?? "threshold";
+const textOf = (/** @type {string} */ action) => ({ log: "message", inject_message: "message", module_action: "action" })[action] ?? "";
+
+/** What a form does not show of a mapping that stays what it is: `, name: value`. @param {Record<string, string>} found @param {string} path @param {string} type @param {string} shown */
+const others = (found, path, type, shown) =>
+  Object.entries(found)
+    .filter(([name]) => found[`${path}.type`] === type && name.startsWith(`${path}.`) && ![`${path}.type`, `${path}.${shown}`].includes(name))
+    .map(([name, value]) => `, ${name.slice(path.length + 1)}: ${quoted(value)}`)
+    .join("");
+
+/**
+ * The parts of one hook: written as they are entered, or, where there may be several hooks, by a button.
+ * @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words @param {((yaml: string) => void)|null} add
+ */
+function builder(area, parts, words, add) {
   const inputs = new Map(parts.map((part) => [part, /** @type {HTMLInputElement} */ (control(part, `${area.id}_${part.name}`, words))]));
-  const value = (/** @type {string} */ name) => [...inputs].find(([part]) => part.name === name)?.[1].value ?? "";
-  const button = element("button", { type: "button", class: "button" }, words.write);
-  button.addEventListener("click", () => {
-    const condition = value("condition") || "always";
-    const limit = { turn_count: "count", always: "" }[condition] ?? "threshold";
-    const action = value("action") || "log";
-    const said = { log: "message", inject_message: "message", module_action: "action" }[action];
-    write(
-      [
-        `id: ${quoted(value("id") || "my-hook")}`,
-        `on: ${value("on") || "turn_end"}`,
-        `condition: {type: ${condition}${limit && `, ${limit}: ${value("threshold") || 1}`}}`,
-        `action: {type: ${action}${said ? `, ${said}: ${quoted(value("text"))}` : ""}}`,
-        ...(value("cooldown") ? [`cooldown: ${value("cooldown")}`] : []),
-      ].join("\n"),
-    );
-  });
-  const shown = [...inputs].map(([part, input]) => labelled(part, input.id, input));
-  return [...shown, element("p", {}, button)];
+  const input = (/** @type {string} */ name) => /** @type {HTMLInputElement} */ ([...inputs].find(([part]) => part.name === name)?.[1]);
+  const value = (/** @type {string} */ name) => input(name).value;
+  const asYaml = (/** @type {Record<string, string>} */ found) => {
+    const [condition, action] = [value("condition") || "always", value("action") || "log"];
+    const [limit, said] = [limitOf(condition), textOf(action)];
+    return [
+      `id: ${quoted(value("id") || "my-hook")}`,
+      `on: ${value("on") || "turn_end"}`,
+      `condition: {type: ${condition}${limit && `, ${limit}: ${value("threshold") || 1}`}${others(found, "condition", condition, limit)}}`,
+      `action: {type: ${action}${said && `, ${said}: ${quoted(value("text"))}`}${others(found, "action", action, said)}}`,
+      ...(value("cooldown") ? [`cooldown: ${value("cooldown")}`] : []),
+    ].join("\n");
+  };
+  const shown = [...inputs].map(([part, one]) => labelled(part, one.id, one));
+  if (add) {
+    const button = element("button", { type: "button", class: "button" }, words.write);
+    button.addEventListener("click", () => add(asYaml({})));
+    return { shown: [...shown, element("p", {}, button)], follow: () => {} };
+  }
+  const follow = () => {
+    const found = readHook(area.value);
+    for (const [part, one] of inputs) {
+      one.disabled = !found;
+      one.value = found?.[part.name] ?? "";
+    }
+    if (!found) return;
+    for (const name of ["condition", "action"]) input(name).value = found[`${name}.type`] ?? "";
+    input("threshold").value = found[`condition.${limitOf(value("condition"))}`] ?? "";
+    input("text").value = found[`action.${textOf(value("action"))}`] ?? "";
+  };
+  for (const one of inputs.values()) one.addEventListener("input", () => (area.value = asYaml(readHook(area.value) ?? {})));
+  area.addEventListener("change", follow);
+  follow();
+  return { shown, follow };
 }
 
 /** @param {HTMLTextAreaElement} area */
@@ -91,26 +148,25 @@ function extend(area) {
   const { parts, examples, shape, words } = /** @type {{parts: Part[], examples: Example[], shape: "fields"|"hook"|"hooks", words: Words}} */ (
     JSON.parse(area.dataset.yaml ?? "{}")
   );
-  let follow = () => {};
+  /** @type {{shown: Element[], follow: () => void}|undefined} */
+  let form;
   const write = (/** @type {string} */ yaml) => {
     if (shape === "hook") area.value = yaml;
     else if (shape === "hooks") area.value = `${area.value.trim()}\n- ${yaml.replaceAll("\n", "\n  ")}`.trim();
     else for (const line of yaml.split("\n")) area.value = writeLine(area.value, line.split(":")[0], readLine(line, line.split(":")[0]));
-    follow();
+    form?.follow();
   };
   const buttons = examples.map(({ title, yaml }) => {
     const button = element("button", { type: "button", class: "button", title: yaml }, title);
     button.addEventListener("click", () => write(yaml));
     return button;
   });
-  const fields = shape === "fields" ? lines(area, parts, words) : null;
-  if (fields) follow = fields.follow;
-  const shown = fields ? fields.shown : builder(area, parts, words, write);
+  form = shape === "fields" ? lines(area, parts, words) : builder(area, parts, words, shape === "hooks" ? write : null);
   const details = element(
-    "details", { class: "yaml-form" },
+    "details", { class: "yaml-form", ...(shape === "hook" ? { open: "" } : {}) },
     element("summary", {}, words.title),
     element("p", { class: "examples" }, words.examples, ...buttons),
-    element("div", { class: "parts" }, ...shown),
+    element("div", { class: "parts" }, ...form.shown),
   );
   (area.closest(".form-row") ?? area).append(details);
 }

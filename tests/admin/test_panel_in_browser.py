@@ -95,6 +95,8 @@ def test_a_failed_test_is_told_and_nothing_is_connected(panel: Page) -> None:
     expect(panel.get_by_role("alert")).to_contain_text("It was not connected.")
     panel.goto("/admin/")
     expect(panel.get_by_role("heading", name="No model is connected yet")).to_be_visible()
+    expect(panel.get_by_role("heading", name="Tokens by day")).to_be_visible()
+    expect(panel.locator(".overview svg")).to_have_count(0)
 
 
 def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel: Page) -> None:
@@ -122,6 +124,28 @@ def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel
     expect(panel.locator(".messagelist")).to_contain_text("Reviewer")
     expect(policy).to_have_value(re.compile("keep_recent: 25"))
     expect(hooks).to_have_value(re.compile('Say: .?"please'))
+
+
+def test_a_hook_is_changed_by_its_form_which_shows_what_it_is(panel: Page) -> None:
+    panel.goto("/admin/chatapp/deploymenthook/add/")
+    yaml = panel.get_by_label("Declaration")
+    panel.get_by_role("button", name="Compact early").click()
+    expect(panel.get_by_label("threshold", exact=True)).to_have_value("0.5")
+    panel.get_by_label("threshold", exact=True).fill("0.6")
+    expect(yaml).to_have_value(
+        re.compile("threshold: 0.6}\naction: {type: compact_context, keep_recent: 10}$")
+    )
+    panel.get_by_role("button", name="Save and continue editing").click()
+    expect(yaml).to_have_value(re.compile("  threshold: 0.6\n"))
+    expect(panel.get_by_label("on", exact=True)).to_have_value("turn_end")
+    expect(panel.get_by_label("condition", exact=True)).to_have_value("context_pressure")
+    panel.get_by_label("action", exact=True).select_option("log")
+    panel.get_by_label("text", exact=True).fill('It\'s "full": {pressure}')
+    panel.get_by_role("button", name="Save and continue editing").click()
+    expect(panel.get_by_label("text", exact=True)).to_have_value('It\'s "full": {pressure}')
+    yaml.fill("id: early\naction:\n  type: log\n  message: |-\n    two\n    lines")
+    yaml.blur()
+    expect(panel.get_by_label("text", exact=True)).to_be_disabled()
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +197,15 @@ def test_no_page_of_the_panel_has_a_barrier(panel: Page) -> None:
     assert found == {}, "\n".join(f"{address}: {wrong}" for address, wrong in found.items())
 
 
+OFF_CENTRE = """all => all.filter((one) => {
+  const text = document.createRange();
+  text.selectNodeContents(one);
+  const [of_text, box] = [text.getBoundingClientRect(), one.getBoundingClientRect()];
+  return Math.abs((of_text.top + of_text.bottom) - (box.top + box.bottom)) > 4;
+}).map((one) => one.textContent)"""
+"""Return what does not stand in the middle of what is touched."""
+
+
 def test_what_is_touched_in_the_panel_is_large_enough(browser: Browser, panel_service: Service) -> None:
     context = touch_screen(browser, panel_service.url)
     cookies = panel_service.cookies[ADMIN]
@@ -183,5 +216,7 @@ def test_what_is_touched_in_the_panel_is_large_enough(browser: Browser, panel_se
         tab.goto(address)
         if small := too_small(tab):
             found[address] = small
+    off_centre = tab.locator("#user-tools :is(a, button)").evaluate_all(OFF_CENTRE)
     context.close()
+    assert off_centre == []
     assert found == {}, "\n".join(f"{address}: {small}" for address, small in found.items())

@@ -115,6 +115,16 @@ def test_an_answer_is_written_anew_beside_the_old_one(page: Page, model: ModelSe
     expect(answer).not_to_contain_text("Edited by you")
 
 
+def test_what_failed_long_ago_asks_for_no_button_that_is_gone(page: Page, model: ModelServer) -> None:
+    model.script(says("Half of an answer", fault="cut"), says("A whole one."))
+    say(page, "First?")
+    card = page.locator("article.is-assistant").first.locator(".card.is-bad")
+    expect(card).to_contain_text("Press Continue or Retry.")
+    ask(page, "Second?")
+    expect(card).to_have_text("The connection to the model broke before the answer was finished.")
+    expect(card.locator(".card-actions")).to_have_count(0)
+
+
 def test_a_new_chat_begins_at_any_message(page: Page, model: ModelServer) -> None:
     model.script(says("Paris it is."), says("Two million."), says("Sure."))
     ask(page, "Capital of France?")

@@ -31,6 +31,13 @@ export function told(sentence) {
   return firstHalves.get(sentence) ?? sentence;
 }
 
+/** What happened, without what to do about it, which is behind the semicolon. @param {string} sentence */
+export function toldWithoutAdvice(sentence) {
+  const whole = told(sentence);
+  const end = whole.search(/[;；]/);
+  return end < 0 ? whole : `${whole.slice(0, end)}${whole[end] === ";" ? "." : "。"}`;
+}
+
 const rules = new Intl.PluralRules(locale);
 const numbers = new Intl.NumberFormat(locale);
 

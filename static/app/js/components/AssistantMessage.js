@@ -4,7 +4,7 @@ import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
 import { Thumbs } from "../feedback/Thumbs.js";
 import { html, memo } from "../html.js";
-import { t, told } from "../i18n.js";
+import { t, told, toldWithoutAdvice } from "../i18n.js";
 import { editedId } from "../state/draft.js";
 import { ReadButton } from "../speech/ReadButton.js";
 import { toolsOfAnswer } from "../state/tools.js";
@@ -73,7 +73,7 @@ function Outcome({ message, isLast, holds, isRunning }) {
   if (status !== "stopped" && status !== "interrupted" && status !== "cut") return null;
   const wasStopped = status === "stopped";
   const dot = html`<span aria-hidden="true"> · </span>`;
-  const reason = told(run?.error?.message ?? "");
+  const reason = (isLast ? told : toldWithoutAdvice)(run?.error?.message ?? "");
   const words = wasStopped ? t("Stopped") : t("Interrupted");
   return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${reason}>
     ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && reason ? reason : words}

@@ -6,7 +6,7 @@ import re
 
 import httpx2
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say
 from tests.servers.behaviour import says
@@ -208,6 +208,25 @@ def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
     say(page, "Without it")
     expect(page.locator("article.is-user")).to_have_text(re.compile("Without it"))
     expect(refusal).to_have_count(0)
+
+
+def test_enter_while_a_file_is_on_its_way_says_why_nothing_is_sent(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/files", hold)
+    with page.expect_request("**/api/v1/files"):
+        page.locator("input[type=file]").set_input_files(
+            {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Meet at noon."}
+        )
+    page.locator("#composer").fill("When do we meet?")
+    page.locator("#composer").press("Enter")
+    expect(page.locator(".toast")).to_contain_text("still being uploaded")
+    expect(page.locator("#composer")).to_have_value("When do we meet?")
+    held[0].continue_()
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
 
 
 def test_uploads_stay_with_their_draft(page: Page) -> None:

@@ -33,7 +33,11 @@ function takeDraft() {
   const text = draftText.value;
   const attached = uploads.value.flatMap((upload) => (upload.attached ? [upload.attached] : []));
   const isUploading = uploads.value.some((upload) => !upload.attached && !upload.error);
-  if (isUploading || isCreating.value || (!text.trim() && !attached.length)) return null;
+  if (isUploading) {
+    showToast(t("The files are still being uploaded. Send the message once they are here."));
+    return null;
+  }
+  if (isCreating.value || (!text.trim() && !attached.length)) return null;
   if (text.length > boot.limits.max_message_chars) {
     showToast(t("A message may have {n} characters at most.", { n: exact(boot.limits.max_message_chars) }), "bad");
     return null;

@@ -501,6 +501,7 @@ export const sentences = {
   "Text size": "文字大小",
   "Text width": "正文宽度",
   "That message is no longer there.": "那条消息已不存在。",
+  "The files are still being uploaded. Send the message once they are here.": "文件仍在上传。请在上传完成后发送消息。",
   "The answer failed. Your message is stored; try again.": "回答失败。你的消息已保存，请重试。",
   "The answer is ready.": "回答已完成。",
   "The assistant asks for your approval.": "助手请求你的批准。",

@@ -75,6 +75,7 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     command(page, "/compact the codes")
     divider = page.locator(".divider-sentence")
     expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")
+    expect(page.locator(".command-answer")).to_have_count(0)
     assert "the codes" in model.requests_of("summary")[0].text
     divider.click()
     expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")

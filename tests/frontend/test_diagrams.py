@@ -43,6 +43,7 @@ def test_a_diagram_is_drawn_apart_and_what_is_none_is_shown_as_code(page: Page) 
     expect(drawn).to_contain_text("Oslo harbour")
     expect(answer.locator("figure.diagram")).to_have_count(2)
     expect(answer.locator(".code")).to_contain_text("this is none")
+    expect(answer.locator("figure.diagram").first).to_have_attribute("aria-busy", "false")
     shown = answer.locator("figure.diagram iframe").first.evaluate("frame => frame.offsetHeight")
     assert 20 < shown < 1600
     plan = answer.locator("figure.diagram iframe").last

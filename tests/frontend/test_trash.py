@@ -34,6 +34,8 @@ def test_a_deleted_chat_comes_back_and_goes_for_good_when_asked(page: Page) -> N
     delete(page)
     open_trash(page)
     assert barriers(page) == []
+    until = page.get_by_text("removed for good on")
+    assert until.evaluate("text => text.scrollWidth <= text.clientWidth"), "the date is read to its end"
     page.get_by_role("button", name="Restore Where is the ferry?").click()
     expect(page.locator("article.is-user")).to_contain_text("Where is the ferry?")
 

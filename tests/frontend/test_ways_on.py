@@ -147,6 +147,10 @@ def test_what_is_put_away_can_be_brought_back(page: Page) -> None:
     page.get_by_role("menuitem", name="Archive", exact=True).click()
     expect(row).to_have_count(0)
     notice = page.locator(".toast", has_text="Archived: Put me away")
+    shown, composer = notice.bounding_box(), page.locator(".composer").bounding_box()
+    assert shown
+    assert composer
+    assert shown["y"] + shown["height"] <= composer["y"], "one can go on writing"
     notice.get_by_role("button", name="Undo").click()
     expect(row).to_have_count(1)
 

@@ -6,15 +6,15 @@ import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
 import { answerOfCommand } from "../state/draft.js";
-import { currentId } from "../state/store.js";
+import { currentId, currentThread } from "../state/store.js";
 import { loadCompactions } from "./context.js";
 import { sentenceOf } from "./conversations.js";
 import { proposeForgetting } from "./forgetting.js";
 
 /**
- * `links`: where rows lead, in their order.
+ * `links`: where rows lead, in their order; `isOver`: whether it holds no longer, and is shown no longer.
  * @typedef {{title: string, rows?: [string, string][], links?: string[], text?: string, proposal?: import("./forgetting.js").Proposal,
- *   action?: {name: string, run: () => Promise<void>}}} CommandAnswer
+ *   action?: {name: string, run: () => Promise<void>}, isOver?: () => boolean}} CommandAnswer
  * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
  *   run: (rest: string, id: string) => Promise<CommandAnswer>}} Command
  */
@@ -126,8 +126,11 @@ function readOneOff(rest) {
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
 async function compact(rest, id) {
   const row = await post(`/conversations/${id}/compact`, readOneOff(rest));
-  return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized.") };
+  return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized."), isOver: () => isWritten(row.id) };
 }
+
+/** The divider says the rest. @param {string} id */
+const isWritten = (id) => currentThread.value?.compactions.some((one) => one.id === id && !["pending", "running"].includes(one.status)) ?? false;
 
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
 async function configure(rest, id) {

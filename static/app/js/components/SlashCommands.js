@@ -25,7 +25,7 @@ export function CommandMenu({ complete }) {
 
 export function CommandAnswer() {
   const answer = answerOfCommand.value;
-  if (!answer) return null;
+  if (!answer || answer.isOver?.()) return null;
   return html`<section class="command-answer" role="status">
     <header><strong>${answer.title}</strong>
       <button type="button" class="icon-button is-small" aria-label=${t("Close")} onClick=${() => (answerOfCommand.value = null)}>

@@ -61,7 +61,8 @@ export const isDiagram = (code, language, isOpen = false) => language.toLowerCas
 /** @param {{code: string}} props */
 export function Diagram({ code }) {
   const frame = useRef(/** @type {HTMLIFrameElement|null} */ (null));
-  const height = useSignal(FIRST_HEIGHT);
+  /** 0 until it is drawn. */
+  const height = useSignal(0);
   const isBroken = useSignal(false);
   const showsCode = useSignal(false);
   useEffect(() => {
@@ -84,8 +85,8 @@ export function Diagram({ code }) {
   }, [code]);
   if (isBroken.value) return html`<${CodeBlock} code=${code} language="mermaid" />`;
   const toggle = () => (showsCode.value = !showsCode.value);
-  return html`<figure class="diagram">
-    <iframe ref=${frame} src="/diagram" sandbox="allow-scripts" title=${t("Diagram")} scrolling="no" loading="lazy" style=${{ blockSize: `${height.value}px` }}></iframe>
+  return html`<figure class="diagram" aria-busy=${!height.value}>
+    <iframe ref=${frame} src="/diagram" sandbox="allow-scripts" title=${t("Diagram")} scrolling="no" loading="lazy" style=${{ blockSize: `${height.value || FIRST_HEIGHT}px` }}></iframe>
     <button type="button" class="link" aria-expanded=${showsCode.value} onClick=${toggle}>${showsCode.value ? t("Hide the code") : t("Show the code")}</button>
     ${showsCode.value && html`<${CodeBlock} code=${code} language="mermaid" />`}
   </figure>`;

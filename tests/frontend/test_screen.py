@@ -141,6 +141,17 @@ def test_drafts_go_when_their_user_signs_out(page: Page) -> None:
     assert page.evaluate(drafts) == 0
 
 
+def test_a_tab_whose_user_signs_out_in_another_leads_to_the_sign_in_without_an_error(page: Page) -> None:
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    other = page.context.new_page()
+    other.goto("/")
+    other.locator(".account-button").click()
+    other.get_by_role("menuitem", name="Sign out").click()
+    page.wait_for_url(re.compile("/accounts/login/"))
+    assert errors == []
+
+
 def test_a_draft_is_its_users_alone(page: Page) -> None:
     """Of a session that ended without a sign-out, such as an expired one."""
     page.locator("#composer").fill("my own")

@@ -45,9 +45,11 @@ async function readAnswer(response) {
   const text = await response.text();
   const body = parseJson(text);
   if (response.ok) return body;
-  if (response.status === 401) location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
+  if (response.status === 401) goToSignIn();
   throw errorOf(response.status, body);
 }
+
+export const goToSignIn = () => location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
 
 /** @param {string} text */
 function parseJson(text) {

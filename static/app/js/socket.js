@@ -81,7 +81,8 @@ export class ChatSocket {
     this.lostTimer ??= setTimeout(() => this.listener.onState("lost"), UNNOTICED_MS);
     // Closed as signed out, which may be meant for another device; or refused again and again.
     if (code === SIGNED_OUT || this.attempts % DOUBTS_EVERY === DOUBTS_EVERY - 1) this.listener.onDoubt();
-    const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
+    // Who is signed out would be refused; who is not connects as soon as that is known.
+    const longest = code === SIGNED_OUT ? LONGEST_RETRY_MS : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
     this.attempts += 1;
     // Half of it by chance, so that a thousand tabs do not come back in the same moment.
     this.retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));

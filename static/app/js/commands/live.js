@@ -1,6 +1,6 @@
 /** Wires the socket to the store: what is watched, what is asked for again. */
 
-import { get } from "../api.js";
+import { goToSignIn } from "../api.js";
 import { ChatSocket } from "../socket.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, dispatch, state } from "../state/store.js";
@@ -57,12 +57,14 @@ export function watchAgain() {
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
 }
 
-/** The answer itself leads who is signed out to the sign-in page; else the socket goes on trying. */
+/** The page itself leads who is signed out to the sign-in page; asked so, the browser notes no error. */
 async function askWhetherSignedIn() {
   try {
-    await get("/me");
+    const { type } = await fetch("/", { redirect: "manual" });
+    if (type === "opaqueredirect") goToSignIn();
+    else socket?.connectNow();
   } catch {
-    return;
+    return; // the socket goes on trying
   }
 }
 

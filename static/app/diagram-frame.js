@@ -1,9 +1,9 @@
-// Draws the diagram that the page around this frame sends, and tells it how high it became, or that it is none.
+// Draws the diagram that the page around this frame sends, and tells it what it became and how high, or that it is none.
 (() => {
   const tell = (news) => parent.postMessage(news, "*");
   const tellHeight = () => {
     const drawn = document.getElementById("diagram").firstElementChild;
-    if (drawn) tell({ height: Math.ceil(drawn.getBoundingClientRect().height) });
+    if (drawn) tell({ height: Math.ceil(drawn.getBoundingClientRect().height), svg: new XMLSerializer().serializeToString(drawn) });
   };
   // On a narrow screen Mermaid writes the dates of a Gantt chart over each other: those that find no room are left out.
   const thinOut = (axis) => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
+from urllib.parse import unquote
 
 import httpx2
 import pytest
@@ -73,3 +74,17 @@ def test_what_a_diagram_says_is_read_in_both_themes(page: Page, theme: Literal["
         text, prose = drawn.locator(label).first, page.locator(".prose").last
         colour = "element => getComputedStyle(element).color"
         wait_for(lambda: text.evaluate(colour) == prose.evaluate(colour), what=f"{label} in the theme")  # noqa: B023
+
+
+def test_diagrams_are_drawn_on_paper_in_its_colours(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    expect(ask(page, "Draw it").locator("figure.diagram")).to_have_count(2)
+    page.evaluate("() => { window.print = () => {}; }")
+    page.locator("#composer").press("Control+p")
+    pictures = page.locator(".print-sheet img.diagram")
+    expect(pictures).to_have_count(2)
+    drawn = "all => all.every((one) => one.complete && one.naturalWidth > 20)"
+    wait_for(lambda: pictures.evaluate_all(drawn), what="the pictures are drawn")
+    ink = page.locator(".print-sheet h2").first.evaluate("heading => getComputedStyle(heading).color")
+    assert ink == "rgb(29, 33, 38)"
+    assert ink in unquote(pictures.first.get_attribute("src") or "")

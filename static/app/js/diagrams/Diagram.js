@@ -12,7 +12,11 @@ const MOST_HEIGHT = 1600;
 const MOST_CHARS = 50_000;
 
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : darkScheme.matches);
+/** The theme of the place that it stands in, such as a sheet of paper. @param {Element} place */
+function isDark(place) {
+  const scheme = getComputedStyle(place).colorScheme;
+  return scheme === "dark" || (scheme !== "light" && darkScheme.matches);
+}
 
 const PARTS = ["history", "summary", "system", "recall", "tools", "profile"];
 
@@ -52,7 +56,7 @@ function colours(element) {
     return [name, getComputedStyle(element).color];
   });
   element.style.color = before;
-  return { darkMode: isDark(), pieOpacity: 1, ...Object.fromEntries(found) };
+  return { darkMode: isDark(element), pieOpacity: 1, ...Object.fromEntries(found) };
 }
 
 /** @param {string} code @param {string} language @param {boolean} [isOpen] it may still grow */
@@ -63,15 +67,22 @@ export function Diagram({ code }) {
   const frame = useRef(/** @type {HTMLIFrameElement|null} */ (null));
   /** 0 until it is drawn. */
   const height = useSignal(0);
+  /** On paper: browsers leave frames such as this one blank. As an image it runs no script and asks nobody for anything. */
+  const picture = useSignal("");
   const isBroken = useSignal(false);
   const showsCode = useSignal(false);
   useEffect(() => {
-    const send = () => frame.current?.contentWindow?.postMessage({ code, isDark: isDark(), colours: colours(frame.current) }, "*");
+    const send = () => {
+      const place = frame.current?.parentElement;
+      if (place) frame.current?.contentWindow?.postMessage({ code, isDark: isDark(place), colours: colours(place) }, "*");
+    };
     const onMessage = (/** @type {MessageEvent} */ { source, data }) => {
       if (!frame.current || source !== frame.current.contentWindow) return;
       if (data.isReady) send();
       if (data.isBroken) isBroken.value = true;
-      if (Number.isFinite(data.height)) height.value = Math.min(Math.max(data.height, 1), MOST_HEIGHT);
+      if (!Number.isFinite(data.height)) return;
+      if (frame.current.closest(".print-sheet")) picture.value = `data:image/svg+xml,${encodeURIComponent(data.svg)}`;
+      height.value = Math.min(Math.max(data.height, 1), MOST_HEIGHT);
     };
     const themed = new MutationObserver(send);
     themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
@@ -84,6 +95,7 @@ export function Diagram({ code }) {
     };
   }, [code]);
   if (isBroken.value) return html`<${CodeBlock} code=${code} language="mermaid" />`;
+  if (picture.value) return html`<img class="diagram" src=${picture.value} alt=${t("Diagram")} style=${{ blockSize: `${height.value}px` }} />`;
   const toggle = () => (showsCode.value = !showsCode.value);
   return html`<figure class="diagram" aria-busy=${!height.value}>
     <iframe ref=${frame} src="/diagram" sandbox="allow-scripts" title=${t("Diagram")} scrolling="no" loading="lazy" style=${{ blockSize: `${height.value || FIRST_HEIGHT}px` }}></iframe>

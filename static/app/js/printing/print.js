@@ -16,6 +16,8 @@ import { belongsToAnswer } from "../state/tools.js";
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
 const PAGE = 200;
+/** What is not drawn by then stays a blank. */
+const DRAWN_WITHIN_MS = 30_000;
 
 /** @param {{id: string, title: string}} conversation */
 export async function printConversation({ id, title }) {
@@ -26,8 +28,10 @@ export async function printConversation({ id, title }) {
     sheet.className = "print-sheet prose-page";
     document.body.append(sheet);
     render(html`<${Sheet} title=${title} messages=${messages} />`, sheet);
-    // What is drawn after the first rendering: formulas, colours, images.
+    // What is drawn after the first rendering: formulas, colours, images, diagrams.
     await new Promise((resolve) => setTimeout(resolve));
+    for (const frame of sheet.querySelectorAll("iframe")) frame.loading = "eager";
+    await drawDiagrams(sheet);
     await Promise.allSettled([...sheet.querySelectorAll("img")].map((image) => image.decode()));
     addEventListener("afterprint", () => removeSheet(sheet), { once: true });
     print();
@@ -35,6 +39,20 @@ export async function printConversation({ id, title }) {
     showToast(sentenceOf(error), "bad");
   }
 }
+
+/** @param {HTMLElement} sheet @returns {Promise<void>} when all of them are */
+const drawDiagrams = (sheet) =>
+  new Promise((resolve) => {
+    const look = () => {
+      if (sheet.querySelector(".diagram[aria-busy=true]")) return;
+      observer.disconnect();
+      resolve();
+    };
+    const observer = new MutationObserver(look);
+    observer.observe(sheet, { subtree: true, childList: true, attributes: true });
+    setTimeout(resolve, DRAWN_WITHIN_MS);
+    look();
+  });
 
 /** @param {HTMLElement} sheet */
 function removeSheet(sheet) {

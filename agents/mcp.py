@@ -28,7 +28,7 @@ from agents.guarded_http import (
     Resolve,
     resolve_host,
 )
-from agents.mcp_schemas import is_usable, readable, without_patterns
+from agents.mcp_schemas import is_usable, readable, without_slow_checks
 from agents.text import is_storable, is_visible, storable_text, visible_line
 from agents.tools.protocol import (
     ToolCaller,
@@ -316,7 +316,7 @@ def _facts(tool: Any) -> McpToolFacts | None:
     return McpToolFacts(
         name=tool.name[:200],
         description=_bounded(neutralise(visible_line(tool.description or tool.name)), MAX_DESCRIPTION),
-        parameters={"type": "object", "properties": {}, **without_patterns(schema)},
+        parameters={"type": "object", "properties": {}, **without_slow_checks(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )
 

@@ -102,14 +102,17 @@ def _referred(schema: Any, reference: str) -> Any:
     return schema
 
 
-def without_patterns(schema: Any) -> Any:
-    """Return the schema without regular expressions: checking arguments with a hostile one takes for ever."""
+def without_slow_checks(schema: Any) -> Any:
+    """Return the schema without regular expressions, of which a hostile one takes for ever, and without `uniqueItems`,
+    which compares each item with each other: two thousand take seconds. The server makes both checks itself."""
     if isinstance(schema, list):
-        return [without_patterns(item) for item in schema]
+        return [without_slow_checks(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: without_patterns(value)
+        key: without_slow_checks(value)
         for key, value in schema.items()
-        if key != "patternProperties" and not (key == "pattern" and isinstance(value, str))
+        if key != "patternProperties"
+        and not (key == "pattern" and isinstance(value, str))
+        and not (key == "uniqueItems" and isinstance(value, bool))
     }

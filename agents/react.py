@@ -43,6 +43,8 @@ NO_ROOM_TO_ANSWER = (
     "or choose another model."
 )
 FULL_WINDOW = 0.97
+LONG_CHARS = 10_000
+"""To check longer arguments by their schema may take longer than the event loop may stand still."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -301,7 +303,11 @@ class _Loop:
     async def _run_tools(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
         assert self.use is not None
         assert self.checker is not None
-        prepared = self.checker.prepare(reply.calls.calls, self.step)
+        asked = reply.calls.calls
+        if sum(len(arguments) for _, arguments in asked) > LONG_CHARS:
+            prepared = await asyncio.to_thread(self.checker.prepare, asked, self.step)
+        else:
+            prepared = self.checker.prepare(asked, self.step)
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)

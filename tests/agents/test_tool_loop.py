@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from agents.ports import EarlierCall
+from agents.ports import EarlierCall, RequestedCall
 from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
 from agents.tool_calls import MAX_CALLS, call_key
 from agents.tools.protocol import ToolFailure, ToolTraits
@@ -64,6 +64,29 @@ async def test_of_thousands_of_calls_the_first_run_and_one_says_how_many_did_not
     assert len([step for step in steps if isinstance(step, ToolStarted)]) == MAX_CALLS + 1
     assert len(model.requests[1].messages[-MAX_CALLS - 2].tool_calls) == MAX_CALLS + 1
     assert f"{3_000 - MAX_CALLS:,} from this one on were not run" in results_of(model)[-1]
+
+
+async def test_long_arguments_are_checked_beside_the_event_loop() -> None:
+    """Each of their items may be an error of its own. Until the calls are recorded nothing else waits here."""
+    ticks, ticks_until_recorded = 0, 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    class Watched(World):
+        async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+            nonlocal ticks_until_recorded
+            ticks_until_recorded = ticks
+
+    schema = {"type": "object", "properties": {"cities": {"type": "array", "items": {"type": "string"}}}}
+    model = ScriptedModel([calls(("look_up", {"cities": [1] * 30_000}))])
+    ticking = asyncio.create_task(tick())
+    await run(model, FakeTool(schema=schema), world=Watched())
+    ticking.cancel()
+    assert ticks_until_recorded > 20
 
 
 async def test_what_is_said_between_calls_is_passed_on_and_stays_in_the_request() -> None:

@@ -325,6 +325,11 @@ def test_regular_expressions_of_a_server_never_run_here():
     assert mcp._facts(Listed("grep", schema)).parameters["properties"] == {"pattern": {"type": "string"}}
 
 
+def test_items_are_not_compared_with_each_other():
+    schema = {"type": "object", "properties": {"uniqueItems": {"type": "array", "uniqueItems": True}}}
+    assert mcp._facts(Listed("tag", schema)).parameters["properties"] == {"uniqueItems": {"type": "array"}}
+
+
 def test_two_tools_with_one_name_are_one_and_no_server_takes_a_built_in_name():
     facts = [McpToolFacts(name, "", {}) for name in ("a b", "a_b", "x" * 100, "x" * 99)]
     offered = offer_tools(McpEndpoint("memory", "http://x.example/"), facts, needs_consent=False)

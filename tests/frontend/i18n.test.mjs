@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { plural, t, toldWithoutAdvice } from "../../static/app/js/i18n.js";
+import { localeOf, plural, t, toldWithoutAdvice } from "../../static/app/js/i18n.js";
 
 test("values fill their places, numbers as the language writes them", () => {
   assert.equal(t("{used} of {budget} tokens", { used: 1234, budget: "2k" }), "1,234 of 2k tokens");
   assert.equal(t("{nobody} knows"), "{nobody} knows");
+});
+
+test("dates follow the browser's own region, where its name for it is one", () => {
+  assert.equal(localeOf("en", ["de-DE", "en-GB", "en"]), "en-GB");
+  assert.equal(localeOf("en", ["en-US@posix"]), "en");
+  assert.equal(localeOf("zh-hans", ["en-GB"]), "zh-hans");
 });
 
 test("a number takes the form of its plural", () => {

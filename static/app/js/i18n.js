@@ -6,7 +6,21 @@
 export const language = globalThis.document?.documentElement.lang || "en";
 
 /** For dates and numbers: the browser's own region where it has the language of the page. */
-export const locale = (globalThis.document ? navigator.languages : []).find((tag) => tag.split("-")[0] === language.split("-")[0]) ?? language;
+export const locale = localeOf(language, globalThis.document ? navigator.languages : []);
+
+/** Some browsers name a system without a language "en-US@posix", of which Intl makes an error. @param {string} language @param {readonly string[]} tags */
+export function localeOf(language, tags) {
+  return tags.find((tag) => isTag(tag) && tag.split("-")[0] === language.split("-")[0]) ?? language;
+}
+
+/** @param {string} tag */
+function isTag(tag) {
+  try {
+    return Intl.getCanonicalLocales(tag).length > 0;
+  } catch {
+    return false;
+  }
+}
 
 const chinese = language.startsWith("zh") ? await import("./i18n/zh.js") : null;
 /** English to the language of the page. @type {Record<string, Translation>} */

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 from pydantic import Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow
@@ -32,6 +31,7 @@ from chatapp.forgetting.services import (
 from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
 from chatapp.operations.http.cursors import read_page
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_QUERY_CHARS, Cursor, Day, Id, PageSize
 
@@ -107,7 +107,7 @@ class ForgetAnswer(Receipt):
 
 
 @forgetting_router.post("/memory/forget", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer))
-async def forget(request: ApiRequest, wish: Wish) -> Any:
+def forget(request: ApiRequest, wish: Wish) -> Any:
     """Forget one entry, one message, one conversation, one day, or everything, with all that was made of it: summaries,
     files, index, recalled copies. It cannot be undone.
 
@@ -115,14 +115,10 @@ async def forget(request: ApiRequest, wish: Wish) -> Any:
     from midnight to midnight in your time zone; an answer belongs to the day on which it was requested, and to the day
     of its question.
     """
-    return await sync_to_async(_forget)(request.auth.user, wish)
-
-
-def _forget(user: User, wish: Wish) -> dict[str, Any]:
-    done = _carry_out(user, wish)
+    done = _carry_out(request.auth.user, wish)
     answer = _receipt(done.receipt)
     if done.proposal is not None:
-        answer["proposal"] = _proposal(user, done.proposal)
+        answer["proposal"] = _proposal(request.auth.user, done.proposal)
     return answer
 
 
@@ -139,19 +135,16 @@ def _carry_out(user: User, wish: Wish) -> Done:
     return forget_all(user, now=now, for_good=for_good)
 
 
-async def _proposed_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    return await sync_to_async(_read_proposal)(request.auth.user, made)
+def _proposed_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return read_proposal(request, made)
 
 
 @forgetting_router.post("/memory/forget/propose", auth=allow("memory"), response=answers(422, ok=Proposal))
 @creates(_proposed_again)
-async def propose(request: ApiRequest, question: Question) -> Any:
+def propose(request: ApiRequest, question: Question) -> Any:
     """Propose what a wish such as "forget that I live in Paris" may mean. Nothing is forgotten until you confirm."""
-    return await sync_to_async(_propose)(request.auth.user, question.query)
-
-
-def _propose(user: User, query: str) -> dict[str, Any]:
-    return _proposal(user, propose_forgetting(user, query, now=clock.now()))
+    user = request.auth.user
+    return _proposal(user, propose_forgetting(user, question.query, now=clock.now()))
 
 
 @forgetting_router.get(
@@ -159,28 +152,20 @@ def _propose(user: User, query: str) -> dict[str, Any]:
     auth=allow("memory", "read"),
     response=answers(404, ok=Proposal),
 )
-async def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
+def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
     """Return the items of a proposal that are still there, with their present text. The event `memory.forget_proposed`
     carries the id."""
-    return await sync_to_async(_read_proposal)(request.auth.user, proposal_id)
-
-
-def _read_proposal(user: User, proposal_id: str) -> dict[str, Any]:
-    return _proposal(user, accessible_proposal(user, proposal_id))
+    return _proposal(request.auth.user, accessible_proposal(request.auth.user, proposal_id))
 
 
 @forgetting_router.post(
     "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=Receipt)
 )
-async def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
+def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
     """Forget the chosen items of a proposal. A second confirmation answers with the same receipt."""
-    return await sync_to_async(_confirm)(request.auth.user, confirmation)
-
-
-def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
     return _receipt(
         confirm_forgetting(
-            user,
+            request.auth.user,
             confirmation.proposal_id,
             confirmation.item_ids,
             for_good=confirmation.for_good,
@@ -194,17 +179,9 @@ def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
     auth=allow("memory", "read"),
     response=answers(ok=Page[Receipt]),
 )
-async def receipts(
-    request: ApiRequest,
-    cursor: Cursor = None,
-    limit: PageSize = 50,
-) -> Any:
+def receipts(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List what kind of thing was forgotten, when, and how much went with it, newest first; no content."""
-    return await sync_to_async(_receipts)(request.auth.user, cursor, limit)
-
-
-def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    return read_page(accessible_receipts(user), "at", cursor, limit, _receipt)
+    return read_page(accessible_receipts(request.auth.user), "at", cursor, limit, _receipt)
 
 
 @forgetting_router.get(
@@ -212,27 +189,20 @@ def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     auth=allow("memory", "read"),
     response=answers(ok=Page[NotLearned]),
 )
-async def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List what is never learned again, newest first: when it was forgotten, and how many sentences; no words."""
-    return await sync_to_async(_not_learned)(request.auth.user, cursor, limit)
 
-
-def _not_learned(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     def shape(row: Any) -> dict[str, Any]:
         return _receipt(row) | {"kind": row.what, "count": row.count, "for_good": row.for_good}
 
-    return read_page(barring_receipts(user), "at", cursor, limit, shape)
+    return read_page(barring_receipts(request.auth.user), "at", cursor, limit, shape)
 
 
 @forgetting_router.delete("/memory/not-learned/{receipt_id}", auth=allow("memory"), response=answers(404))
-async def learn_again(request: ApiRequest, receipt_id: str) -> Any:
+def learn_again(request: ApiRequest, receipt_id: str) -> Any:
     """Allow what was forgotten with this receipt to be learned again when it is said again."""
-    await sync_to_async(_learn_again)(request.auth.user, receipt_id)
+    lift_tombstones(receipt=accessible_receipt(request.auth.user, receipt_id))
     return Status(204, None)
-
-
-def _learn_again(user: User, receipt_id: str) -> None:
-    lift_tombstones(receipt=accessible_receipt(user, receipt_id))
 
 
 def _receipt(row: ForgetReceipt) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from asgiref.sync import sync_to_async
-from ninja import Query, Router
+from ninja import Query
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
@@ -18,6 +17,7 @@ from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.selectors.conversations import titles_of
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.recall.schemas import Asked, Result, shown_shape
 from chatapp.recall.selectors.user_index import DEFAULT_AGENT, SearchFilter
@@ -29,13 +29,10 @@ DAY_CHARS = len("2026-03-01")
 
 
 @search_router.get("/memory/search", auth=allow("memory", "read"), response=answers(404, ok=Page[Result]))
-async def search(request: ApiRequest, asked: Query[Asked]) -> Any:
+def search(request: ApiRequest, asked: Query[Asked]) -> Any:
     """Search every turn of yours and every memory entry, best match first. Dates and names in `q` count. Days are those
     of your time zone."""
-    return await sync_to_async(_search)(request.auth.user, asked)
-
-
-def _search(user: User, asked: Asked) -> dict[str, Any]:
+    user = request.auth.user
     zone = ZoneInfo(user.time_zone)
     now = _moment("as_of", asked.as_of, zone, at_its_end=True) or clock.now()
     limits = [_moment("before", asked.before, zone), now if asked.as_of else None]

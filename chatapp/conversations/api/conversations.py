@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, cast
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 from ninja.params.functions import Query
 
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.agent_presets.api import chosen_agent
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.selectors import usable_agent
@@ -41,6 +39,7 @@ from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
@@ -50,23 +49,20 @@ from memory.errors import PolicyError
 router = Router(tags=["conversations"])
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
-    return Status(201, await sync_to_async(full_conversation)(row))
+def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(201, read(request, made))
 
 
 @router.post("/conversations", auth=allow("chat"), response=answers(404, created=Conversation))
 @creates(_again, "/conversations/{made}")
-async def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any:
-    return Status(201, await sync_to_async(_create)(request.auth, new))
-
-
-def _create(caller: Caller, new: NewConversation) -> dict[str, Any]:
+def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any:
+    caller = request.auth
     fields = {name: getattr(new, name) for name in type(new).model_fields}
     columns = _checked(caller, models.Conversation(user=caller.user), fields)
     if (folder := columns.get("folder")) is not None and new.agent is None:
         columns["agent"] = usable_agent(folder.agent, caller.user.pk)
-    return full_conversation(create_conversation(user=caller.user, now=clock.now(), **columns))
+    row = create_conversation(user=caller.user, now=clock.now(), **columns)
+    return Status(201, full_conversation(row))
 
 
 def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -> ConversationColumns:
@@ -106,7 +102,7 @@ def _checked_policy(caller: Caller, row: models.Conversation, policy: dict[str, 
     auth=allow("chat", "read"),
     response=answers(404, ok=Page[Conversation]),
 )
-async def list_conversations(
+def list_conversations(
     request: ApiRequest,
     q: str = Query("", max_length=MAX_TITLE_CHARS, description="Part of the title."),
     archived: bool = False,
@@ -118,24 +114,13 @@ async def list_conversations(
     limit: PageSize = 30,
 ) -> Any:
     """List conversations, the most recently used first."""
-    return await sync_to_async(_page)(request.auth.user, q, archived, folder, attention, cursor, limit)
-
-
-def _page(
-    user: User,
-    query: str,
-    archived: bool,
-    folder_id: str | None,
-    attention: bool,
-    cursor: str | None,
-    limit: int,
-) -> dict[str, Any]:
-    folder = folder_id and (NO_FOLDER if folder_id == NO_FOLDER else accessible_folder(user, folder_id))
+    user = request.auth.user
+    chosen = folder and (NO_FOLDER if folder == NO_FOLDER else accessible_folder(user, folder))
     rows, has_more = conversation_page(
         user,
-        query=normalize_text(query, len(query)).strip(),
+        query=normalize_text(q, len(q)).strip(),
         archived=archived,
-        folder=folder or None,
+        folder=chosen or None,
         attention=attention,
         cursor=decode_cursor(cursor),
         limit=limit,
@@ -149,13 +134,9 @@ def _page(
     auth=allow("chat", "read"),
     response=answers(404, ok=Conversation),
 )
-async def read(request: ApiRequest, conversation_id: str) -> Any:
+def read(request: ApiRequest, conversation_id: str) -> Any:
     """Show a conversation. `last_seq` is where a reader of its events begins to follow it."""
-    return await sync_to_async(_read)(request.auth.user, conversation_id)
-
-
-def _read(user: User, conversation_id: str) -> dict[str, Any]:
-    return full_conversation(accessible_conversation(user, conversation_id))
+    return full_conversation(accessible_conversation(request.auth.user, conversation_id))
 
 
 @router.patch(
@@ -163,15 +144,12 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
     auth=allow("chat"),
     response=answers(404, ok=Conversation),
 )
-async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
+def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
     """Change the fields that are sent. `memory: "paused"`: nothing said from now on is learned, and nothing known
     elsewhere is brought in. Null restores the default of `model`, `agent`, `folder` (none), `mode`, `context_policy`
     and `hooks`. `context_policy` takes the fields that users may set; where they cost money, no more than the
     operator's value."""
-    return await sync_to_async(_change)(request.auth, conversation_id, changes.sent())
-
-
-def _change(caller: Caller, conversation_id: str, fields: dict[str, Any]) -> dict[str, Any]:
+    caller, fields = request.auth, changes.sent()
     row = accessible_conversation(caller.user, conversation_id)
     if not fields:
         return full_conversation(row)
@@ -181,9 +159,9 @@ def _change(caller: Caller, conversation_id: str, fields: dict[str, Any]) -> dic
 
 
 @router.post("/conversations/{conversation_id}/read", auth=allow("chat"), response=answers(404))
-async def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
+def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
     """Mark the messages that you were shown as read, on all your devices. Messages that came since then stay unread."""
-    await sync_to_async(mark_read)(
+    mark_read(
         user=request.auth.user,
         conversation_id=conversation_id,
         message_count=shown.message_count,
@@ -193,8 +171,8 @@ async def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -
 
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=answers(404))
-async def delete(request: ApiRequest, conversation_id: str) -> Any:
+def delete(request: ApiRequest, conversation_id: str) -> Any:
     """Delete the conversation with everything in it: messages, summaries, attachments, and what memory kept of it. This
     cannot be undone."""
-    await sync_to_async(forget_whole_conversation)(request.auth.user, conversation_id, now=clock.now())
+    forget_whole_conversation(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)

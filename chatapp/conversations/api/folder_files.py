@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.accounts.models import User
 from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.files.actions import put_into_folder, take_out_of_folder
 from chatapp.files.api import StoredFile, file_shape
 from chatapp.files.selectors import accessible_attachments, files_of_folder
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 
 router = Router(tags=["conversations"])
@@ -22,37 +21,25 @@ PATH = "/folders/{folder_id}/files/{file_id}"
 @router.get(
     "/folders/{folder_id}/files", auth=allow("chat", "read"), response=answers(404, ok=Page[StoredFile])
 )
-async def list_files(request: ApiRequest, folder_id: str) -> Any:
-    return await sync_to_async(_page)(request.auth.user, folder_id)
-
-
-def _page(user: User, folder_id: str) -> dict[str, Any]:
-    rows = files_of_folder(accessible_folder(user, folder_id))
+def list_files(request: ApiRequest, folder_id: str) -> Any:
+    rows = files_of_folder(accessible_folder(request.auth.user, folder_id))
     return {"items": [file_shape(row) for row in rows], "next_cursor": None}
 
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, 409))
-async def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
+def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
     """Put an upload of yours into the folder. Models read it in each conversation of the folder with the tool
     `files_read`."""
-    await sync_to_async(_put)(request.auth.user, folder_id, file_id)
-    return Status(204, None)
-
-
-def _put(user: User, folder_id: str, file_id: str) -> None:
-    folder = accessible_folder(user, folder_id)
-    [attachment] = accessible_attachments(user, [file_id])
+    folder = accessible_folder(request.auth.user, folder_id)
+    [attachment] = accessible_attachments(request.auth.user, [file_id])
     put_into_folder(folder=folder, attachment=attachment)
+    return Status(204, None)
 
 
 @router.delete(PATH, auth=allow("chat"), response=answers(404))
-async def remove_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
+def remove_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
     """Take a file out of the folder. Messages that show it keep it."""
-    await sync_to_async(_remove)(request.auth.user, folder_id, file_id)
-    return Status(204, None)
-
-
-def _remove(user: User, folder_id: str, file_id: str) -> None:
-    folder = accessible_folder(user, folder_id)
-    [attachment] = accessible_attachments(user, [file_id])
+    folder = accessible_folder(request.auth.user, folder_id)
+    [attachment] = accessible_attachments(request.auth.user, [file_id])
     take_out_of_folder(folder=folder, attachment=attachment)
+    return Status(204, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Query, Router, Status
+from ninja import Query, Status
 from ninja.params.functions import Header
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
@@ -32,6 +32,7 @@ from chatapp.conversations.selectors.messages import full_message, is_queued, me
 from chatapp.forgetting.services import delete_message
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
@@ -62,11 +63,11 @@ IdempotencyKey = Header(
     auth=allow("chat", "read"),
     response=answers(404, 409, ok=MessagePage),
 )
-async def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
+def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
     """List a page of messages, the newest page by default; oldest first within the page. `next_cursor` is the `before`
     of the page with older messages, `newer_cursor` the `after` of the one with newer ones; null where there are none.
     """
-    return await sync_to_async(message_page)(request.auth.user, conversation_id, asked)
+    return message_page(request.auth.user, conversation_id, asked)
 
 
 @router.get(
@@ -74,12 +75,8 @@ async def list_messages(request: ApiRequest, conversation_id: str, asked: Query[
     auth=allow("chat", "read"),
     response=answers(404, ok=Message),
 )
-async def read_message(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    return await sync_to_async(_message)(request.auth.user, conversation_id, message_id)
-
-
-def _message(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
-    return full_message(accessible_message(user, conversation_id, message_id))
+def read_message(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    return full_message(accessible_message(request.auth.user, conversation_id, message_id))
 
 
 @router.post(
@@ -215,11 +212,11 @@ def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dic
     auth=allow("chat"),
     response=answers(404),
 )
-async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     """Forget the text of a message, with everything made of it; the message stays in its place, empty and marked
     `forgotten`. An answer that is being written ends, unless the message was sent during it and no model call has seen
     it."""
-    await sync_to_async(delete_message)(request.auth.user, conversation_id, message_id, now=clock.now())
+    delete_message(request.auth.user, conversation_id, message_id, now=clock.now())
     return Status(204, None)
 
 
@@ -260,13 +257,11 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
     auth=allow("chat"),
     response=answers(404, 409, ok=Conversation),
 )
-async def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     """Switch the conversation to the branch with this message; where several have it, to the one continued last. From
     now on this branch is listed, and the next message continues it. A message's `siblings` are the versions to switch
     to."""
-    return await sync_to_async(_show)(request.auth.user, conversation_id, message_id)
-
-
-def _show(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
-    row = show_message(user=user, conversation_id=conversation_id, message_id=message_id, now=clock.now())
+    row = show_message(
+        user=request.auth.user, conversation_id=conversation_id, message_id=message_id, now=clock.now()
+    )
     return full_conversation(row)

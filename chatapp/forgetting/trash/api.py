@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.accounts.models import User
 from chatapp.conversations.schemas.conversations import Conversation
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.forgetting.models import TrashedConversation
@@ -21,6 +19,7 @@ from chatapp.operations import clock
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.cursors import read_page
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -38,28 +37,21 @@ class Trashed(Shape):
 
 
 @router.post("/conversations/{conversation_id}/trash", auth=allow("chat"), response=answers(404, 409))
-async def trash(request: ApiRequest, conversation_id: str) -> Any:
+def trash(request: ApiRequest, conversation_id: str) -> Any:
     """Move a conversation to the trash: nothing else shows it, and it can be restored for `TRASH_DAYS`. Memory entries
     made of it are deleted when it is deleted for good. Where the trash is switched off it is deleted at once, as by
     `DELETE`."""
-    await sync_to_async(_trash)(request.auth.user, conversation_id)
+    if days := current("TRASH_DAYS"):
+        move_to_trash(request.auth.user, conversation_id, days=days, now=clock.now())
+    else:
+        forget_whole_conversation(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)
 
 
-def _trash(user: User, conversation_id: str) -> None:
-    if days := current("TRASH_DAYS"):
-        move_to_trash(user, conversation_id, days=days, now=clock.now())
-    else:
-        forget_whole_conversation(user, conversation_id, now=clock.now())
-
-
 @router.get("/trash", auth=allow("chat", "read"), response=answers(ok=Page[Trashed]))
-async def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
+def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
     """List what was deleted by hand or cleaned up, newest first."""
-    return await sync_to_async(_page)(request.auth.user, cursor, limit)
-
-
-def _page(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    user = request.auth.user
     page = read_page(trash_of(user, clock.now()), "trashed_at", cursor, limit, _shape)
     forgotten = tombstones_about(user.pk, [shape["title"] for shape in page["items"]])
     for shape in page["items"]:
@@ -82,24 +74,20 @@ def _shape(row: TrashedConversation) -> dict[str, Any]:
 @router.post(
     "/trash/{conversation_id}/restore", auth=allow("chat"), response=answers(404, 409, ok=Conversation)
 )
-async def restore_from_trash(request: ApiRequest, conversation_id: str) -> Any:
+def restore_from_trash(request: ApiRequest, conversation_id: str) -> Any:
     """Restore a conversation as it was, without what was forgotten meanwhile."""
-    return await sync_to_async(_restore)(request.auth.user, conversation_id)
-
-
-def _restore(user: User, conversation_id: str) -> dict[str, Any]:
-    return full_conversation(restore(user, conversation_id, now=clock.now()))
+    return full_conversation(restore(request.auth.user, conversation_id, now=clock.now()))
 
 
 @router.delete("/trash/{conversation_id}", auth=allow("chat"), response=answers(404))
-async def delete_one(request: ApiRequest, conversation_id: str) -> Any:
+def delete_one(request: ApiRequest, conversation_id: str) -> Any:
     """Delete a conversation in the trash with everything in it, and what memory kept of it. It cannot be undone."""
-    await sync_to_async(delete_from_trash)(request.auth.user, conversation_id, now=clock.now())
+    delete_from_trash(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)
 
 
 @router.delete("/trash", auth=allow("chat"), response=answers())
-async def delete_all(request: ApiRequest) -> Any:
+def delete_all(request: ApiRequest) -> Any:
     """Delete everything in the trash, each as if deleted alone. It is hidden at once; a worker deletes it."""
-    await sync_to_async(empty_trash)(user=request.auth.user, now=clock.now())
+    empty_trash(user=request.auth.user, now=clock.now())
     return Status(204, None)

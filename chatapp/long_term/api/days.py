@@ -7,13 +7,11 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Router, Status
+from ninja import Status
 from pydantic import TypeAdapter, ValidationError
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.accounts.models import User
 from chatapp.long_term import changes, schemas
 from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.files import daily_entry
@@ -24,6 +22,7 @@ from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.http.etags import IfMatch, tag_version, version_of
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from memory.bounds import Cursor, Day, PageSize
@@ -43,13 +42,9 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
     auth=allow("memory", "read"),
     response=answers(ok=Page[schemas.MemoryDay]),
 )
-async def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List the days that hold memory entries, newest first. Days are those of your time zone (`PATCH /me`)."""
-    return await sync_to_async(_days)(request.auth.user, cursor, limit)
-
-
-def _days(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    found = list_days(user, before=_day_of_cursor(cursor), limit=limit + 1)
+    found = list_days(request.auth.user, before=_day_of_cursor(cursor), limit=limit + 1)
     page = found[:limit]
     return {
         "items": [{"day": item.day.isoformat(), "entry_count": item.entry_count} for item in page],
@@ -79,23 +74,20 @@ def day_of_path(raw: str) -> date:
     response=answers(404, ok=schemas.MemoryDayText),
     openapi_extra=READ,
 )
-async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
+def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
     """Return one daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown
     alone."""
-    shape = await sync_to_async(_day_text)(request.auth.user, day_of_path(day))
+    shown = day_of_path(day)
+    rows = day_entries(request.auth.user.pk, shown)
+    if not rows:
+        raise NotFound("There is no memory of this day.")
+    shape = _day_shape(shown, rows)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
         tag_version(response, shape["version"])
         return response
     tag_version(response, shape["version"])
     return shape
-
-
-def _day_text(user: User, day: date) -> dict[str, Any]:
-    rows = day_entries(user.pk, day)
-    if not rows:
-        raise NotFound("There is no memory of this day.")
-    return _day_shape(day, rows)
 
 
 def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
@@ -136,7 +128,7 @@ def _over(claims: Sequence[Superseded]) -> list[dict[str, Any]]:
     response=answers(404, 409, ok=schemas.MemoryDayText),
     openapi_extra=WRITTEN,
 )
-async def write_day(
+def write_day(
     request: ApiRequest, response: HttpResponse, day: str, body: MarkdownIn, if_match: IfMatch = None
 ) -> Any:
     """Replace a daily file: changed sections become edits with a history, sections that are missing are forgotten, a
@@ -144,17 +136,17 @@ async def write_day(
 
     With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
     """
-    shape = await sync_to_async(_write_day)(
-        request.auth.user, day_of_path(day), body.markdown, version_of(if_match)
+    written = day_of_path(day)
+    rows = changes.rewrite_day(
+        user=request.auth.user,
+        day=written,
+        sections=_sections(body.markdown),
+        version=version_of(if_match),
+        now=clock.now(),
     )
+    shape = _day_shape(written, rows)
     tag_version(response, shape["version"])
     return shape
-
-
-def _write_day(user: User, day: date, markdown: str, version: str | None) -> dict[str, Any]:
-    sections = _sections(markdown)
-    rows = changes.rewrite_day(user=user, day=day, sections=sections, version=version, now=clock.now())
-    return _day_shape(day, rows)
 
 
 def _sections(markdown: str) -> list[DaySection]:
@@ -176,7 +168,7 @@ def _section(entry: DailyEntry) -> DaySection:
 
 
 @memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=answers(404))
-async def remove_day(request: ApiRequest, day: str) -> Any:
+def remove_day(request: ApiRequest, day: str) -> Any:
     """Forget everything that is remembered of this day."""
-    await sync_to_async(changes.forget_day)(user=request.auth.user, day=day_of_path(day))
+    changes.forget_day(user=request.auth.user, day=day_of_path(day))
     return Status(204, None)

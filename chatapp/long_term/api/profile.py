@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Path, Router, Status
+from ninja import Path, Status
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
@@ -27,6 +26,7 @@ from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.etags import IfMatch, tag_version, version_of
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from memory.bounds import MAX_NUMBER, Cursor, PageSize
 from memory.policy import DEFAULT_POLICY
@@ -46,9 +46,9 @@ MARKDOWN = {"schema": {"type": "string"}}
     response=answers(ok=schemas.Profile),
     openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
 )
-async def read(request: ApiRequest, response: HttpResponse) -> Any:
+def read(request: ApiRequest, response: HttpResponse) -> Any:
     """Return your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
-    shape = await sync_to_async(_read)(request.auth.user)
+    shape = _read(request.auth.user)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
         tag_version(response, shape["version"])
@@ -94,12 +94,12 @@ def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
     response=answers(409, ok=schemas.Profile),
     openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
 )
-async def write(
-    request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None
-) -> Any:
+def write(request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None) -> Any:
     """Replace the profile with your own words; what you write or remove stays so. With `If-Match`, 409 when it was
     changed meanwhile."""
-    shape = await sync_to_async(_write)(request.auth.user, body.markdown, _expected(if_match))
+    user, version = request.auth.user, _expected(if_match)
+    profile = memory_changes.write_profile(user=user, text=body.markdown, version=version, now=clock.now())
+    shape = _shape(user, profile)
     tag_version(response, shape["version"])
     return shape
 
@@ -113,26 +113,17 @@ def _expected(if_match: str | None) -> int | None:
     return int(version) if version.isascii() and version.isdigit() else -1
 
 
-def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
-    profile = memory_changes.write_profile(user=user, text=markdown, version=version, now=clock.now())
-    return _shape(user, profile)
-
-
 @profile_router.get(
     "/memory/profile/versions",
     auth=allow("memory", "read"),
     response=answers(ok=Page[schemas.ProfileVersion]),
 )
-async def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List the versions of the profile, newest first: who changed it, and when."""
-    return await sync_to_async(_versions)(request.auth.user, cursor, limit)
-
-
-def _versions(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_NUMBER):
         details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
         raise InvalidInput("This cursor is not one of ours.", details=details)
-    found = version_page(user, before=int(cursor) if cursor else None, limit=limit + 1)
+    found = version_page(request.auth.user, before=int(cursor) if cursor else None, limit=limit + 1)
     page = found[:limit]
     next_cursor = str(page[-1].number) if len(found) > limit else None
     return {"items": [_version(row) for row in page], "next_cursor": next_cursor}
@@ -152,15 +143,11 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
     auth=allow("memory", "read"),
     response=answers(404, ok=schemas.ProfileVersionText),
 )
-async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
+def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
     """Return one version and its changes, line by line, `against` the one before it by default."""
-    return await sync_to_async(_read_version)(request.auth.user, version, against)
-
-
-def _read_version(user: User, number: int, against: int | None) -> dict[str, Any]:
-    row = accessible_version(user, number)
-    against = number - 1 if against is None else against
-    before = accessible_version(user, against).text if against else ""
+    row = accessible_version(request.auth.user, version)
+    against = version - 1 if against is None else against
+    before = accessible_version(request.auth.user, against).text if against else ""
     changes = [asdict(change) for change in compare_lines(before, row.text)]
     return {**_version(row), "markdown": row.text, "against": against, "changes": changes}
 
@@ -170,13 +157,10 @@ def _read_version(user: User, number: int, against: int | None) -> dict[str, Any
     auth=allow("memory"),
     response=answers(404, ok=schemas.Profile),
 )
-async def revert(request: ApiRequest, version: Number) -> Any:
+def revert(request: ApiRequest, version: Number) -> Any:
     """Restore the text of an earlier version, as a new one."""
-    return await sync_to_async(_revert)(request.auth.user, version)
-
-
-def _revert(user: User, number: int) -> dict[str, Any]:
-    return _shape(user, memory_changes.revert_profile(user=user, number=number, now=clock.now()))
+    user = request.auth.user
+    return _shape(user, memory_changes.revert_profile(user=user, number=version, now=clock.now()))
 
 
 @profile_router.post(
@@ -184,11 +168,7 @@ def _revert(user: User, number: int) -> dict[str, Any]:
     auth=allow("memory"),
     response=answers(accepted=schemas.Profile),
 )
-async def consolidate(request: ApiRequest) -> Any:
+def consolidate(request: ApiRequest) -> Any:
     """Bring new entries into the profile now, instead of at night. `consolidation` tells how far it is."""
-    return Status(202, await sync_to_async(_consolidate)(request.auth.user))
-
-
-def _consolidate(user: User) -> dict[str, Any]:
-    queue_consolidation(user_id=user.pk, now=clock.now())
-    return _read(user)
+    queue_consolidation(user_id=request.auth.user.pk, now=clock.now())
+    return Status(202, _read(request.auth.user))

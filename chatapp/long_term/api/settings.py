@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from ninja import Router, Status
+from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
@@ -15,6 +14,7 @@ from chatapp.long_term.actions.settings import update_memory_settings
 from chatapp.long_term.selectors.entries import proposed_entries
 from chatapp.operations import clock
 from chatapp.operations.http.cursors import read_page
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import MemorySettingsChanges, Page, answers
 from memory.bounds import Cursor, PageSize
 
@@ -26,19 +26,15 @@ COLUMNS = {"paused": "memory_paused", "review": "reviews_memory", "profile": "us
 @settings_router.get(
     "/memory/settings", auth=allow("memory", "read"), response=answers(ok=schemas.MemorySettings)
 )
-async def read(request: ApiRequest) -> Any:
+def read(request: ApiRequest) -> Any:
     return _shape(request.auth.user)
 
 
 @settings_router.patch("/memory/settings", auth=allow("memory"), response=answers(ok=schemas.MemorySettings))
-async def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
+def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
     """Change the settings that are sent."""
-    return await sync_to_async(_change)(request.auth.user, changes.sent())
-
-
-def _change(user: User, changes: dict[str, bool]) -> dict[str, bool]:
-    columns = {COLUMNS[name]: value for name, value in changes.items()}
-    return _shape(update_memory_settings(user=user, changes=columns, now=clock.now()))
+    columns = {COLUMNS[name]: value for name, value in changes.sent().items()}
+    return _shape(update_memory_settings(user=request.auth.user, changes=columns, now=clock.now()))
 
 
 def _shape(user: User) -> dict[str, bool]:
@@ -50,14 +46,11 @@ def _shape(user: User) -> dict[str, bool]:
     auth=allow("memory", "read"),
     response=answers(ok=Page[schemas.MemoryEntry]),
 )
-async def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List the entries that wait for your approval, newest first. Until then they are in no file, search, recall or
     profile."""
-    return await sync_to_async(_waiting)(request.auth.user, cursor, limit)
-
-
-def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
-    return read_page(proposed_entries(user), "created_at", cursor, limit, schemas.entry_shape)
+    entries = proposed_entries(request.auth.user)
+    return read_page(entries, "created_at", cursor, limit, schemas.entry_shape)
 
 
 @settings_router.post(
@@ -65,18 +58,14 @@ def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     auth=allow("memory"),
     response=answers(404, ok=schemas.MemoryEntry),
 )
-async def approve(request: ApiRequest, entry_id: str) -> Any:
+def approve(request: ApiRequest, entry_id: str) -> Any:
     """Approve an entry: it is remembered from now on. A second approval changes nothing."""
-    return await sync_to_async(_approve)(request.auth.user, entry_id)
-
-
-def _approve(user: User, entry_id: str) -> dict[str, Any]:
-    return schemas.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
+    return schemas.entry_shape(memory_changes.approve_entry(user=request.auth.user, entry_id=entry_id))
 
 
 @settings_router.post("/memory/review/{entry_id}/reject", auth=allow("memory"), response=answers(404, 409))
-async def reject(request: ApiRequest, entry_id: str) -> Any:
+def reject(request: ApiRequest, entry_id: str) -> Any:
     """Reject an entry: it is forgotten before it was remembered. One that was approved already is deleted as an
     entry."""
-    await sync_to_async(memory_changes.reject_entry)(user=request.auth.user, entry_id=entry_id)
+    memory_changes.reject_entry(user=request.auth.user, entry_id=entry_id)
     return Status(204, None)

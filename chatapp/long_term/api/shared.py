@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from ninja import Router
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
@@ -15,6 +13,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import accessible_scope, readable_scopes, shared_entries
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.cursors import read_page
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
@@ -40,16 +39,13 @@ class SharedEntry(Shape):
     auth=allow("memory", "read"),
     response=answers(ok=Page[SharedMemory]),
 )
-async def memories(request: ApiRequest) -> Any:
+def memories(request: ApiRequest) -> Any:
     """List the agents that share their memory with everybody who talks to them."""
-    return {"items": await sync_to_async(_memories)(request.auth.user), "next_cursor": None}
-
-
-def _memories(user: User) -> list[dict[str, Any]]:
-    return [
+    shared = [
         {"agent_id": str(agent.pk), "agent": agent.name, "entry_count": count}
-        for agent, count in readable_scopes(user)
+        for agent, count in readable_scopes(request.auth.user)
     ]
+    return {"items": shared, "next_cursor": None}
 
 
 @shared_router.get(
@@ -57,19 +53,10 @@ def _memories(user: User) -> list[dict[str, Any]]:
     auth=allow("memory", "read"),
     response=answers(404, ok=Page[SharedEntry]),
 )
-async def entries(
-    request: ApiRequest,
-    agent_id: str,
-    cursor: Cursor = None,
-    limit: PageSize = 50,
-) -> Any:
+def entries(request: ApiRequest, agent_id: str, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List all that may be recalled in chats with this agent besides what was said there, newest first."""
-    return await sync_to_async(_entries)(request.auth.user, agent_id, cursor, limit)
-
-
-def _entries(user: User, agent_id: str, cursor: str | None, limit: int) -> dict[str, Any]:
-    rows = shared_entries(accessible_scope(user, agent_id))
-    return read_page(rows, "created_at", cursor, limit, partial(_entry, user))
+    rows = shared_entries(accessible_scope(request.auth.user, agent_id))
+    return read_page(rows, "created_at", cursor, limit, partial(_entry, request.auth.user))
 
 
 def _entry(user: User, row: MemoryEntry) -> dict[str, Any]:

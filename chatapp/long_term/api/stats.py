@@ -6,17 +6,16 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.http import FileResponse
-from ninja import Query, Router
+from ninja import Query
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.accounts.models import User
 from chatapp.long_term import schemas
 from chatapp.long_term.archive import write_archive
 from chatapp.long_term.selectors.entries import memory_stats, user_zone
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, Period, answers
 
 stats_router = Router(tags=["memory"])
@@ -31,13 +30,10 @@ ZIP = {"schema": {"type": "string", "format": "binary"}}
     auth=allow("memory", "read"),
     response=answers(ok=Page[schemas.MemoryStats]),
 )
-async def stats(request: ApiRequest, period: Query[Period]) -> Any:
+def stats(request: ApiRequest, period: Query[Period]) -> Any:
     """Count what was remembered and what models read and wrote for you, day by day, oldest first. Days are those of
     your time zone."""
-    return await sync_to_async(_stats)(request.auth.user, period)
-
-
-def _stats(user: User, period: Period) -> dict[str, Any]:
+    user = request.auth.user
     last = period.end or clock.now().astimezone(user_zone(user.time_zone)).date()
     first = period.start or last - timedelta(days=DAYS - 1)
     if first > last or (last - first).days > MAX_DAYS:
@@ -58,7 +54,7 @@ def _stats(user: User, period: Period) -> dict[str, Any]:
     response=answers(ok=None),
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
-async def export(request: ApiRequest) -> FileResponse:
+def export(request: ApiRequest) -> FileResponse:
     """Download your daily files and your profile, as Markdown in a zip."""
-    archive = await sync_to_async(write_archive)(request.auth.user.pk)
+    archive = write_archive(request.auth.user.pk)
     return FileResponse(archive, as_attachment=True, filename="memory.zip", content_type="application/zip")

@@ -32,6 +32,7 @@ SAFE_TYPES = {
     "ninja.main.NinjaAPI": "made at start",
     "ninja.params.models.Header": "never changed",
     "ninja.router.Router": "made at start",
+    "chatapp.operations.http.routers.Router": "made at start",
     "numpy.dtypes": "never changed",
     "numpy.ndarray": "read only",
     "prometheus_client.metrics": "have locks",

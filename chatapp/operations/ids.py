@@ -1,7 +1,5 @@
-"""Makes ids: UUID version 7, so that new rows are at the end of an index in the order they were made.
-
-And the name of the process.
-"""
+"""Makes ids, UUIDs of version 7, so that new rows are at the end of an index in the order they were made; and names the
+process that holds a lease."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def new_ids(count: int) -> list[uuid.UUID]:
 
 
 def name_process() -> str:
-    """Return who this process is, among all that hold a run or a compaction."""
+    """Return a name that no other process has, for the leases of runs and compactions. A fork gets its own."""
     return _name_process(os.getpid())
 
 

@@ -251,14 +251,20 @@ def test_a_frame_with_odd_values_is_answered_with_an_error(service: Service, kin
 )
 def test_what_is_no_frame_is_answered_with_an_error(service: Service, text: str) -> None:
     with opened(service) as client:
-        assert told(client, text) == {"error"}
+        assert "error" in told(client, text)
+
+
+def send_and_read_all(socket: ClientConnection, payload: str | bytes) -> None:
+    """Send and read: the refusal may come before all is sent, and after events of an answer begun before."""
+    socket.send(payload)
+    while socket.recv(timeout=PATIENCE_S):
+        pass
 
 
 @pytest.mark.parametrize("payload", ["x" * (2**20 + 1), b"\xff" * (2**20 + 1)])
 def test_a_giant_frame_ends_its_own_socket_only(service: Service, payload: str | bytes) -> None:
     with opened(service) as giant, opened(service) as other:
-        giant.send(payload)
         with pytest.raises(ConnectionClosed):
-            giant.recv(timeout=PATIENCE_S)
+            send_and_read_all(giant, payload)
         assert giant.close_code == 1009
-        assert told(other, '{"type": "nothing"}') == {"error"}
+        assert "error" in told(other, '{"type": "nothing"}')

@@ -326,6 +326,7 @@ def test_wrong_requests_name_the_field(service: Service, client: openai.OpenAI) 
         ("messages", said(5), "messages.0.content", "valid string"),
         ("stop", ["a"] * 5, "stop", "at most 4"),
         ("max_tokens", 0, "max_tokens", "greater than or equal to 1"),
+        ("tools", [{"type": "custom", "custom": {"name": "sql"}}], "tools.0", "the type 'custom'"),
     ],
 )
 def test_a_wrong_value_of_one_of_several_types_is_told_by_its_own_fault(

@@ -297,6 +297,9 @@ def test_failed_and_impossible_responses(service: Service, model: ModelServer, c
     with pytest.raises(openai.BadRequestError, match="should be one of message, function_call") as odd:
         client.responses.create(model="test-model", input=search)
     assert odd.value.param == "input.0"
+    with pytest.raises(openai.BadRequestError, match="the type 'web_search' is not supported") as own:
+        client.responses.create(model="test-model", input="Hello", tools=[{"type": "web_search"}])
+    assert own.value.param == "tools.0"
     with pytest.raises(openai.BadRequestError) as streamed:
         client.responses.retrieve(events[-1].response.id, stream=True)
     assert streamed.value.param == "stream"

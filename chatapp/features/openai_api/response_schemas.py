@@ -22,6 +22,7 @@ from chatapp.features.openai_api.schemas import (
     JsonObject,
     Label,
     Metadata,
+    OnlyFunctions,
     RefusalContent,
     Share,
     TextContent,
@@ -185,7 +186,9 @@ class NewResponse(Body):
     max_output_tokens: AnswerTokens | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
-    tools: Annotated[list[ToolOfResponse], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[list[Annotated[ToolOfResponse, OnlyFunctions]], Field(max_length=MAX_TOOLS)] | None = (
+        None
+    )
     tool_choice: Label | JsonObject | None = None
     parallel_tool_calls: bool | None = None
     text: TextFormat | None = None

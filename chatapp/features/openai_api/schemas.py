@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from agents.types import ToolSpec
 from chatapp.conversations.schemas.messages import MessageText
@@ -119,6 +120,18 @@ class ToolIn(Body):
     function: FunctionIn
 
 
+def _only_functions(tool: Any) -> Any:
+    """Refuse a tool that OpenAI itself runs by its type, and not by the fields of a function that it does not have."""
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if isinstance(kind, str) and kind != "function":
+        sentence = "A tool of the type '{kind}' is not supported here; the type should be 'function'"
+        raise PydanticCustomError("unsupported_tool", sentence, {"kind": kind[:MAX_ID_CHARS]})
+    return tool
+
+
+OnlyFunctions = BeforeValidator(_only_functions)
+
+
 def has_format(wanted: JsonObject | None) -> bool:
     """Return whether an answer is to have a form of its own, such as JSON of a schema."""
     return wanted is not None and wanted.get("type") != "text"
@@ -163,7 +176,7 @@ class ChatCompletion(Body):
     frequency_penalty: Penalty | None = None
     logit_bias: Annotated[dict[Label, float], Field(max_length=1_024)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
-    tools: Annotated[list[ToolIn], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[list[Annotated[ToolIn, OnlyFunctions]], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Label | JsonObject | None = None
     parallel_tool_calls: bool | None = None
     response_format: JsonObject | None = None

@@ -25,9 +25,9 @@ from agents.tools.protocol import ToolCaller, ToolFailure, ToolOutput, ToolTrait
 from agents.types import ToolSpec
 
 if TYPE_CHECKING:
-    import inscriptis
+    from agents.tools import html_text
 else:
-    inscriptis = Library("inscriptis")
+    html_text = Library("agents.tools.html_text")
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 2 * 2**20
@@ -158,5 +158,4 @@ def page_text(page: Page) -> str:
         text = page.content.decode("utf-8", "replace")
     if "html" not in page.content_type:
         return text
-    # lxml refuses a str that declares its own encoding, and NUL.
-    return inscriptis.get_text(text.replace("\x00", "")).strip() or "(The page shows no text.)"
+    return html_text.text_of_html(text) or "(The page shows no text.)"

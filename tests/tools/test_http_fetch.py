@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.guarded_http import ForbiddenHost, HostRules, resolve_host
+from agents.tools.html_text import text_of_html
 from agents.tools.http_fetch import MAX_BYTES, HttpFetch
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.context.tools import registry
@@ -63,7 +64,7 @@ async def test_a_page_of_an_own_host_is_read_as_text(web):
     text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
     assert "answered 200" in text
     assert "Prices" in text
-    assert "4.20" in text
+    assert "Tea | 4.20 |" in text
     assert "steal" not in text
 
 
@@ -207,6 +208,28 @@ async def test_any_charset_and_broken_markup_give_text(web, charset):
     )
     text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
     assert "answered 200" in text
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<table><tr><td>" + "wide " * 10_000 + "<tr><td>b" * 10_000,
+        "<table><tr>" + "<td>a" * 20_000,
+        "<div>" * 200 + "a<br>" * 20_000,
+        "<ul>" * 100 + "<li>a" * 20_000,
+        '<p style="margin-top: 1000000em; padding-left: 1000000em">a</p>' * 10,
+    ],
+    ids=["wide column", "many cells", "deep blocks", "deep lists", "margins"],
+)
+def test_text_of_a_page_is_bounded_by_its_size(html):
+    """Columns aligned to the widest cell made 30 MB of 400 kB."""
+    text = text_of_html(html)
+    assert "a" in text or "b" in text
+    assert len(text) < 2 * len(html)
+
+
+def test_what_a_page_hides_is_not_read():
+    assert text_of_html('<p style="Display : None">hidden</p><p style="color: red">shown</p>') == "shown"
 
 
 def test_rules_match_names_and_ports():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ HEADERS = {
     "Accept": "text/html,application/xhtml+xml,text/*,application/json,application/xml;q=0.9",
     "Accept-Encoding": "gzip, identity",
 }
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Encodings of Python that no page has. Some take minutes for what others decode in milliseconds."""
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 
 
@@ -149,13 +152,16 @@ def _unpacker(encoding: str) -> Any:
 
 def page_text(page: Page) -> str:
     """Return HTML as the text a reader sees, and anything else unchanged."""
-    try:
-        text = page.content.decode(page.encoding, "replace")
-    except (
-        LookupError,
-        ValueError,
-    ):  # no encoding of texts, or one that cannot replace what it does not know
-        text = page.content.decode("utf-8", "replace")
+    text = _decoded(page)
     if "html" not in page.content_type:
         return text
     return html_text.text_of_html(text) or "(The page shows no text.)"
+
+
+def _decoded(page: Page) -> str:
+    try:
+        if codecs.lookup(page.encoding).name not in _NO_CHARSETS:
+            return page.content.decode(page.encoding, "replace")
+    except (LookupError, ValueError):
+        pass  # no encoding of texts, or one that cannot replace what it does not know
+    return page.content.decode("utf-8", "replace")

@@ -232,6 +232,12 @@ def test_what_a_page_hides_is_not_read():
     assert text_of_html('<p style="Display : None">hidden</p><p style="color: red">shown</p>') == "shown"
 
 
+async def test_a_charset_that_no_page_has_takes_no_minutes(web):
+    web.pages["/a"] = WebPage(b"9" * MAX_BYTES, "text/plain; charset=punycode")
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert text.endswith("999")
+
+
 def test_rules_match_names_and_ports():
     rules = HostRules(("docs.python.org", "*.wikipedia.org", "api.example:8443"))
     for host, port in (("docs.python.org", 443), ("de.wikipedia.org", 80), ("api.example", 8443)):

@@ -6,16 +6,17 @@ stands behind the verb, and in front of it where the language ends with its verb
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
 
 from memory.languages import LATIN, SCRIPTS, fold_text, stop_words
 from memory.sentences import split_sentences
 from memory.small_talk import SMALL_TALK
+from memory.verb_last_requests import Kind, read_verb_last
 
 MAX_CHARS = 1_000
 """Longer messages tell something; a request is short."""
@@ -23,11 +24,9 @@ MOST_BEFORE = 10
 """Words of courtesy in front of a request."""
 MOST_BARE_CHARS = 60
 
-Kind = Literal["forget", "remember"]
-
 _FORGET = re.compile(
-    r"forget|vergiss|vergesst|vergessen|oubli(?:e[sz]?|er)|olv[ií]d(?:a|e|es|ar)(?:te|se)?|dimentic(?:a|are|hi)(?:ti|te)?|"
-    r"dimenticarti|esque[cç](?:a|as|e|er)|vergeet|vergeten|забудь(?:те)?|забыть|забывай(?:те)?|[تاأ]?نس[ىي]?|"
+    r"forget|vergiss|vergesst|vergessen|oubli(?:i?e[sz]?|er)|olv[ií]d(?:a|e|es|ar)(?:te|se)?|dimentic(?:a|are|hi)(?:ti|te)?|"
+    r"dimenticarti|sc[oò]rd(?:a|ar|are|i)(?:ti|te)?|esque[cç](?:a|as|e|er)|vergeet|vergeten|забудь(?:те)?|забыть|забывай(?:те)?|[تاأ]?نس[ىي]?|"
     r"zapomnij(?:cie)?|zapomnie[cć]|zapominaj"
 )
 _REMEMBER = re.compile(
@@ -35,10 +34,19 @@ _REMEMBER = re.compile(
     r"recuerd(?:a|e|es)|recordar|acu[eé]rdate|ricord(?:a|ati|are|arti)|lembr(?:a|e|ar)|onthoud(?:en)?|"
     r"запомни(?:те|ть)?|помни(?:те)?|تذكري?|احفظ|zapami[eę]taj(?:cie)?|zapami[eę]ta[cć]|pami[eę]taj(?:cie)?"
 )
+_WISHED: dict[Kind, re.Pattern[str]] = {
+    "forget": re.compile(r"vergisst|olvid[ae]ras?|dimenticass[ie]|esquecesses?|забыл[аи]?|zapomnia[lł]a?"),
+    "remember": re.compile(
+        r"merkst|erinnerst|behältst|souviennes|rappelles|retiennes|recordaras?|ricordassi|lembrasse|"
+        r"запомнил[аи]?|تتذكري?|zapami[eę]ta[lł]a?"
+    ),
+}
+"""Their forms behind "I want that you"; elsewhere they ask nothing."""
 _IDIOM = re.compile(
-    r"(?:keep|bear)\s+in\s+mind|note(?=\s+that|z?\s+que)|denke?\s+(?:bitte\s+)?dr?a?ran|tieni\s+(?:presente|a\s+mente)|"
-    r"ten(?:ga)?\s+en\s+cuenta|apunta(?=\s+que)|ten(?:ha)?\s+em\s+mente|houd\s+er\s+rekening\s+mee|denk\s+eraan|"
-    r"имей(?:те)?\s+в\s+виду|ضع\s+في\s+اعتبارك|miej\s+na\s+uwadze",
+    r"(?:keep|bear)\s+in\s+mind|(?:make\s+a\s+)?note(?=\s+that|z?\s+que)|denke?\s+(?:bitte\s+)?dr?a?ran|tieni\s+(?:presente|a\s+mente)|"
+    r"ten(?:ga)?\s+en\s+cuenta|(?:apunta|anot[ae]|guarde|g(?:uarda|ardez?)\s+(?:en\s+(?:tête|mente)|à\s+l['’]esprit))(?=\s+que)|"
+    r"behalt(?:e|en\s+sie)?\s+(?:bitte\s+)?im\s+(?:Kopf|Hinterkopf|Gedächtnis)|notiere?\s+dir|segnati|noteer(?=\s+dat)|ten(?:ha)?\s+em\s+mente|houd\s+er\s+rekening\s+mee|denk\s+eraan|"
+    r"имей(?:те)?\s+в\s+виду|(?:учти|запиши)(?:те)?(?=,?\s+что)|ضع\s+في\s+اعتبارك|miej\s+na\s+uwadze",
     re.IGNORECASE,
 )
 """Where remembering has no verb of its own."""
@@ -49,7 +57,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 _ERASE = re.compile(
-    r"delete|erase|l[oö]schen?|borr[ae]|efface[rz]?|supprime[rz]?|cancella|apag(?:a|ue)|wis|verwijder|удалит?е?|сотрит?е?|"
+    r"delete|erase|wipe|remove|l[oö]sch(?:en?)?|entfern(?:en?)?|borr[ae]|elimin[ae]|efface[rz]?|supprime[rz]?|cancella|rimuovi|"
+    r"apag(?:a|ue)|remov[ae]|wis|verwijder|удалит?е?|сотрит?е?|убери(?:те)?|"
     r"احذف|امسح|usu[nń](?:cie)?"
 )
 _FROM_MEMORY = re.compile(
@@ -57,8 +66,17 @@ _FROM_MEMORY = re.compile(
     re.IGNORECASE,
 )
 _NOT = _words("not t nicht pas no non nao niet не لا nie")
+_DENIED_LAST = re.compile(
+    r"\b(?:nicht|niet)(?:\s*,?\s*(?:bitte|alsjeblieft|ja|hoor|mehr|meer))?[\s.!]*$", re.IGNORECASE
+)
+"""In German and Dutch "not" stands behind what it denies: "Vergiss meinen Geburtstag nicht"."""
+_HOW = _words(
+    "how why wie warum comment pourquoi como porque come perche hoe waarom как почему كيف لماذا jak dlaczego"
+)
 _NEVER = _words("never ever niemals jamais nunca mai nooit никогда أبدا nigdy")
 _I = _words("i we ich wir je j nous yo nosotros io noi eu nos ik wij я мы انا نحن ja my")
+_THEIR_VERBS_END = frozenset("hkmwz")
+"""How words begin that ask where a verb ends its sentence: können, möchten, zullen, hätten."""
 _YOU = _words("you du dir dich sie tu te toi vous ti usted lei voce se je jij u ты вы что ты")
 _ONESELF = _words("te ti se t")
 """Of "you" what stands in front of a verb that is denied: "não se esqueça", "non ti dimenticare"."""
@@ -66,18 +84,26 @@ _THEY = re.compile(
     r"they|people|she|he|er|elles?|ils?|on|ellas?|el|ellos|lei|lui|loro|el[ae]s?|hij|zij|он[аи]?|هو|هي|onlar|oni|one"
 )
 _CAN = """
-    can could would will want like kann konn wurd mocht pued podr quier quisier peu pourr veu voul veuill puo potre vorr
-    pode quer kun wil zou може мог хочу هل يمكن أريد أرجو moze chce make sure
+    can could would will want like kann konn wurd mocht pued podr quier quisier peu pourr veu voud voul veuill
+    puo potre vorr pode quer kun wil zou може мог хочу هل يمكن أريد أرجو moze chce make sure aimer souhait
+    gust piacer gost hatt хот أتمنى
 """
 _ASKING = tuple(_CAN.split())
 """How words begin that ask whether somebody can or would."""
-_PLEASE = _words("pls favor favore alsjeblieft пожалуйста فضلك رجاء prosze prego")
-_THAT = _words("that dass que qu che dat что أن أني أنني أننا أنه أنها ان انني ze że")
+_IF_YOU_PLEASE = re.compile(r"\bs['’]il\s+(?:te|vous)\s+pla[iî]t\b", re.IGNORECASE)
+"""Its "you" is nobody who is said to do something."""
+_PLEASE = _words("pls favor favore alsjeblieft gern gerne graag пожалуйста فضلك رجاء prosze prego")
+_THAT = _words("that dass que qu che dat что чтобы أن أني أنني أننا أنه أنها ان انني ze że zebys")
 _ABOUT = _words("about of uber sobre de di del d sur su over про об о обо عن")
 _ALL = _words(
     "everything all what alles was tout ce todo lo tutto quello tudo o wat все всё то كل ما wszystko"
 )
 """How it begins that all that was told about somebody is meant."""
+_TOLD_LAST = re.compile(
+    r"\s+(?:(?:heb|had|habe?|hatte)\s+)?(?:gesagt|erzählt|verteld|gezegd)(?:\s+(?:habe?|hatte|heb|had))?[.!?\s]*$",
+    re.IGNORECASE,
+)
+"""In German and Dutch "I told you" ends with its verbs: "was ich über Rex erzählt habe"."""
 _FOR_GOOD = re.compile(
     r"[,\s]*(?:\b(?:and\s+)?(?:for\s+good|for\s*ever|(?:and\s+)?never\s+remember\s+it(?:\s+again)?|für\s+immer|"
     r"pour\s+toujours|para\s+siempre|per\s+sempre|para\s+sempre|voor\s+altijd|навсегда|sonsuza\s+kadar|na\s+zawsze))"
@@ -87,109 +113,6 @@ _FOR_GOOD = re.compile(
 _COMMAND = re.compile(r"/forget\s+(?P<what>.+)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963])+|\d+")
 _VOWEL_SIGNS = re.compile("[\u064b-\u0652]")
-_END = r"[\s.!。！।?？]*"
-_VERB_LAST: tuple[tuple[Kind, bool, str], ...] = (
-    (
-        "remember",
-        False,
-        r"(?P<what>.*?)(?:という|と)?(?:こと|の)?(?:を|は)?[、,]?忘れないで(?:おいて)?(?:ください|下さい|くれ|ね)*",
-    ),
-    (
-        "remember",
-        False,
-        r"(?P<what>.*?)(?:という|と)?(?:こと|の)?(?:を|は)?[、,]?覚えて(?:おいて|いて)?(?:ください|下さい|くれ|ほしい|ね)*",
-    ),
-    ("remember", False, r"覚えて(?:おいて)?(?:ください|ね)?[:：、,]\s*(?P<what>.+)"),
-    (
-        "forget",
-        True,
-        r"(?P<what>.+?)(?:という)?(?:のこと|こと|の件)?(?:について)?(?:を|は)?"
-        r"忘れて(?:ください|下さい|くれ|ほしい|欲しい|もらえ|くださ|いただけ)*(?:ますか|ませんか|る)?ね?",
-    ),
-    (
-        "remember",
-        False,
-        r"(?P<what>.*?)(?:다는|라는|라고)?\s*(?:것|거|걸|점|사실)?[을를은는]?,?\s*잊지\s*(?:마|말)\S*(?:\s*(?:줘|주세요))?",
-    ),
-    (
-        "remember",
-        False,
-        r"(?P<what>.*?)(?:라는|라고|(?<=다)는)?\s*(?:것|거|걸|점|사실)?[을를]?,?\s*기억해\s*(?:줘|주세요|줄래|둬|두세요)?(?:요(?<=줘요|둬요))?",
-    ),
-    ("remember", False, r"기억해\s*(?:줘|주세요)?[:：,]\s*(?P<what>.+)"),
-    (
-        "forget",
-        True,
-        r"(?P<what>.+?)(?:에\s*대해서?(?:\s*말한\s*것)?|다는\s*(?:것|거|걸|사실))?[을를은는]?\s*(?:다\s*|모두\s*)?"
-        r"잊어\s*(?:줘|주세요|줄래|버려|주시겠어|줄\s*수\s*있어|주실\s*수\s*있나)?요?",
-    ),
-    (
-        "forget",
-        True,
-        r"(?P<what>.+?)[をは]?(?:記憶|メモリー?)から(?:消して|削除して)(?:ください|くれ|ほしい)?",
-    ),
-    ("forget", True, r"(?P<what>.+?)[을를은는]?\s*기억에서\s*(?:지워|삭제해)\s*(?:줘|주세요)?"),
-    (
-        "forget",
-        True,
-        r"(?:请|請|把)*(?P<what>.+?)从(?:你的)?(?:记忆|記憶)[里裡中]?(?:删|刪|抹|清|移)[掉除去]?[吧吗]?",
-    ),
-    ("forget", True, r"(?P<what>.+?)\s+(?:hafızandan|hafızanızdan)\s+(?:sil|silin|çıkar)(?:\s+lütfen)?"),
-    ("remember", False, r"(?:请|請|帮我|你要|你|要)*(?:别|別|不要|勿)忘[了记記]?[，,：:\s]*(?P<what>.+)"),
-    (
-        "remember",
-        False,
-        r"(?:请|請|帮我|你要|你|要)*(?:记住|記住|记得|記得|记一?下|記一?下)[，,：:\s]*(?P<what>.+)",
-    ),
-    (
-        "forget",
-        True,
-        r"(?:(?:请|請|麻烦|你|我想让你|我要你|能不能|能|可以|可不可以))*(?:忘记|忘掉|忘記|忘了)(?:关于|關於|我说过的?|我告诉你的|的)*"
-        r"[，,：:\s]*(?P<what>.+?)(?:(?:的|这件|這件)事情?)?[吧吗嗎]?",
-    ),
-    (
-        "forget",
-        True,
-        r"(?:请|請|麻烦|你|能不能|可以)*把(?P<what>.+?)(?:(?:的|这件)事情?)?(?:忘了|忘掉|忘记|忘記)[吧吗嗎]?",
-    ),
-    ("remember", False, r"(?:कृपया\s+)?(?:मत\s+|न\s+)भूल\S*(?:\s+जा\S*)?,?\s+(?:कि\s+)?(?P<what>.+)"),
-    ("remember", False, r"(?P<what>.*?),?\s*(?:यह\s+)?(?:भूल\S*\s+मत|(?:मत|न)\s+भूल\S*)"),
-    ("remember", False, r"(?:कृपया\s+)?(?:यह\s+)?(?:याद|ध्यान)\s+रख\S+?[,:]?\s+(?:कि\s+)?(?P<what>.+)"),
-    ("remember", False, r"(?P<what>.*?),?\s*(?:यह\s+|इसे\s+)?याद\s+रख(?:ो|ना|ें|िए|िएगा)"),
-    ("forget", True, r"(?:कृपया\s+)?भूल\s+जा(?:ओ|इए|इये|एँ|एं|ना),?\s+कि\s+(?P<what>.+)"),
-    (
-        "forget",
-        True,
-        r"(?:कृपया\s+|क्या\s+(?:आप|तुम)\s+)*(?P<what>.+?)(?:\s+को|\s+के\s+बारे\s+में(?:\s+.+?\s+उसे)?)?"
-        r"\s+भूल\s+(?:जा(?:ओ|इए|इये|एँ|एं|ना)|सकते\s+हैं|सकते\s+हो)",
-    ),
-    (
-        "remember",
-        False,
-        r"(?:lütfen\s+)?(?:[bş]unu\s+)?(?:unutma(?:yın)?|hatırla(?:yın)?)[,:\s]+(?!lütfen)(?P<what>.+)",
-    ),
-    (
-        "remember",
-        False,
-        r"(?:lütfen\s+)?(?P<what>.*?)(?:\s+olduğunu|,?\s+bunu)?\s*\b(?:unutma(?:yın)?|aklında\s+tut|hatırla(?:yın)?)(?:\s+lütfen)?",
-    ),
-    (
-        "forget",
-        True,
-        r"(?:lütfen\s+)?(?P<what>.+?)(?:\s+hakkında(?:ki)?(?:\s+\S+){0,2}|\s+olduğunu)?,?\s+"
-        r"unut(?:un|unuz|ur\s+mus\S+|abilir\s+mi\S+|sana)?(?:\s+lütfen)?",
-    ),
-)
-"""Of Japanese, Korean, Chinese, Hindi and Turkish, whose verbs end or begin a request, each with whether a question may
-be one."""
-_VERB_LAST_LETTERS = re.compile(
-    "[\u0900-\u097f\u1100-\u11ff\u3000-\uffff]|unut|hatırla|hafız|aklında", re.IGNORECASE
-)
-"""One of these is in every such request, and in few other texts."""
-_LAST = tuple(
-    (kind, may_ask, re.compile(pattern + _END, re.IGNORECASE | re.DOTALL))
-    for kind, may_ask, pattern in _VERB_LAST
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,21 +155,12 @@ def _read(text: str) -> _Request | None:
     command = _COMMAND.fullmatch(text)
     if command is not None:
         return _Request("forget", command["what"])
-    return _read_verb_last(text) or _read_verb_first(text)
-
-
-def _read_verb_last(text: str) -> _Request | None:
-    if not _VERB_LAST_LETTERS.search(text):
-        return None
-    is_question = text.endswith(("?", "？", "؟"))
-    for kind, may_ask, pattern in _LAST:
-        match = pattern.fullmatch(text)
-        if match is not None:
-            return None if is_question and not may_ask else _Request(kind, match["what"])
-    return None
+    kind, what = read_verb_last(text)
+    return _Request(kind, what) if kind else _read_verb_first(text)
 
 
 def _read_verb_first(text: str) -> _Request | None:
+    text = _IF_YOU_PLEASE.sub("", text)
     erasing = _FROM_MEMORY.sub("", text)
     is_erasing, text = erasing != text, erasing
     matches = [*_WORD.finditer(text)]
@@ -256,7 +170,9 @@ def _read_verb_first(text: str) -> _Request | None:
         if idiom is not None:
             kind: Kind | None = "remember" if match.start() == idiom.start() else None
         else:
-            kind = "forget" if is_erasing and _ERASE.fullmatch(match[0].casefold()) else _kind_of(match[0])
+            is_wished = not _THAT.isdisjoint(folded[:at])
+            erases = is_erasing and _ERASE.fullmatch(match[0].casefold())
+            kind = "forget" if erases else _kind_of(match[0], is_wished=is_wished)
         if kind is None:
             continue
         end = match.end() if idiom is None else idiom.end()
@@ -283,6 +199,8 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
         rest = rest[match.end() :]
     rest = rest.strip(" ,:：،，\n")
     what = _told_about(rest) if is_marked else rest
+    if not is_marked and _is_denied_last(rest):
+        what, is_denied = _DENIED_LAST.sub("", rest), True
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
     is_question = text.endswith(("?", "？", "؟"))
@@ -294,24 +212,48 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
     return _Request(kind, what, is_for_good=is_never and kind == "forget")
 
 
+def _is_denied_last(what: str) -> bool:
+    """Return whether "not" at the end denies the request, and not a sentence that is to be remembered."""
+    words = {fold_text(match[0]) for match in _WORD.finditer(what)}
+    return _DENIED_LAST.search(what) is not None and not re.search("[,;:]", what) and _I.isdisjoint(words)
+
+
 def _read_in_front(text: str, words: Sequence[tuple[str, re.Match[str]]]) -> _Request | None:
-    """Return the request of a question that ends with its verb: "Kannst du bitte meine Adresse vergessen?"."""
-    if not words or not words[0][0].startswith(_ASKING) or not words[0][0].startswith(("k", "w", "z", "m")):
+    """Return the request that ends with its verb: "Kannst du bitte meine Adresse vergessen?", "Ich möchte, dass du
+    meine Adresse vergisst"."""
+    asking = [word for word, _ in itertools.takewhile(_is_asking_word, words[:-1])]
+    verb_at = next((at for at, word in enumerate(asking[:2]) if word.startswith(_ASKING)), None)
+    if verb_at is None or asking[verb_at][0] not in _THEIR_VERBS_END:
         return None
-    _, verb = words[-1]
-    kind = _kind_of(verb[0])
-    first = next(
-        (match.start() for word, match in words[1:] if word not in _YOU and not _is_polite(word)),
-        verb.start(),
-    )
-    return _Request(kind, text[first : verb.start()]) if kind else None
+    is_wish = asking[0] in _I and not (_THAT.isdisjoint(asking) or _YOU.isdisjoint(asking))
+    kind = _kind_of(words[-1][1][0], is_wished=is_wish) if is_wish or verb_at == 0 else None
+    if kind is None:
+        return None
+    what = text[words[len(asking)][1].start() : words[-1][1].start()].strip()
+    rest, _, last = what.rpartition(" ")
+    is_denied = fold_text(last) in _NOT
+    if is_denied or not _NOT.isdisjoint(asking):
+        kind = "remember" if kind == "forget" else "forget"
+    return _Request(kind, rest if is_denied else what)
+
+
+def _is_asking_word(word: tuple[str, re.Match[str]]) -> bool:
+    """Return whether it stands in front of what a request is about. What begins large there may be a name."""
+    begins_large = word[1][0][0].isupper() and word[1].start() > 0
+    is_asking = word[0].startswith(_ASKING) and not begins_large
+    return is_asking or word[0] in _I | _YOU | _THAT | _NOT or _is_polite(word[0])
 
 
 @lru_cache(maxsize=8_192)
-def _kind_of(word: str) -> Kind | None:
+def _kind_of(word: str, *, is_wished: bool) -> Kind | None:
     """Return what a verb asks for. Its accents count: "olvidé" is no request."""
     plain = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFC", word).casefold())
-    return "forget" if _FORGET.fullmatch(plain) else "remember" if _REMEMBER.fullmatch(plain) else None
+    if _FORGET.fullmatch(plain):
+        return "forget"
+    if _REMEMBER.fullmatch(plain):
+        return "remember"
+    wished = (kind for kind, pattern in _WISHED.items() if is_wished and pattern.fullmatch(plain))
+    return next(wished, None)
 
 
 def _asks(before: Sequence[str], kind: Kind, text: str) -> bool:
@@ -319,7 +261,7 @@ def _asks(before: Sequence[str], kind: Kind, text: str) -> bool:
     wish that somebody does."""
     if not all(_is_polite(word) or word in _function_words() or word.startswith(_ASKING) for word in before):
         return False
-    if before and _THEY.fullmatch(before[0]):
+    if before and (before[0] in _HOW or _THEY.fullmatch(before[0])):
         return False
     is_asking = any(word.startswith(_ASKING) for word in before)
     if not _I.isdisjoint(before):
@@ -340,6 +282,7 @@ def _told_about(what: str) -> str:
     if not words or words[0][0] not in _ALL:
         return what
     ends = [match.end() for word, match in words[1:] if word in _ABOUT]
+    what = _TOLD_LAST.sub("", what)
     return what[ends[-1] :].strip() if ends else what
 
 

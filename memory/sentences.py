@@ -11,7 +11,14 @@ from functools import lru_cache
 from sentencex import segment
 
 from memory.date_names import LEAST_LETTERS, month_of
-from memory.languages import ENGLISH, fold_text, latin_language, stop_words
+from memory.languages import (
+    ENGLISH,
+    UNSPACED_RUN,
+    fold_text,
+    latin_language,
+    stop_words,
+    unspaced_language,
+)
 from memory.small_talk import EVERYDAY, SMALL_TALK
 from memory.terms import Analyzer
 
@@ -185,9 +192,11 @@ class Vocabulary:
         return telling - self._everyday
 
     def telling_without_stops(self, text: str) -> frozenset[str]:
-        """Return the rare words that are no stop words of the text's language either, where there are such."""
+        """Return the rare words that are no stop words of the text's language either, where there are such. A pair of
+        Chinese or Japanese characters of which one is a stop word is nearly always no word."""
         telling = self.telling_words(text)
         rare = self.rare_of(telling) or telling
+        rare = frozenset(word for word in rare if not _has_stop_character(word)) or rare
         words = [fold_text(word) for word in _WORD.findall(text)]
         language = latin_language(words)
         stops = stop_words(language) if language != ENGLISH else frozenset[str]()
@@ -217,6 +226,13 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 def share_enough(shared: int, first: int, second: int) -> bool:
     """Return whether gists of these sizes that share so many words say the same."""
     return shared >= LEAST_SHARED and shared >= ALIKE * min(first, second)
+
+
+def _has_stop_character(word: str) -> bool:
+    if not UNSPACED_RUN.fullmatch(word) or (language := unspaced_language(word)) == "ko":
+        return False
+    stops = stop_words(language)
+    return any(character in stops or "\u3040" <= character <= "\u309f" for character in word)
 
 
 def _tells(word: str) -> bool:

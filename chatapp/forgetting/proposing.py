@@ -26,6 +26,8 @@ from memory.sentences import split_sentences
 LOOKED_AT = 40
 LEAST_SHARE = 0.6
 """Of the request's telling words, what is found must say this share."""
+LEAST_LETTERS = 4
+"""A shorter word is no beginning of another."""
 
 
 def propose_forgetting(user: User, query: str, *, now: datetime) -> ForgetProposal:
@@ -64,7 +66,17 @@ def _find_meant(
 
 
 def _is_about(words: frozenset[str], text: str) -> bool:
-    return len(words & vocabulary.telling_words(text)) >= LEAST_SHARE * len(words)
+    """Return whether the text says most of the words, or longer and shorter forms of them, which its stemmer left."""
+    said = vocabulary.telling_words(text)
+    beginnings = tuple(word for word in said if len(word) >= LEAST_LETTERS)
+    found = [
+        word
+        for word in words
+        if word in said
+        or word.startswith(beginnings)
+        or (len(word) >= LEAST_LETTERS and any(one.startswith(word) for one in beginnings))
+    ]
+    return len(found) >= LEAST_SHARE * len(words)
 
 
 def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:

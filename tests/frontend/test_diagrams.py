@@ -88,3 +88,15 @@ def test_diagrams_are_drawn_on_paper_in_its_colours(page: Page) -> None:
     ink = page.locator(".print-sheet h2").first.evaluate("heading => getComputedStyle(heading).color")
     assert ink == "rgb(29, 33, 38)"
     assert ink in unquote(pictures.first.get_attribute("src") or "")
+
+
+def test_one_who_prints_is_told_of_diagrams_that_are_waited_for_and_that_stay_blank(page: Page) -> None:
+    expect(ask(page, "Draw it").locator("figure.diagram")).to_have_count(2)
+    page.route("**/diagram", lambda route: route.fulfill(body="", content_type="text/html"))
+    page.evaluate("() => { window.print = () => {}; }")
+    page.clock.install()
+    page.locator("#composer").press("Control+p")
+    told = page.locator(".toasts")
+    expect(told).to_contain_text("Drawing 3 diagrams first, for half a minute at most…")
+    page.clock.run_for(30_000)
+    expect(told).to_contain_text("3 diagrams were not drawn in time and stay blank.")

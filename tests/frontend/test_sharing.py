@@ -30,6 +30,8 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
     expect(stranger.locator("article.is-user img")).to_have_js_property("complete", True)
     assert stranger.locator(".bubble").text_content() == "Where is the ferry?", "no empty line for the image"
     expect(stranger.locator("article.is-assistant")).to_be_visible()
+    expect(stranger.get_by_role("heading", level=2)).to_have_text("Question: Where is the ferry?")
+    expect(stranger.locator(".wordmark")).to_have_text("Palimpsest")
     assert barriers(stranger) == []
     for width, height in SIZES.values():
         stranger.set_viewport_size({"width": width, "height": height})

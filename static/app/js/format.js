@@ -90,6 +90,14 @@ export function describeEnd({ expires_at: at, temporary }, trashDays) {
   return trashDays && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
 }
 
+const HEADING_CHARS = 80;
+
+/** What a reader of headings hears of a turn. @param {string} text */
+export function beginningOf(text) {
+  const line = text.trim().split("\n", 1)[0];
+  return line.length > HEADING_CHARS ? `${line.slice(0, HEADING_CHARS)}…` : line || t("Attached files");
+}
+
 /** @param {string} iso */
 export const formatShortDay = (iso) => new Date(iso).toLocaleDateString(locale, { day: "numeric", month: "short" });
 

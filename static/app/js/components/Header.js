@@ -68,7 +68,7 @@ function ModelPicker() {
     className="model-button" align="start" items=${modelItems()} isNamedByText>
     <span class="visually-hidden">${t("Model:")}</span>
     <span class="model-name">${model.name}</span>
-    ${model.demo && html`<span class="badge">${t("Demo")}</span>`}
+    ${model.demo && html`<span class="badge">${t("Built in")}</span>`}
     <${Icon} name="down" size=${16} />
   <//>`;
 }
@@ -78,7 +78,7 @@ function modelItems() {
   /** @type {import("./Menu.js").MenuItem[]} */
   const items = offeredModels.value.map((model) => ({
     label: model.name,
-    badge: model.demo ? t("Demo") : undefined,
+    badge: model.demo ? t("Built in") : undefined,
     note: t("{context} context · {output} output", {
       context: formatTokens(model.context_size),
       output: formatTokens(model.max_output_tokens),

@@ -6,7 +6,7 @@ import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
 import { changeUi } from "../state/store.js";
-import { formatBytes } from "../format.js";
+import { beginningOf, formatBytes } from "../format.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
 import { MessageEditor } from "./MessageEditor.js";
@@ -50,13 +50,6 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
   </article>`;
 }
 
-const HEADING_CHARS = 80;
-
-/** What a reader of headings hears of a turn. @param {string} text */
-function beginningOf(text) {
-  const line = text.trim().split("\n", 1)[0];
-  return line.length > HEADING_CHARS ? `${line.slice(0, HEADING_CHARS)}…` : line || t("Attached files");
-}
 
 /** @param {"queued"|"held"|null} waiting */
 function toldOf(waiting) {

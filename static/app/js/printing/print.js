@@ -8,7 +8,7 @@ import { PlainText } from "../components/PlainText.js";
 import { formatMoment } from "../format.js";
 import { loadHighlighter } from "../highlight.js";
 import { html } from "../html.js";
-import { t } from "../i18n.js";
+import { plural, t } from "../i18n.js";
 import { viewMessage } from "../state/messages.js";
 import { showToast } from "../state/store.js";
 import { belongsToAnswer } from "../state/tools.js";
@@ -40,17 +40,25 @@ export async function printConversation({ id, title }) {
   }
 }
 
-/** @param {HTMLElement} sheet @returns {Promise<void>} when all of them are */
+/** @param {HTMLElement} sheet @returns {Promise<void>} when all of them are, or take too long, which is told */
 const drawDiagrams = (sheet) =>
   new Promise((resolve) => {
-    const look = () => {
-      if (sheet.querySelector(".diagram[aria-busy=true]")) return;
+    const countOpen = () => sheet.querySelectorAll(".diagram[aria-busy=true]").length;
+    const end = () => {
+      clearTimeout(late);
       observer.disconnect();
       resolve();
     };
+    const late = setTimeout(() => {
+      const left = countOpen();
+      showToast(plural(left, "{n} diagram was not drawn in time and stays blank.", "{n} diagrams were not drawn in time and stay blank."), "bad");
+      end();
+    }, DRAWN_WITHIN_MS);
+    const look = () => countOpen() || end();
     const observer = new MutationObserver(look);
     observer.observe(sheet, { subtree: true, childList: true, attributes: true });
-    setTimeout(resolve, DRAWN_WITHIN_MS);
+    const count = countOpen();
+    if (count) showToast(plural(count, "Drawing {n} diagram first, for half a minute at most…", "Drawing {n} diagrams first, for half a minute at most…"));
     look();
   });
 

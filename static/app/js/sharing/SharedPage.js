@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { get, post, query } from "../api.js";
 import { Markdown } from "../components/Markdown.js";
 import { PlainText } from "../components/PlainText.js";
-import { formatDate } from "../format.js";
+import { beginningOf, formatDate } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 
@@ -57,6 +57,7 @@ function Said({ message: { role, content } }) {
   const images = parts.map((part) => part.type === "image" && html`<img src=${part.url} width=${part.width || undefined} height=${part.height || undefined} alt=${t("Attached image")} loading="lazy" />`);
   if (!text && !images.some(Boolean)) return html`<p class="outcome">${t("This message was forgotten.")}</p>`;
   if (role === "user")
-    return html`<article class="message is-user" aria-label=${t("Question")}>${images}${text && html`<div dir="auto" class="bubble"><${PlainText} text=${text} /></div>`}</article>`;
+    return html`<article class="message is-user" aria-label=${t("Question")}>
+      <h2 class="visually-hidden">${t("Question: {beginning}", { beginning: beginningOf(text) })}</h2>${images}${text && html`<div dir="auto" class="bubble"><${PlainText} text=${text} /></div>`}</article>`;
   return html`<article class="message is-assistant" aria-label=${t("Assistant")}>${images}<${Markdown} text=${text} /></article>`;
 }

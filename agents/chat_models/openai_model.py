@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -36,6 +37,8 @@ TRAILER_S = 5.0
 DRAIN_S = 0.1
 SMALL_READ_BYTES = 4_096
 """A server that writes token by token is read at ticks: tokens that are read together cost little more than one."""
+MAX_BYTES_PER_S = 4_000_000
+"""A server that writes more is read no faster: other answers wait while it is parsed. Fast ones write a tenth."""
 
 
 class OpenAIModel:
@@ -74,7 +77,9 @@ class OpenAIModel:
                 if parser.error is not None:
                     raise parser.error
                 self._move_deadline(deadline, parser, has_progress=bool(items))
-                if parser.has_output and parser.finish_reason is None and len(data) < SMALL_READ_BYTES:
+                if len(data) >= SMALL_READ_BYTES:
+                    await asyncio.sleep(len(data) / MAX_BYTES_PER_S)
+                elif parser.has_output and parser.finish_reason is None:
                     await together.wait()
             for item in parser.close():
                 output.add(item)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.chat_models.openai_model import OpenAIModel
+from agents.chat_models.openai_model import MAX_BYTES_PER_S, OpenAIModel
 from agents.chat_models.probing import list_models, probe_model
 from agents.errors import ModelError
 from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
@@ -120,6 +120,17 @@ async def test_no_answer_has_more_bytes_than_it_may(
     said = text_of(items) + reasoning_of(items)
     said += "".join(item.arguments for item in items if isinstance(item, ToolCallDelta))
     assert len(said.encode()) < 25_000
+
+
+async def test_a_server_that_writes_faster_than_any_model_is_read_in_pieces_with_rests(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    """Two that wrote nothing but comments made everybody else wait for seconds."""
+    server.script(says("x" * 1_000_000))
+    began = time.monotonic()
+    items, _ = await collect(model, replace(ask_for(), max_output_tokens=0))
+    assert len(text_of(items)) == 1_000_000
+    assert time.monotonic() - began > 900_000 / MAX_BYTES_PER_S  # what it rests at least, however fast it is
 
 
 def test_what_is_counted_is_not_kept() -> None:

@@ -402,13 +402,13 @@ LOGGING = {
     },
     "filters": {
         "outages": {"()": "chatapp.operations.logs.OutageLines"},
-        "not found": {"()": "chatapp.operations.logs.NotFoundIsNoWarning"},
+        "answers": {"()": "chatapp.operations.logs.LevelsOfAnswers"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "django.channels.server": {"level": "WARNING"},
-        "django.request": {"filters": ["not found"]},
+        "django.request": {"filters": ["answers"]},
         "daphne": {"level": "WARNING"},
         "celery": {"level": "WARNING" if EMBEDDED else LOG_LEVEL},
         "psycopg.pool": {"level": "ERROR"},

@@ -6,6 +6,8 @@ import time
 
 from django.db import connection
 
+from chatapp.operations import jobs
+
 ATTEMPTS = 10
 BUSY_MS = 200
 PAUSE_S = 0.25
@@ -26,6 +28,12 @@ def truncate_journal() -> bool:
         [[is_busy, *_]] = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
     return not is_busy
+
+
+def wake_to_truncate() -> None:
+    """Have the journal truncated once the current transaction is committed; without SQLite there is none."""
+    if connection.vendor == "sqlite":
+        jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
 
 
 def truncate_patiently() -> None:

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import MutableMapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import structlog
 from structlog.stdlib import ProcessorFormatter
@@ -98,12 +98,19 @@ def _is_of_the_broker(record: logging.LogRecord, error: BaseException) -> bool:
     return False
 
 
-class NotFoundIsNoWarning(logging.Filter):
-    """Lets what was not found be information: anybody can ask for anything."""
+class LevelsOfAnswers(logging.Filter):
+    """Gives the line of an answer the level that its status deserves.
+
+    What was not found is information: anybody can ask for anything. What a provider failed at, and an answer that was
+    stopped, are warnings: the user is told, and no code of ours is wrong. An outage has lines of its own.
+    """
+
+    LEVELS: ClassVar = {404: logging.INFO, **dict.fromkeys((502, 503, 504), logging.WARNING)}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "status_code", None) == 404:
-            record.levelno, record.levelname = logging.INFO, "INFO"
+        level = self.LEVELS.get(getattr(record, "status_code", 0))
+        if level is not None:
+            record.levelno, record.levelname = level, logging.getLevelName(level)
         return record.levelno >= logging.root.level
 
 

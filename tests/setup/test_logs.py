@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from chatapp.operations.logs import build_formatter
+from chatapp.operations.logs import LevelsOfAnswers, build_formatter
 from tests.fixtures.processes import ServiceStarter
 from tests.servers.service import Service
 
@@ -95,3 +95,20 @@ def test_a_traceback_does_not_show_what_the_variables_held(is_json):
         r"content = \"my diary\"", ""
     )
     assert is_json is False or json.loads(written)["level"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("status", "before", "after"),
+    [
+        (404, "WARNING", "INFO"),
+        (403, "WARNING", "WARNING"),
+        (500, "ERROR", "ERROR"),
+        (502, "ERROR", "WARNING"),  # a provider's fault
+        (503, "ERROR", "WARNING"),  # for one, an answer that ended because its user had something forgotten
+    ],
+)
+def test_an_answer_is_an_error_of_the_log_only_where_the_service_is_at_fault(status, before, after):
+    told = {"msg": "Told.", "status_code": status, "levelno": getattr(logging, before), "levelname": before}
+    record = logging.makeLogRecord(told)
+    LevelsOfAnswers().filter(record)
+    assert record.levelname == after

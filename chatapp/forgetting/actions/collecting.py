@@ -43,6 +43,7 @@ from chatapp.operations import jobs
 from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import NotFound
 from chatapp.operations.forgetting_counts import raise_forgetting_counts, read_forgetting_count
+from chatapp.operations.journal import wake_to_truncate
 from chatapp.recall.actions.blanking import Left, blank_messages
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.recall.analysis import vocabulary
@@ -59,7 +60,7 @@ FORMER = "former_revisions"
 def begin_forgetting(user_id: UUID) -> int:
     """Raise the counts of the user and of the shared memories the user adds to; return how often something was
     forgotten there before. To be called as the first statement of every transaction that forgets."""
-    jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
+    wake_to_truncate()
     return raise_forgetting_counts([user_id, *scopes_of(user_id)])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 # --- Numbers ---------------------------------------------------------------------------------------
 MAX_ID = 2**63 - 1
@@ -62,11 +62,17 @@ LAST_DAY = date(2999, 12, 31)
 """Of a day that is asked for or written to."""
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
-"""Of what an export says."""
+"""Of what an export says, and of what somebody sets."""
 FUTURE_ALLOWED = timedelta(days=1)
 """How far the clock of another machine may be ahead of ours."""
 
 Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY, json_schema_extra={"pattern": "^2[0-9]{3}-"})]
+UtcMoment = Annotated[
+    AwareDatetime,
+    Field(ge=FIRST_MOMENT, le=LAST_MOMENT),
+    AfterValidator(lambda moment: moment.astimezone(UTC)),
+]
+"""A moment whatever its zone: PostgreSQL takes none that is 16 hours from UTC."""
 Cursor = Annotated[str | None, Field(max_length=MAX_CURSOR_CHARS)]
 Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 

@@ -37,6 +37,23 @@ def test_an_import_accepts_a_clock_that_is_a_little_ahead(alice_client: Client) 
 
 
 @pytest.mark.parametrize(
+    ("moment", "status"),
+    [
+        ("2916-12-15T18:36:16.892091+23:30", 201),  # PostgreSQL takes no such zone
+        ("2916-12-15T18:36:16-23:59", 201),
+        ("9999-12-31T23:59:59-23:59", 422),  # behind the last moment there is
+    ],
+)
+def test_a_link_ends_at_a_moment_of_any_zone(alice_client: Client, moment: str, status: int) -> None:
+    chat = alice_client.post(f"{V1}/conversations", {}, content_type="application/json").json()["id"]
+    body = {"expires_at": moment}
+    answer = alice_client.post(f"{V1}/conversations/{chat}/share", body, content_type="application/json")
+    assert answer.status_code == status
+    if status == 201:
+        assert datetime.fromisoformat(answer.json()["expires_at"]) == datetime.fromisoformat(moment)
+
+
+@pytest.mark.parametrize(
     ("moment", "zone"),
     [
         (datetime.max.replace(tzinfo=UTC), "Pacific/Kiritimati"),

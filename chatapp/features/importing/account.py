@@ -16,14 +16,14 @@ from uuid import UUID
 from zipfile import ZipFile, is_zipfile
 
 from django.conf import settings
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import open_zip, unpacking
 from chatapp.features.importing.values import Unreadable
 from chatapp.files.models import Attachment
 from chatapp.operations.text import normalize_text
-from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number
+from memory.bounds import MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
 from memory.plain_types import PlainTypes
 
 MAX_JSON_BYTES = 64 * 2**20
@@ -42,7 +42,6 @@ def _storable(text: str) -> str:
 
 _Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_storable)]
 _Text = Annotated[_Longest, Field(min_length=1)]
-_Moment = Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
 _Author = Literal["extraction", "user", "operator"]
 
 
@@ -53,13 +52,13 @@ class Span(PlainTypes):
 
 
 class Source(Span):
-    created_at: _Moment
+    created_at: UtcMoment
 
 
 class Revision(PlainTypes):
     revision: Number
     author: _Author
-    written_at: _Moment
+    written_at: UtcMoment
     text: _Text
 
 
@@ -74,14 +73,14 @@ class Entry(Span):
     revision: Number
     sources: list[Source] = Field(default=[], max_length=MAX_REVISIONS)
     earlier: list[Revision] = Field(default=[], max_length=MAX_REVISIONS)
-    created_at: _Moment
-    updated_at: _Moment
+    created_at: UtcMoment
+    updated_at: UtcMoment
 
 
 class ProfileVersion(PlainTypes):
     version: Number
     author: Literal["user", "consolidation", "forgetting"]
-    created_at: _Moment
+    created_at: UtcMoment
     markdown: _Longest
     sources: list[list[Id]] = []
 
@@ -91,7 +90,7 @@ class Folder(PlainTypes):
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""
     agent: Id | None = None
-    created_at: _Moment
+    created_at: UtcMoment
 
 
 Row = TypeVar("Row", bound=BaseModel)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, Field
 
 from agents.text import storable_text
 from chatapp.features.prompts.models import COMMANDS, MAX_PROMPT_NAME_CHARS, NAME_PATTERN
 from chatapp.features.prompts.models import Prompt as PromptRow
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape
-from memory.bounds import FIRST_MOMENT, LAST_MOMENT, MAX_PROMPT_CHARS
+from memory.bounds import MAX_PROMPT_CHARS, UtcMoment
 from memory.plain_types import PlainTypes
 
 
@@ -44,7 +44,7 @@ class ExportedPrompt(PlainTypes):
     name: PromptName
     about: Annotated[Name, AfterValidator(storable_text)] = ""
     text: Annotated[Text, AfterValidator(storable_text)]
-    created_at: Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
+    created_at: UtcMoment
 
 
 class PromptChanges(Changes):

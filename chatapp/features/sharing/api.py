@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Path, Query, Status
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
@@ -32,13 +32,15 @@ from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
-from memory.bounds import MAX_ID, MAX_ID_CHARS
+from memory.bounds import MAX_ID, MAX_ID_CHARS, UtcMoment
 
 router = Router(tags=["sharing"])
 
 
 class ShareIn(Body):
-    expires_at: AwareDatetime | None = Field(None, description="When the link ends; null: never.")
+    expires_at: UtcMoment | None = Field(
+        None, description="When the link ends, at most in the year 2999; null: never."
+    )
 
 
 class Share(Shape):

@@ -152,7 +152,7 @@ def test_operators_make_agents_and_see_where_each_setting_comes_from(
         ("context_policy", '{"keep_recnt": 7}', "there is no such setting"),
         ("context_policy", "[1]", "Enter fields"),
         ("hooks", '{"id": "x"}', "Enter a list"),
-        ("hooks", '[{"id": "x", "condition": {"type": "moon"}, "action": {"type": "log", "message": ""}}]', "hooks.0.condition"),
+        ("hooks", '[{"id": "x", "condition": {"type": "moon"}, "action": {"type": "log", "message": ""}}]', "Hook 1, condition: there is no type moon"),
         ("hooks", '[{"id": "x", "condition": {"type": "always"}, "action": {"type": "module_action", "action": "a.b"}}]', "there is no action a.b"),
     ],
 )  # fmt: skip

@@ -145,8 +145,12 @@ def test_what_no_database_stores_is_refused_before_anything_is_loaded(tmp_path: 
 # --- in the admin
 
 WRONG = [
-    ({"condition": {"type": "moon"}}, "hooks.0.condition"),
-    ({"on": "noon"}, "hooks.0.on"),
+    (
+        {"condition": {"type": "moon"}},
+        "condition: there is no type moon; there are context_pressure, turn_count,",
+    ),
+    ({"on": "noon"}, "on: Input should be"),
+    ({"condition": {"type": "turn_count"}}, "condition › count: Field required"),
     ({"action": {"type": "module_action", "action": "a.b"}}, "there is no action a.b"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from django import forms
@@ -32,9 +33,33 @@ def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
     try:
         return check_declared(read_hooks(declared, level), is_operator=True, tools=tool_names())
     except PolicyError as error:
-        raise ValidationError(f"{error.field}: {translate_sentence(error.problem)}") from None
+        message = f"{error.field}: {error.problem}"
     except InvalidInput as error:
-        raise ValidationError(translate_sentence(error.message)) from None
+        message = error.message
+    raise ValidationError(_in_plain_words(message, is_only_one=level == "deployment"))
+
+
+_PLACE = re.compile(r"hooks\.(\d+)((?:\.\w+)*): (.*)", re.DOTALL)
+_UNKNOWN_TYPE = re.compile(
+    r"Input tag '(.*)' found using 'type' does not match any of the expected tags: (.*)"
+)
+
+
+def _in_plain_words(message: str, *, is_only_one: bool) -> str:
+    """Return the message with the hook's number, from 1, and the field's name as the form has it. The type of a
+    condition or an action is no step on the way to its field."""
+    if not (found := _PLACE.fullmatch(message)):
+        return translate_sentence(message)
+    steps = [step for step in found[2].split(".") if step and step not in _TYPES]
+    if wrong := _UNKNOWN_TYPE.fullmatch(found[3]):
+        problem = gettext("there is no type %(type)s; there are %(types)s") % {
+            "type": wrong[1],
+            "types": wrong[2].replace("'", ""),
+        }
+    else:
+        problem = translate_sentence(found[3])
+    hook = "" if is_only_one else gettext("Hook %(number)s") % {"number": int(found[1]) + 1}
+    return f"{', '.join(filter(None, [hook, ' › '.join(steps)]))}: {problem}"
 
 
 EXAMPLE = """\
@@ -82,6 +107,9 @@ EXAMPLES = {
     ): "id: tools\non: turn_end\ncondition: {type: tool_calls, threshold: 10}\n"
     'action: {type: inject_message, message: "Answer with what you have."}',
 }
+
+
+_TYPES = {choice for part in PARTS if part.name in ("condition", "action") for choice in part.choices}
 
 
 class HookField(YamlField):

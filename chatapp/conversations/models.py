@@ -114,6 +114,9 @@ class Conversation(models.Model):
         default=-1, editable=False, help_text="Of its newest document in the search index; -1: none."
     )
     last_activity_at = models.DateTimeField()
+    kept_since = models.DateTimeField(
+        null=True, editable=False, help_text="When it was imported: the clean-up counts no earlier day."
+    )
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     temporary = models.BooleanField(default=False)

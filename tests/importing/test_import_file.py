@@ -16,6 +16,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.features.importing import importer, stream, tree
 from chatapp.features.importing.importer import Report, import_file
 from chatapp.features.importing.values import Unreadable
@@ -352,7 +353,10 @@ def test_imported_chats_outlive_the_clean_up_and_keep_their_order(alice: User, f
     take_in(alice, write(file, claude(), chatgpt()))
     chats = Conversation.objects.order_by("-last_activity_at")
     assert [chat.title for chat in chats] == ["Knots", "Gulls and terns"], "the newer one first"
-    assert all(chat.last_activity_at > clock.now() - timedelta(hours=1) for chat in chats)
+    days = [f"{chat.last_activity_at:%Y-%m}" for chat in chats]
+    assert days == ["2024-03", "2023-11"], "they stand under their own days"
+    assert idle_conversations(clock.now() + timedelta(days=29), 30) == []
+    assert len(idle_conversations(clock.now() + timedelta(days=31), 30)) == 2
 
 
 def test_the_command_imports_and_tells_what_it_did(alice: User, file: Path) -> None:

@@ -93,12 +93,11 @@ def _import(request: ApiRequest) -> dict[str, Any]:
         raise _invalid([(name, "is not a field of an import") for name in unknown[:MAX_REPORTED]])
     head, now = _head(body), clock.now()
     messages = read_messages(body.get("messages"), now)
+    columns: dict[str, Any] = {"last_activity_at": messages[-1].created_at or now, "kept_since": now}
+    if head.model:
+        columns["model"] = accessible_model(request.auth.user.pk, head.model)
     conversation = import_conversation(
-        user=request.auth.user,
-        messages=messages,
-        now=now,
-        title=head.title,
-        columns={"model": accessible_model(request.auth.user.pk, head.model)} if head.model else {},
+        user=request.auth.user, messages=messages, now=now, title=head.title, columns=columns
     )
     return {"id": str(conversation.pk), "message_count": len(messages)}
 

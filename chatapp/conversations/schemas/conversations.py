@@ -136,4 +136,5 @@ def expires_at(row: models.Conversation, retention_days: int) -> datetime | None
     """Return when the clean-up may delete this conversation; None = never."""
     if retention_days <= 0 or row.pinned:
         return None
-    return row.last_activity_at + timedelta(days=min(retention_days, MAX_RETENTION_DAYS))
+    since = max(row.last_activity_at, row.kept_since or row.last_activity_at)
+    return since + timedelta(days=min(retention_days, MAX_RETENTION_DAYS))

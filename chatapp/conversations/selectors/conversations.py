@@ -109,15 +109,17 @@ def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, dat
     if shortest is None:
         return []
     rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
-    idle = list(rows.order_by("last_activity_at", "pk").values_list("pk", "user_id", "last_activity_at"))
+    columns = ("pk", "user_id", "last_activity_at", "kept_since")
+    idle = list(rows.order_by("last_activity_at", "pk").values_list(*columns))
     periods: defaultdict[UUID, list[int]] = defaultdict(list)
     members = User.groups.through.objects.filter(group__in=days_of)
     for user_id, group in members.values_list("user", "group"):
         periods[user_id].append(days_of[group])
     found = []
-    for conversation_id, user_id, last_activity_at in idle:
+    for conversation_id, user_id, last_activity_at, kept_since in idle:
         days = _longest(periods.get(user_id, ()), default_days)
-        if _is_period(days) and last_activity_at < (since := now - timedelta(days=days)):
+        since = now - timedelta(days=days) if _is_period(days) else None
+        if since and max(last_activity_at, kept_since or last_activity_at) < since:
             found.append((conversation_id, since))
     return found
 

@@ -31,9 +31,6 @@ from chatapp.files.models import Attachment
 from chatapp.operations.work_budget import LockTurns
 
 LINKED_AT_ONCE = 100
-ORDER_SQUEEZED = 100_000
-"""Imported conversations are active now, so that no clean-up deletes them tomorrow. Ten years become an hour, which
-keeps their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,8 @@ class Prepared:
         )
         columns = {
             "created_at": min(began, now),
-            "last_activity_at": now - (now - min(ended, now)) / ORDER_SQUEEZED,
+            "last_activity_at": min(ended, now),
+            "kept_since": now,
             "archived": source.is_archived,
             "pinned": source.is_pinned,
             **self.settings,

@@ -117,6 +117,8 @@ def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | 
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
         return None
+    if conversation.kept_since and conversation.kept_since >= idle_since:
+        return None
     if Run.active().filter(conversation=conversation).exists():
         return None
     return conversation

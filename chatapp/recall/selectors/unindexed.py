@@ -169,8 +169,9 @@ def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
     """Return conversations whose worker was not woken or died, of all users; each user's first before anybody's
     second."""
+    lately = (now - LOOKED_BACK, now - PICKED_UP_AFTER)
     rows = Conversation.objects.filter(IS_BEHIND)
-    rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
+    rows = rows.filter(Q(last_activity_at__range=lately) | Q(kept_since__range=lately))
     turn = Window(RowNumber(), partition_by="user", order_by="last_activity_at")
     fair = rows.annotate(turn=turn).order_by("turn", "last_activity_at", "pk")
     return list(fair.values_list("pk", flat=True)[:limit])

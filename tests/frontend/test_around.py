@@ -44,13 +44,19 @@ def test_a_temporary_chat_has_its_button(page: Page) -> None:
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".banner")).to_contain_text("Temporary chat")
+    told = page.locator(".composer-frame .fine-print")
+    expect(told).to_contain_text("is in no list, and is deleted 5 days after its last message")
     ask(page, "Hello")
+    expect(told).to_contain_text("A temporary chat is in no list")
     expect(page.locator(".row-link")).to_have_count(0)
     expect(page).to_have_url(re.compile("/c/"))
     identifier = page.url.rpartition("/")[2]
     assert page.evaluate(
         "async (id) => (await (await fetch(`/api/v1/conversations/${id}`)).json()).temporary", identifier
     )
+    page.goto("/")
+    expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
+    expect(page.locator(".row-link")).to_have_count(0)
 
 
 def test_enter_takes_a_command_and_an_unknown_one_is_answered(page: Page) -> None:

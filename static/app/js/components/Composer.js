@@ -70,11 +70,17 @@ export function Composer() {
 /** What holds in this deployment, for this chat. */
 function finePrint() {
   const conversation = currentConversation.value;
+  if (conversation ? conversation.temporary : state.value.isTemporary) return temporaryPrint();
   if (!boot.retention_days || conversation?.pinned) return t("Answers can be wrong. Nothing you say here is lost.");
   return boot.trash_days
     ? plural(boot.retention_days, "Answers can be wrong. A chat moves to the trash {n} day after its last message, unless you pin it.", "Answers can be wrong. A chat moves to the trash {n} days after its last message, unless you pin it.")
     : plural(boot.retention_days, "Answers can be wrong. A chat is deleted {n} day after its last message, unless you pin it.", "Answers can be wrong. A chat is deleted {n} days after its last message, unless you pin it.");
 }
+
+const temporaryPrint = () =>
+  boot.retention_days
+    ? plural(boot.retention_days, "Answers can be wrong. A temporary chat is in no list, and is deleted {n} day after its last message.", "Answers can be wrong. A temporary chat is in no list, and is deleted {n} days after its last message.")
+    : t("Answers can be wrong. A temporary chat is in no list, and stays until you delete it.");
 
 /** @param {Event} event */
 function submit(event) {

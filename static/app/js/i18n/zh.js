@@ -43,6 +43,8 @@ export const sentences = {
   "Answering": "正在回答",
   "Answers can be wrong. A chat is deleted {n} days after its last message, unless you pin it.": "回答可能有误。最后一条消息 {n} 天后，对话会被删除，置顶的除外。",
   "Answers can be wrong. A chat moves to the trash {n} days after its last message, unless you pin it.": "回答可能有误。最后一条消息 {n} 天后，对话会移入回收站，置顶的除外。",
+  "Answers can be wrong. A temporary chat is in no list, and is deleted {n} days after its last message.": "回答可能有误。临时对话不会出现在列表中，最后一条消息 {n} 天后会被删除。",
+  "Answers can be wrong. A temporary chat is in no list, and stays until you delete it.": "回答可能有误。临时对话不会出现在列表中，会一直保留到你将其删除。",
   "Answers can be wrong. Nothing you say here is lost.": "回答可能有误。你在这里说的一切都不会丢失。",
   "Anybody": "任何人",
   "Anyone with the link can read what was said up to now. It never shows memory, tools, or other versions.": "拥有链接的人可以阅读到目前为止的对话。链接不会显示记忆、工具或其他版本。",

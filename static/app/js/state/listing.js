@@ -6,7 +6,8 @@
 
 /** @param {State} state @param {Happening} happening @returns {State} */
 export function loadListing(state, happening) {
-  const { items, next_cursor: nextCursor } = happening.page;
+  const { next_cursor: nextCursor } = happening.page;
+  const items = happening.page.items.filter((/** @type {Conversation} */ { temporary }) => !temporary);
   const conversations = { ...state.conversations };
   for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
   const before = happening.isFirst ? newerThan(state, items[0]) : state.listing.ids;

@@ -13,6 +13,7 @@ from sentencex import segment
 from memory.date_names import LEAST_LETTERS, month_of
 from memory.languages import (
     ENGLISH,
+    UNSPACED,
     UNSPACED_RUN,
     fold_text,
     latin_language,
@@ -26,8 +27,13 @@ _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
 _BETWEEN = re.compile(r"[\W_]+")
 
-_LAST_WORD = re.compile(r"(?:^|[\s(\[\"“‘«/-]|(?<!\w)')((?:[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$")
+_LAST_WORD = re.compile(
+    rf"(?:^|[\s(\[\"“‘«/-]|(?<!\w)'|(?<=[{UNSPACED}])|['’](?=\w{{3}}))"
+    rf"((?:(?![{UNSPACED}])[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$"
+)
+"""Behind an apostrophe, too, as in "l'avv."; fewer letters there are the end of a word, as in "don't"."""
 LONGEST_ABBREVIATION = 6
+"""But for a street: its name and "str." are one word in German."""
 _BEFORE = 40
 """Characters that tell whether a full stop is that of an abbreviation."""
 _ORDINAL = re.compile(
@@ -35,8 +41,32 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 """3. Mai, and the number in front of an item of a list."""
-_NUMBERED = frozenset(("no", "nr", "n", "nº", "art", "fig", "approx"))
-_TITLES = frozenset(["mme", "mlle", "mevr", "dhr", "dra", "sra", "hr"])
+_COUNTED_BY_DOT = frozenset(["da", "de", "fi", "hu", "no", "tr"])
+"""Languages that write "the third" as 3."""
+_NUMBERED_WORDS = """
+    no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл
+"""
+_NUMBERED = frozenset(_NUMBERED_WORDS.split())
+_TITLES = frozenset(
+    [
+        "mme",
+        "mlle",
+        "mevr",
+        "dhr",
+        "dra",
+        "sra",
+        "hr",
+        "av",
+        "bd",
+        "ul",
+        "fa",
+        "doç",
+        "cad",
+        "пл",
+        "наб",
+        "доц",
+    ]
+)
 """Abbreviations that the library does not know in every language."""
 _MARKS = {
     "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
@@ -48,12 +78,22 @@ _MARKS = {
     "tr": frozenset(["bir", "ve", "bu", "için", "ben"]),
 }
 """Words that tell which abbreviations a text may use."""
+_TURKISH = re.compile("[ğışİ]")
+_ELISION = re.compile(r"\b[^\W\d_]{1,5}['’](?=\w{3})")
+"""A word that lost its end before the next, as in "l'avv."; in English an apostrophe has fewer letters behind it."""
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
-_WITHOUT_VOWEL = re.compile("(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}")
-"""No word, whatever the language: "Pr.", "Sgt.", "MwSt."."""
+_WITHOUT_VOWEL = re.compile(r"(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}|([A-Z])\1")
+"""No word, whatever the language: "Pr.", "Sgt.", "MwSt.", "EE. UU."."""
+_LETTER_BEFORE = re.compile(r"\b[^\W\d_]\. ?[^\W\d_]\.$")
+"""Several single letters, as in "z. b." and "т. е."."""
+_ENDS_WITH_YEAR = re.compile(r"\d{4} г\.$")
 _DEVANAGARI = re.compile("[\u0900-\u0963]{1,4}")
 _ARABIC_LETTERS = re.compile(r"[\u0620-\u064a](?:\.[\u0620-\u064a])*")
 """A title in Arabic is written as its first letter, or those of two."""
+_YEAR_FIRST = re.compile(r"\d{4}\. (?=(?:[1-9]|1[0-2])\. (?:[1-9]|[12]\d|3[01])\.)")
+_MONTH_ENDS = re.compile(r"\b\d{4}\. \d{1,2}\.$")
+_DATE_ENDS = re.compile(r"\b\d{4}\. \d{1,2}\. \d{1,2}\.$")
+"""2026. 5. 3., as dates are written in Korean and Hungarian."""
 _MONTH = re.compile(r"(?:^|\s)\d{1,2}\. \d{1,2}\.$")
 _DAY_AND_MONTH = re.compile(r"(?:[1-9]|[12]\d|3[01])\. (?=(?:[1-9]|1[0-2])\.(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -89,7 +129,8 @@ def _abbreviation_before(text: str, end: re.Match[str]) -> str:
     if end[0].startswith("\n") or text[end.start() - 1] != ".":
         return ""
     word = _LAST_WORD.search(text, max(0, end.start() - _BEFORE), end.start())
-    return word[1] if word and len(word[1]) <= LONGEST_ABBREVIATION else ""
+    is_short = word is not None and (len(word[1]) <= LONGEST_ABBREVIATION or word[1].endswith("str"))
+    return word[1] if word and is_short else ""
 
 
 def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
@@ -97,18 +138,28 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if word.isdigit():
         line = text.rfind("\n", 0, end.start()) + 1
         before = text[max(line, end.start() - _BEFORE) : end.start()]
+        if _DATE_ENDS.search(before) or _YEAR_FIRST.match(text, end.start() - len(word) - 1):
+            return True
+        if _MONTH_ENDS.search(before) and following.isdigit():
+            return True
         if _names_month(text, end.end()) or _DAY_AND_MONTH.match(text, end.start() - len(word) - 1):
             return True
         if following.islower() and _MONTH.search(before):
             return True
-        return following.isupper() and _ORDINAL.search(before) is not None
-    if word.casefold() in _NUMBERED:
+        if following.islower() and len(word) < 3 and not _COUNTED_BY_DOT.isdisjoint(languages):
+            return True
+        return following.isalpha() and _ORDINAL.search(before) is not None
+    if word.casefold() in _NUMBERED or word.casefold().endswith("str"):
         return following.isdigit()
     if _DEVANAGARI.fullmatch(word):
         # What ends a sentence there is mostly a danda, and behind a full stop a verb.
         return word not in stop_words("hi") and fold_text(word) not in stop_words("hi")
     if _ARABIC_LETTERS.fullmatch(word):
         return True
+    if _LETTER_BEFORE.search(text, max(0, end.start() - 6), end.start()) and following.islower():
+        return True
+    if _ENDS_WITH_YEAR.search(text, max(0, end.start() - _BEFORE), end.start()) and following.isupper():
+        return False
     if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
         return True
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
@@ -141,6 +192,13 @@ def _languages_of(text: str) -> tuple[str, ...]:
     counts = {language: len(words & marks) for language, marks in _MARKS.items()}
     most = max(counts.values())
     found = tuple(language for language, count in counts.items() if count == most) if most else ()
+    if _TURKISH.search(begin):
+        found = ("tr",)
+    elif len(found) != 1:
+        likely = latin_language(map(fold_text, words))
+        found = (likely,) if likely in found or not found else found
+    if _ELISION.search(begin):
+        found = tuple({*found, "fr", "it"})
     return ("en", *found, "ru") if _CYRILLIC.search(begin) else ("en", *found)
 
 

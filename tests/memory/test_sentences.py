@@ -36,6 +36,21 @@ WHOLE = [
     "डॉ. शर्मा आज आए।",
     "قال د. منصور وأ.د. سامي إنه مريض.",
     "The bill was approx. 20 EUR.",
+    "See vol. 2, p. 41, and Fig. 3.",
+    "Er wohnt in der Goethestr. 12 im 3. Stock.",
+    "Der 2. Weltkrieg steht in Kap. 2, Abs. 3.",
+    "oğlum 5. sınıfta okuyor.",
+    "Av. Demir ile Doç. Dr. Ak, Atatürk Cad. No. 8'de.",
+    "L'avv. Brambilla scrive all'ing. Conti.",
+    "A Dra. Moura mora na Av. Paulista.",
+    "EE. UU. queda lejos, véase la pág. 9.",
+    "Il habite bd. Voltaire et c'est l'art. 5.",
+    "Zie blz. 4, o.a. tabel 2.",
+    "Дом на пл. Ленина, т. е. рано, рис. 2.",
+    "我认识Mr. Smith和Dr. Wu。",
+    "彼はMr. Brownです。",
+    "약속은 2026. 7. 9. 오후 3시예요.",
+    "1999. 12. 31.에 태어났어요.",
 ]
 
 
@@ -62,6 +77,10 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("One!\nTwo\n\nThree? Four", 4),
         ("هل تعرف؟ نعم.", 2),
         ("We met at St. Mary's. Bring papers.", 2),
+        ("Je n'en veux pas. Merci.", 2),
+        ("The dog isn't. They'll've.", 2),
+        ("Он родился в 1990 г. Живёт в Твери.", 2),
+        ("I ran 5 km. It was hot.", 2),
     ],
 )
 def test_other_sentences_end_where_they_did(text: str, count: int) -> None:

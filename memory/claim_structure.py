@@ -7,11 +7,12 @@ A fallback that names as few words as it can: in any language the model that sum
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from memory.claim_languages import DENIED, VALUE
-from memory.languages import CAPITAL, ENGLISH, UNSPACED_RUN, fold_text, latin_language, stop_words
+from memory.languages import CAPITAL, ENGLISH, LATIN, UNSPACED_RUN, fold_text, latin_language, stop_words
 from memory.sentences import bare_sentence
 
 NOW = re.compile(
@@ -22,8 +23,9 @@ NOW = re.compile(
 )
 _MINE = (
     r"(?:my|our|mein\w*|unser\w*|mon|ma|notre|mi|nuestr[oa]|(?:il\s+)?mi[oa]|(?:[oa]\s+)?(?:meu|minha)|mijn|onze|"
-    r"мо[йяе]|наша?|m[oó]j[ae]?|मेर[ीाे])"
+    r"мо[йяеюи]\w{0,2}|наш\w{0,3}|m[oó]j[ae]?|मेर[ीाे])"
 )
+_OWN = rf"{_MINE}|제|내|우리|저희"
 _NEW = re.compile(
     rf"(\b{_MINE}\s+)(?-i:new|neu\w\w?|nouve(?:au|lle|l)|nuev[oa]|nuov[oa]|nov[oa]|nieuwe?|now[aey]|нов\w\w|नय[ाीे]|न[ईए])\s+|"
     r"(我的?)新的?|^((?:私の)?)新しい|^((?:제\s+|내\s+)?)새(?:로운)?\s+|^((?:benim\s+)?)yeni\s+|(?<=ي)\s+الجديدة?(?!\w)",
@@ -31,11 +33,11 @@ _NEW = re.compile(
 )
 """That something of the speaker's is new. A name that begins large, as of New York, is none of these."""
 _SHE = re.compile(
-    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|و?هي|و?هو|वह|वो|她|他|彼女|彼|그녀|그)",
+    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|و?هي|و?هو|वह|वो|वे|她|他|彼女|彼|그녀|그)",
     re.IGNORECASE,
 )
-_NAME = rf"(?:[{CAPITAL}][\w'’-]+(?:\.?\s[{CAPITAL}][\w'’-]+){{0,2}})"
-_WHO = r"[^\W\d][\w'’-]*(?:\s[\w'’-]+)??"
+_NAME = rf"(?:(?:[{CAPITAL}]\.\s)?[{CAPITAL}][\w'’-]+(?:\.?\s[{CAPITAL}][\w'’-]+){{0,2}})"
+_WHO = r"(?:[^\W\d]\w{0,4}\.\s)?[^\W\d][\w'’-]*(?:\s[\w'’-]+)??"
 _TO = r"(?:in|to|at|near|bei|nach|à|au|en|a|em|para|te|naar|во?|на|w|do)"
 _LIVE = r"lives?|living|lived|wohnt|lebt|habite|vit|viv[ea]|abita|mora|woont|жив[её]т|mieszka"
 _MOVE = (
@@ -58,6 +60,7 @@ _SPACED = (
     rf"\b(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
     rf"\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 )
+_TURNED = rf"^(?P<verb>{_LIVE})\s+(?P<subject>{_MINE}\s+\w+|(?-i:{_NAME}))\s+{_TO}\s+{VALUE}"
 _UNSAID = rf"{_CLAUSE}(?P<verb>{_LIVE})\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 _RESIDES = _by_script(
     latin=(
@@ -66,6 +69,7 @@ _RESIDES = _by_script(
         r"(?P<value>[^.,;:!?\n]{1,60}?)\s+(?P<moved>(?:um)?gezogen|verhuisd)\b",
         r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
         r"(?:[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)|y[ae]\s+(?P<moved>taşındı))\b",
+        _TURNED,
         _UNSAID,
         rf"{_CLAUSE}(?P<value>\w{{2,30}})['’]?[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)\b",
     ),
@@ -75,7 +79,7 @@ _RESIDES = _by_script(
         rf"(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?P<subject>\w+)\s+(?:في|إلى)\s+{VALUE}",
     ),
     devanagari=(
-        r"(?:मेर[ीाे]\s+)?(?P<subject>[^\s।,]+)\s+(?P<value>[^।,\n]{1,30}?)\s+में\s+"
+        r"(?:मेर[ीाे]\s+)?(?P<subject>(?:[^\s.]{1,4}\.\s)?[^\s।,]+)\s+(?P<value>[^।,\n]{1,30}?)\s+में\s+"
         r"(?:(?P<verb>रहत[ाीे])|(?P<moved>बस\s+गय[ाीे]))",
     ),
     kana=(
@@ -95,23 +99,30 @@ _I = r"(?:i|ich|wir|je|ik|wij|я|мы|أنا|نحن)"
 _SHORT = r"(?P<value>[^\s.,;:!?]+(?:\s[^\s.,;:!?]+){0,4})[.!]*$"
 _VERB = r"(?P<verb>(?:s['’]|se\s+|si\s+)?[^\W\d]+)"
 _DOES_IT = r"(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*)"
+_TURNED_NOW = re.compile(rf"{_VERB}\s+(?P<subject>{_SHE.pattern}|{_MINE}\s+\w+)\s+{VALUE}", re.IGNORECASE)
+"""Behind "now" the verb stands in front of its subject in German and Dutch."""
+_UNSAID_NOW = re.compile(rf"(?P<subject>)(?P<verb>(?!{_MINE}\b)[^\W\d]{{2,}}?[aeт])\s+{VALUE}", re.IGNORECASE)
+_WITHOUT_PRONOUN = frozenset(["ahora", "adesso", "ora", "agora", "теперь", "сейчас"])
+"""How "now" is said where a verb needs no pronoun."""
 _DOES_SPACED = (
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+{_VERB}\s+{VALUE}",
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+(?P<verb>)(?:[—–-]\s+)?(?P<value>[^\W\d]+)[.!]*$",
     rf"(?P<subject>{_SHE.pattern})\s+{_VERB}\s+{VALUE}",
     rf"(?P<subject>{_I})\s+(?P<verb>[^\W\d]+)\s+{_SHORT}",
-    rf"(?-i:(?P<article>[^\W\d]{{1,3}}\s(?:[^\W\dA-Z]\w+\.?\s)?)(?P<subject>(?P<name>{_NAME}))\s+{_DOES_IT})\s+{_SHORT}",
+    rf"(?-i:(?P<article>[^\W\d]{{1,3}}\s(?:[^\W\dA-Z][\w.]+\s)?)(?P<subject>(?P<name>{_NAME}))\s+{_DOES_IT})\s+{_SHORT}",
     rf"(?-i:(?P<subject>(?P<name>{_NAME}))\s+{_DOES_IT})\s+{_SHORT}",
 )
 _DOES = _by_script(
     latin=(
-        r"(?=[\s\S]*yor)(?:(?P<subject>(?:\w+\s+)?\w+[ıiuü]m)\s+)?(?P<value>[^.,\n]{1,60}?)\s+(?P<verb>\w+yor)(?:um|uz|lar)?[.!]*$",
+        rf"(?=[\s\S]*yor)(?:(?P<subject>o|(?:\w+\s+)?\w+[ıiuüae]m|(?-i:[{CAPITAL}][\w.-]+(?:\s[{CAPITAL}]\w+)?))\s+)?"
+        r"(?P<value>[^.,\n]{1,60}?)\s+"
+        r"(?P<verb>\w+yor)(?:(?P<speaker>um|uz)|lar)?[.!]*$",
         *_DOES_SPACED,
     ),
     cyrillic=_DOES_SPACED,
     arabic=(
         rf"(?P<verb>[يت]\w+)\s+(?P<subject>\w+ي)\s+{VALUE}",
-        rf"(?P<subject>\w+ي|ال\w+\s\w+)\s+(?P<verb>[يت]\w+|هو|هي)\s+{VALUE}",
+        rf"(?P<subject>\w{{1,2}}\.\s\w+|\w+ي|ال\w+\s\w+)\s+(?P<verb>[يت]\w+|هو|هي)\s+{VALUE}",
         *_DOES_SPACED[2:4],
     ),
     devanagari=(
@@ -123,11 +134,11 @@ _DOES = _by_script(
         r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)[をにでへとが](?P<verb>\w)\w*[。!！]*$",
     ),
     hangul=(
-        r"(?P<subject>(?:(?:우리|제|내|저희)\s+)?[^\s,.]{1,12}?)(?:은|는|이|가|께서|께서는)\s+"
+        r"(?P<subject>(?:(?:우리|저희|[가-힣])\s+)?[^\s,.]{1,12}?)(?:은|는|이|가|께서|께서는)\s+"
         r"(?P<value>[^,.\n]{1,40}?)\s+(?P<verb>[^\s.]{1,2})[^\s.]*[.!]*$",
     ),
     han=(
-        r"(?:我的?|(?=\w{2,4}在))(?P<subject>[^。，,！？\s在住搬我是叫上当做去到]{1,6}?)(?P<verb>[在是叫上当做去到])"
+        r"(?:我的?|(?=[他她])|(?=\w{2,4}在))(?P<subject>[^。，,！？\s在住搬我是叫上当做去到]{1,6}?)(?P<verb>[在是叫上当做去到开教养骑用])"
         r"(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
 )
@@ -160,17 +171,22 @@ _SCRIPT = {
 SCRIPTS = (*_SCRIPT, LATIN_SCRIPT)
 _VERB_LETTERS = 4
 _MENTION = re.compile(
-    rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+)|我的?(?P<zh>[^。，,\s在住叫是的现打来]{{1,6}}?)(?:[在叫是昨今打来]|$)|"
-    r"^\W*(?P<ja>[^。、はがかにとの\s]{1,10})[はがかにと]|^\W*(?:(?:제|내|우리)\s+)?(?P<ko>[^\s,.]{1,8}?)(?:이|가|은|는)\s|"
-    r"^\W*انتقلت?\s+(?P<who>\w+)|^\W*(?P<han>[^\s。，,我你他她它]{2,3}?)(?:已经|刚刚?|又)?[搬换调]|"
-    r"\b(?P<ar>\w+ي)\b|\b(?P<tr>\w+[ıiuü]m)\b",
+    rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+)|我的?[跟和给]?(?P<zh>[^。，,\s我在住叫是的现打来见看到跟]{{1,6}}?)(?:[在叫是昨今打来很不也都聊说了。，,]|$)|"
+    r"^\W*(?P<ja>[^。、はがにの\s]{1,10}?)(?:[はがに]|から|と(?=会|話|電))|"
+    r"^\W*(?:(?:우리|저희|[가-힣])\s+)?(?P<ko>[^\s,.]{1,8}?)(?:이|가|은|는|을|를|과|와|에게|한테)\s|"
+    r"^\W*انتقلت?\s+(?P<who>\w+)|^\W*(?P<han>[^\s。，,我你他她它]{2,3}?)(?:已经|刚刚?|又)?[搬换调来去打说回]|"
+    r"\b(?P<ar>\w+ي)\b",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"(?P<name>{_NAME})")
+_MENTION_IN_TURKISH = re.compile(
+    r"\b(?P<tr>(?:(?:erkek|kız|büyük|küçük)\s+)?\w+[ıiuüae]m)(?:[ıiuüea]|[ld]en?|dan)?\b", re.IGNORECASE
+)
+_TURKISH = re.compile(r"yor(?:um|uz|lar)?\b")
+_NAMED = re.compile(rf"(?P<name>{_NAME})|^\W*(?P<hi>(?:[\u0900-\u0963]{{1,4}}\.\s)?[\u0900-\u0963]+)\s")
 
 
 _QUALIFIED = re.compile(
-    rf"(?:[^\s.]+\s)+(?-i:(?P<name>[{CAPITAL}]\S+))|.{{1,4}}の(?P<ja>.{{1,4}})|(?P<kin>[\u4e00-\u9fff]{{2}})(?P<zh>[\u4e00-\u9fff]{{2,3}})"
+    rf"(?!(?i:mme|mlle|frau|herrn?|mrs?|ms|dr|д-р|г-н|г-жа)\s)(?:[^\s.]+\s)+(?-i:(?P<name>[{CAPITAL}]\S+))|.{{1,4}}の(?P<ja>.{{1,4}})|(?P<kin>[\u4e00-\u9fff]{{2}})(?P<zh>[\u4e00-\u9fff]{{2,3}})"
 )
 
 
@@ -198,7 +214,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
-        if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before)):
+        if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before, plain)):
             is_now = changes or match.groupdict().get("moved") is not None
             return Statement(subject, "residence", match["value"], is_now, _is_denied(sentence))
     return None
@@ -208,14 +224,29 @@ def read_statement(sentence: str, before: str) -> Statement | None:
     """Return another statement of the sentence about somebody; "she" and "he" are read like in `read_residence`."""
     plain, changes = without_now(sentence)
     script = script_of(plain)
-    for pattern in (*_NUMBERS.get(script, ()), *_DOES[script]):
+    for pattern in (*_behind_now(sentence, changes=changes), *_NUMBERS.get(script, ()), *_DOES[script]):
         match = pattern.match(plain)
         if match and "name" in pattern.groupindex and not _is_name(match):
             continue
-        if match and (subject := _named(match["subject"] or "I", before)):
+        if match and (subject := _named(_subject_of(match), before, plain)):
             verb = fold_text(match["verb"])[:_VERB_LETTERS]
             return Statement(subject, verb, match["value"], changes, _is_denied(sentence))
     return None
+
+
+def _behind_now(sentence: str, *, changes: bool) -> Iterator[re.Pattern[str]]:
+    """Yield what a sentence that begins with "now" may be besides."""
+    if changes and (now := NOW.match(bare_sentence(sentence))):
+        yield _TURNED_NOW
+        if now[0].casefold() in _WITHOUT_PRONOUN:
+            yield _UNSAID_NOW
+
+
+def _subject_of(match: re.Match[str]) -> str:
+    """Return who does something; "I" where the verb alone may say so, and nobody where its end says it does not."""
+    groups = match.groupdict()
+    is_speaker = groups["subject"] is None and groups.get("speaker", "um")
+    return "I" if is_speaker else groups["subject"] or ""
 
 
 def _is_denied(sentence: str) -> bool:
@@ -258,18 +289,28 @@ def _is_name(match: re.Match[str]) -> bool:
     the verb where who does something may be left out. In English the verb tells; elsewhere a name or a number behind
     it."""
     words = [fold_text(word) for word in match[0].split()]
+    if "." in match[0][: match.start("verb")]:
+        return _may_be_article(words[0]) == ("article" in match.re.groupindex)
     language = latin_language(words)
     if (words[0] in stop_words(language)) != ("article" in match.re.groupindex):
         return False
-    is_telling = language != ENGLISH or any(c.isupper() or c.isdigit() for c in match["value"])
+    is_telling = (
+        " " in match["name"] or language != ENGLISH or any(c.isupper() or c.isdigit() for c in match["value"])
+    )
     return is_telling or fold_text(match["verb"]).endswith(("s", "ed"))
 
 
-def _named(subject: str, before: str) -> str:
-    """Return the name of the person or thing, without "my" in front; empty where nobody was mentioned."""
+def _may_be_article(word: str) -> bool:
+    return any(word in stop_words(language) for language in LATIN)
+
+
+def _named(subject: str, before: str, sentence: str) -> str:
+    """Return the name of the person or thing, without "my" in front; for "she" of the `sentence` who was mentioned
+    before it, empty where nobody was."""
     words = subject.split()
     if words and not _SHE.fullmatch(words[-1]):
-        kept = [word for word in words if not re.fullmatch(_MINE, word, re.IGNORECASE)]
+        kept = [word for word in words if not re.fullmatch(_OWN, word, re.IGNORECASE)]
         return " ".join(kept)
-    mentioned = _MENTION.search(before) or _NAMED.search(before)
+    mention = _MENTION_IN_TURKISH if _TURKISH.search(sentence) else _MENTION
+    mentioned = mention.search(before) or _NAMED.search(before)
     return next((name for name in mentioned.groups() if name), "") if mentioned else ""

@@ -47,27 +47,11 @@ _NUMBERED_WORDS = """
     no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл
 """
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
-_TITLES = frozenset(
-    [
-        "mme",
-        "mlle",
-        "mevr",
-        "dhr",
-        "dra",
-        "sra",
-        "hr",
-        "av",
-        "bd",
-        "ul",
-        "fa",
-        "doç",
-        "cad",
-        "пл",
-        "наб",
-        "доц",
-    ]
-)
-"""Abbreviations that the library does not know in every language."""
+_TITLE_WORDS = """
+    mme mlle mevr dhr ir dra sra sig hr mr mrs ms st sr jr av bd ul fa doç cad пл наб доц vs cf eg ie
+"""
+_TITLES = frozenset(_TITLE_WORDS.split())
+"""Abbreviations that the library does not know in every language, or that are in its lists of stop words."""
 _MARKS = {
     "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
     "es": frozenset(["el", "los", "es", "una", "que", "en", "vive"]),
@@ -162,6 +146,12 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
         return False
     if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
         return True
+    is_function_word = (
+        len(word) > 1 and word.islower() and any(fold_text(word) in stop_words(one) for one in languages)
+    )
+    if is_function_word and following.isupper():
+        # The library takes "me", "ok", "bien" and "mich" for abbreviations.
+        return False
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
 
 

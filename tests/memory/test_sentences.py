@@ -81,6 +81,9 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("The dog isn't. They'll've.", 2),
         ("Он родился в 1990 г. Живёт в Твери.", 2),
         ("I ran 5 km. It was hot.", 2),
+        ("Please call me. Then we go.", 2),
+        ("Todo va bien. Mañana salgo.", 2),
+        ("Ja, dat kan. Dan gaan we.", 2),
     ],
 )
 def test_other_sentences_end_where_they_did(text: str, count: int) -> None:

@@ -70,7 +70,7 @@ class Question:
     tell a time, where one is asked for. `telling` are the words that say what it is about, `proper` those of them
     that are written as a name.
 
-    `is_remark`: it is short and asks nothing; without evidence it needs none.
+    `is_remark`: it is short and asks nothing; without evidence it needs none. `is_asked`: it has a question mark.
     """
 
     words: Mapping[str, float]
@@ -83,6 +83,7 @@ class Question:
     session: Session | None
     is_small_talk: bool
     is_remark: bool
+    is_asked: bool = False
     times: tuple[str, ...] = ()
 
     @property
@@ -100,6 +101,11 @@ class Question:
     @property
     def names_a_time(self) -> bool:
         return bool(self.dates) or self.session is not None
+
+    @property
+    def asks_openly(self) -> bool:
+        """Return whether it asks for more than a word, and for no name or time of which nothing may have been said."""
+        return self.is_asked and len(self.telling) > 1 and not (self.proper or self.names_a_time)
 
     def as_written(self) -> Question:
         """Return the question for its words alone, without other forms."""
@@ -151,6 +157,7 @@ class QuestionReader:
             session=session,
             is_small_talk=asks_nothing and not dates and session is None,
             is_remark=is_remark,
+            is_asked=any(mark in text for mark in _ASKING),
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
 

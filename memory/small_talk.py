@@ -27,6 +27,13 @@ _SMALL_TALK = """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
 """Words of messages that ask nothing; in a question they still count."""
 
+_PARTS_OF_DAYS = """
+    evening afternoon night tomorrow abend nacht tag soir nuit demain tardes noches manana sera notte domani tarde noite
+    amanha avond nacht middag aksam aksamlar gece geceler yarin вечер ночь ночи завтра शुभ संध्या रात्रि مساء غدا 晚上 下午
+    中午 早安 晚安 明天 今晩 明日 저녁 밤 내일
+"""
+_TIMES_OF_GREETINGS = frozenset(_PARTS_OF_DAYS.split())
+"""Words of greetings and farewells, as in "good evening"; beside other words they say when something is."""
 _HELP = "help hilf helf aide ayud puedes aiut puoi ajud помо можеш yardim مساعد मदद 帮 手伝 助け 도와 주실 수 있나"
 _MAKE = """
     writ translat explain summar continu give poem joke story text example short schreib ubersetz erklar erzahl gedicht
@@ -49,6 +56,7 @@ LONGEST_NAME = 3
 """Characters of a name in Chinese, with what is behind it in Japanese."""
 MOST_WORDS_OF_A_GREETING = 2
 """Two words without content, as in "bom dia", ask nothing."""
+MOST_WORDS_OF_A_FAREWELL = 3
 _QUESTION_MARKS = ("?", "？", "؟")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
@@ -60,7 +68,7 @@ def _phrases(words: Iterable[str]) -> re.Pattern[str]:
 
 _GREETINGS = _phrases(SMALL_TALK)
 _ASKING_PHRASES = _phrases((*SMALL_TALK, *_HELPING))
-_PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING))
+_PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 
 
 def is_courtesy(text: str) -> bool:
@@ -71,6 +79,8 @@ def is_courtesy(text: str) -> bool:
     runs = UNSPACED_RUN.findall(folded)
     words = _WORD.findall(UNSPACED_RUN.sub(" ", folded))
     known = [word for word in words if word in SMALL_TALK or word.startswith(beginnings)]
+    if not asks and len(words) <= MOST_WORDS_OF_A_FAREWELL:
+        known += [word for word in words if word in _TIMES_OF_GREETINGS]
     language = latin_language(words)
     others = [word for word in words if word not in known and word not in _stop_words_of(word, language)]
     if others or any(_tells(rest) for run in runs for rest in phrases.sub(" ", run).split()):

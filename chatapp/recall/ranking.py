@@ -254,6 +254,8 @@ class Prepared:
     then: Mask | None
     findable: Mask
     evidence: float
+    finds_always: bool = False
+    """Where no word of a question was ever said, the newest that is told stands for what was meant."""
 
 
 def prepare(index: Index, question: Question, among: Mask | None = None) -> Prepared:
@@ -281,6 +283,7 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
         then=then,
         findable=findable,
         evidence=1.0 if is_then or speakers else evidence,
+        finds_always=question.asks_openly,
     )
 
 
@@ -311,6 +314,8 @@ def rank(
         relevant |= asked.then
     best = float(near[asked.findable].max(initial=0.0)) or 1.0
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
+    if asked.finds_always and not only_matches and not (relevant & asked.findable).any():
+        scores = np.where(asked.findable & ~asked.asks, 1.0, -np.inf)
     ordinals, best_scores = _best(scores, asked.index.columns.minute, limit)
     return Ranking(ordinals, best_scores, asked.evidence, _share_needed(asked))
 

@@ -68,6 +68,16 @@ def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conver
     assert recalled(alice, said) == []
 
 
+def test_a_question_in_other_words_brings_back_a_little_of_the_newest(
+    alice: User, conversation: Conversation
+):
+    say(conversation, "Do you like tea?", "Signe has been vegan since spring.", *filler(200))
+    found = recalled(alice, "Does anyone avoid cheese?")
+    assert found
+    assert is_little(found)
+    assert recalled(alice, "Does Zoe avoid cheese?") == []
+
+
 def test_what_shares_only_a_name_with_the_best_comes_back_where_little_does(alice: User):
     moved = "Keziah has moved. She's in Durham these days."
     say(new_conversation(alice), "My sister Keziah lives in Leeds.", "A fine town.", *filler(40), moved)

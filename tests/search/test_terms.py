@@ -107,6 +107,12 @@ def test_hostile_texts_give_bounded_terms():
         "감사합니다!",
         "도와주실 수 있나요?",
         "시 하나 써줘",
+        "Good evening!",
+        "See you tomorrow!",
+        "Guten Abend",
+        "¡Hasta mañana!",
+        "晚上好！",
+        "明天见！",
     ],
 )
 def test_what_needs_nothing_of_what_was_said_is_known(text: str):
@@ -140,6 +146,8 @@ def test_what_needs_nothing_of_what_was_said_is_known(text: str):
         "感谢信写给谁了？",
         "私の犬の名前は？",
         "우리 강아지 이름이 뭐야?",
+        "Tomorrow evening?",
+        "dinner with Ann tomorrow evening",
     ],
 )
 def test_what_asks_for_something_is_no_small_talk(text: str):

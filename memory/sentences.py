@@ -160,7 +160,7 @@ def _names_month(text: str, start: int) -> bool:
     return (
         word is not None
         and word[0][0].isupper()
-        and len(word[0]) > LEAST_LETTERS
+        and (len(word[0]) > LEAST_LETTERS or word[0] == "Mai")
         and bool(month_of(fold_text(word[0])))
     )
 

@@ -11,6 +11,7 @@ from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
 from memory.sentences import split_sentences
 from memory.tokens import total_tokens
+from memory.truncate import whole_end
 from memory.types import ImagePart, Message
 
 INTRODUCTION = (
@@ -137,8 +138,7 @@ def _find(words: frozenset[str], before: Iterable[Message]) -> Iterable[_Finding
             order += 1
             score = len(words & _read_words(sentence))
             if score:
-                quote = sentence[:MAX_QUOTE_CHARS] + ("…" if len(sentence) > MAX_QUOTE_CHARS else "")
-                yield _Finding(_place_of(message), _speaker_of(message), quote, score, order)
+                yield _Finding(_place_of(message), _speaker_of(message), _quote(sentence), score, order)
 
 
 def _place_of(message: Message) -> str:
@@ -173,7 +173,7 @@ def _sentences(text: str) -> list[str]:
 
 def _acknowledge(text: str, question: Message, before: tuple[Message, ...]) -> str:
     turns = sum(1 for message in before if message.role == "user" and message.kind == "message") + 1
-    quoted = text[:MAX_QUOTE_CHARS] + ("…" if len(text) > MAX_QUOTE_CHARS else "")
+    quoted = _quote(text)
     images = [part for part in question.parts if isinstance(part, ImagePart)]
     seen = "".join(f"\n\nYou sent an image, {image.width} × {image.height} pixels." for image in images)
     said = f"You wrote: “{quoted}”" if quoted else "You wrote nothing."
@@ -205,7 +205,12 @@ def _first_summary_line(summaries: list[Message]) -> str:
         return ""
     body = summaries[0].text.partition("\n\n")[2] or summaries[0].text
     lines = [line.strip() for line in body.splitlines() if line.strip() and not line.startswith("<")]
-    return lines[0][:MAX_QUOTE_CHARS] if lines else ""
+    return _quote(lines[0]) if lines else ""
+
+
+def _quote(text: str) -> str:
+    """Return the beginning of a text: a number that is cut inside would be remembered like any other."""
+    return text[: whole_end(text, MAX_QUOTE_CHARS)] + ("…" if len(text) > MAX_QUOTE_CHARS else "")
 
 
 def split_words(text: str) -> list[str]:

@@ -160,9 +160,10 @@ def check_models() -> Iterator[Finding]:
 
 
 def check_embeddings() -> Iterator[Finding]:
-    """Yield nothing where none are configured; search and recall then go by words."""
+    """Yield what embeddings would cost, also where none are configured; search and recall then go by words."""
     configured = endpoint()
     if configured is None:
+        yield Finding("embeddings", True, f"none, recall goes by words; {count_cost()} (EMBEDDINGS_MODEL)")
         return
     part = f"embeddings {configured.model_id}"
     try:

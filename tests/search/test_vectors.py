@@ -1,4 +1,5 @@
 import logging
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -104,6 +105,17 @@ def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
     (finding,) = doctor.check_embeddings()
     assert not finding.is_well
     assert "EMBEDDINGS_BASE_URL" in finding.remedy
+
+
+def test_the_doctor_says_what_embeddings_would_cost_before_there_are_any(
+    alice: User, conversation: Conversation, settings
+):
+    settings.EMBEDDINGS_MODEL = ""
+    (finding,) = doctor.check_embeddings()
+    assert finding.is_well
+    assert re.search(
+        r"[1-9]\d* texts are about [1-9][\d,]* tokens to embed \(EMBEDDINGS_MODEL\)", finding.what
+    )
 
 
 def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(

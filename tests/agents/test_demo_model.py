@@ -55,7 +55,7 @@ async def test_it_streams_word_by_word_and_counts_by_estimate() -> None:
 
 async def test_what_it_quotes_is_cut_within_no_number() -> None:
     orders = [f"ORD-{71_000 + number}/SN{340_000 + number}" for number in range(40)]
-    answer = await answer_to(f"My open orders are {', '.join(orders)}.", *history_of(4))
+    answer = await answer_to(f"My orders are {', '.join(orders)}.", *history_of(4))
     assert orders[0] in answer
     assert set(re.findall(r"ORD[-\w/]*", answer)) <= set(orders)
 

@@ -133,7 +133,6 @@ def claim(text: str) -> Claim | None:
         ("제 형은 항구에서 일해요.", "형을 봤어요. 그는 지금 공항에서 일해요."),
         ("김 선생님은 수학을 가르쳐요.", "김 선생님은 이제 물리를 가르쳐요."),
         ("د. سامي يعمل في المستشفى.", "د. سامي الآن يعمل في الجامعة."),
-        ("Mia zia Ornella abita a Lecco.", "Mia zia Ornella ha chiamato. Adesso abita a Como."),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
@@ -152,6 +151,7 @@ def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
         ("My aunt Rosalind lives in Leeds.", "My aunt Rosalind called. She lives in York now."),
         ("Моя тётя Зинаида живёт в Пскове.", "Моя тётя Зинаида звонила. Она теперь живёт в Твери."),
         ("Minha tia Graça mora em Braga.", "Minha tia Graça ligou. Ela agora mora em Faro."),
+        ("Mia zia Ornella abita a Lecco.", "Mia zia Ornella ha chiamato. Adesso abita a Como."),
         ("Mi hermana Lucía vive en Zaragoza.", "Lucía se ha mudado, ahora vive en Teruel."),
         ("Meine Schwester Wiebke wohnt in Kassel.", "Wiebke ist umgezogen, sie wohnt jetzt in Celle."),
         ("Mon frère Gaël habite à Limoges.", "Gaël a déménagé, il habite maintenant à Perpignan."),

@@ -24,7 +24,7 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.people import CHARLIE
 from tests.servers.service import Service
 from tests.servers.waiting import PATIENCE_S, wait_for
-from tests.servers.websocket import connect
+from tests.servers.websocket import connect, receive
 
 WINDOW, OUTPUT = 16_000, 2_000
 BUDGET = WINDOW - OUTPUT - 4_000
@@ -228,5 +228,4 @@ def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model:
             {"type": "message.sync", "message_id": message, "length": 0},
         ):
             socket.send(json.dumps(frame))
-            told = json.loads(socket.recv(timeout=PATIENCE_S))
-            assert (told["type"], told["code"]) == ("error", "not_found"), told
+            assert receive(socket, "error")["code"] == "not_found"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.reliability.browsers import BrowserSession
 from tests.servers.people import BOB, GUESTS, PASSWORD
 from tests.servers.service import Service
 from tests.servers.waiting import PATIENCE_S
-from tests.servers.websocket import connect
+from tests.servers.websocket import connect, receive
 
 ME = "/api/v1/me"
 SIGNED_OUT = 4401
@@ -37,7 +36,7 @@ def shared_page(attacked: Service) -> BrowserSession:
 
 def asks(socket: ClientConnection) -> str:
     socket.send('{"type": "ping"}')
-    return str(json.loads(socket.recv(timeout=PATIENCE_S))["type"])
+    return str(receive(socket, "pong")["type"])
 
 
 def close_code(socket: ClientConnection) -> int:

@@ -13,8 +13,8 @@ from tests.reliability.compacting import compact, daily_sections, long_conversat
 from tests.reliability.installation import PEOPLE, Installation
 from tests.reliability.people import ASYNC, Person
 from tests.reliability.scripting import Script, new_key, slowly, words
-from tests.servers.waiting import PATIENCE_S, wait_for
-from tests.servers.websocket import connect
+from tests.servers.waiting import wait_for
+from tests.servers.websocket import connect, receive
 
 CONVERSATIONS = 12
 LOOKS = 10
@@ -72,7 +72,7 @@ def test_a_running_answer_cannot_bring_its_conversation_back(
             f'{{"type": "message.send", "client_id": "{key}", "conversation_id": "{conversation}", "content": "x"}}',
         ):
             socket.send(frame)
-            assert '"not_found"' in str(socket.recv(timeout=PATIENCE_S))
+            assert receive(socket, "error")["code"] == "not_found"
 
 
 @pytest.mark.mechanism("contract.deletion")

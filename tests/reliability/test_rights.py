@@ -14,7 +14,7 @@ from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.people import LEAVERS
 from tests.servers.waiting import PATIENCE_S, wait_for
-from tests.servers.websocket import connect
+from tests.servers.websocket import connect, receive
 
 SIGNED_OUT = 4401
 
@@ -82,7 +82,7 @@ def test_signing_out_and_revoking_a_token_end_what_they_opened_elsewhere(install
     assert made.status_code == 201, made.text
     with page as socket:
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(timeout=PATIENCE_S))["type"] == "pong"
+        receive(socket, "pong")
         conversation = Person(installation.client(person=PEOPLE[1])).new_conversation()
         program = SocketReader(installation.second, made.json()["token"], conversation)
         program.tell({"type": "ping"})
@@ -90,13 +90,16 @@ def test_signing_out_and_revoking_a_token_end_what_they_opened_elsewhere(install
         assert session.call("DELETE", f"/api/v1/tokens/{made.json()['id']}").status_code == 204
         assert program.wait_for_close() == SIGNED_OUT
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(timeout=PATIENCE_S))["type"] == "pong", "another's end is not its own"
+        receive(socket, "pong")  # another's end is not its own
         session.sign_out()
         assert closed_with(socket) == SIGNED_OUT
 
 
-def closed_with(socket) -> int:
+def closed_with(socket, frame: str = "") -> int:
+    """Return the code of the end, which may come before all of `frame` is sent."""
     try:
+        if frame:
+            socket.send(frame)
         while True:
             socket.recv(timeout=PATIENCE_S)
     except ConnectionClosed:
@@ -148,7 +151,7 @@ def is_let_in(installation: Installation, headers: dict[str, str], origin: str |
     try:
         with connect(installation.first.ws_url, additional_headers=headers, origin=origin) as socket:
             socket.send('{"type": "ping"}')
-            return bool(json.loads(socket.recv(timeout=PATIENCE_S))["type"] == "pong")
+            return bool(receive(socket, "pong"))
     except InvalidStatus as refused:
         status = refused.response.status_code
     assert status == 403
@@ -167,8 +170,7 @@ _sessions: dict[str, str] = {}
 def test_a_frame_that_is_too_large_is_told_so(embedded: Installation) -> None:
     headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
     with connect(embedded.first.ws_url, additional_headers=headers) as socket:
-        socket.send(json.dumps({"type": "ping", "padding": "x" * 2**21}))
-        assert closed_with(socket) == 1009
+        assert closed_with(socket, json.dumps({"type": "ping", "padding": "x" * 2**21})) == 1009
         assert "1,048,576 bytes" in socket.close_reason
         assert "HTTP" in socket.close_reason
 
@@ -193,11 +195,9 @@ def test_a_frame_that_makes_no_sense_is_answered_and_the_socket_stays(
     headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
     with connect(embedded.first.ws_url, additional_headers=headers) as socket:
         socket.send(frame)
-        answer = json.loads(socket.recv(timeout=PATIENCE_S))
-        assert answer["type"] == "error"
-        assert answer["message"]
+        assert receive(socket, "error")["message"]
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(timeout=PATIENCE_S))["type"] == "pong"
+        receive(socket, "pong")
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,7 @@ def test_bytes_that_no_database_takes_are_refused_or_mended_at_every_door(
     headers = {"Authorization": f"Bearer {installation.tokens[PEOPLE[0]]}"}
     with connect(installation.first.ws_url, additional_headers=headers) as socket:
         socket.send(json.dumps(frame))
-        kinds = [json.loads(socket.recv(timeout=PATIENCE_S))["type"]]
-        while kinds[-1] not in ("ack", "error"):
-            kinds.append(json.loads(socket.recv(timeout=PATIENCE_S))["type"])
+        receive(socket, "ack", "error")
     path = f"/api/v1/conversations/{alice.new_conversation()}/messages"
     body["client_id"] = new_key(client_id)
     answer = alice.client.post(

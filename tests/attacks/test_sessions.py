@@ -156,10 +156,18 @@ def test_a_stolen_token_is_no_lasting_access(page: BrowserSession, service: Serv
     with service.client(token) as thief:
         assert thief.post("/api/v1/tokens", json={"password": PASSWORD}).status_code == 403
         assert thief.request("DELETE", ME, json={"password": PASSWORD}).status_code == 403
+        listens = thief.post("/api/v1/webhooks", json={"url": "https://thief.example.com/"})
+        assert listens.status_code == 201
         assert thief.get("/accounts/password/change/").status_code == 302, "the pages know no tokens"
+    [mine] = [
+        row for row in page.call("GET", "/api/v1/tokens").json()["items"] if token.startswith(row["prefix"])
+    ]
+    assert page.call("DELETE", f"/api/v1/tokens/{mine['id']}").status_code == 204
+    hooks = page.call("GET", "/api/v1/webhooks").json()["items"]
+    assert listens.json()["id"] not in {row["id"] for row in hooks}, "it would be told of every later message"
 
 
-def test_a_stolen_session_changes_no_address_without_the_password(service: Service, email: str) -> None:
+def test_a_stolen_session_makes_nothing_that_lasts_without_the_password(service: Service, email: str) -> None:
     """Of a browser that signed in otherwise than now: its session has no sign-in of the last minutes."""
     with service.client() as thief:
         for name, value in service.cookies[email].items():
@@ -173,3 +181,6 @@ def test_a_stolen_session_changes_no_address_without_the_password(service: Servi
         assert "thief@example.com" not in thief.get("/accounts/email/").text
         made = thief.post("/api/v1/tokens", json={}, headers={"X-CSRFToken": token, "Origin": service.url})
         assert made.json()["error"]["code"] == "password_needed"
+        headers = {"X-CSRFToken": token, "Origin": service.url}
+        listens = thief.post("/api/v1/webhooks", json={"url": "https://thief.example.com/"}, headers=headers)
+        assert listens.json()["error"]["code"] == "password_needed"

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from chatapp.accounts.models import User
+from chatapp.accounts.actions import create_token
+from chatapp.accounts.models import ApiToken, User
 from chatapp.features.webhooks import sending
 from chatapp.features.webhooks.actions import (
     PAUSES,
@@ -91,6 +92,22 @@ def test_only_events_that_were_asked_for_and_only_ones_own(
     assert list(WebhookDelivery.objects.values_list("type", "webhook__user__email")) == [
         ("run.failed", alice.email)
     ]
+
+
+def test_a_webhook_is_told_nothing_once_the_token_that_made_it_has_ended(
+    alice: User, receiver: Receiver
+) -> None:
+    token, _ = create_token(user=alice, name="", scopes=["chat"])
+    create_webhook(user=alice, url=receiver.url, events=["run.failed"], now=clock.now(), token_id=token.pk)
+    fail_a_run(alice)
+    waiting = WebhookDelivery.objects.get().pk
+    ApiToken.objects.update(expires_at=clock.now() - timedelta(seconds=1))
+    sending.deliver(waiting)
+    fail_a_run(alice)
+    assert WebhookDelivery.objects.count() == 1
+    wake_waiting()
+    assert not Webhook.objects.exists()
+    assert not receiver.received
 
 
 def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User, receiver: Receiver) -> None:

@@ -37,8 +37,11 @@ KEEP = timedelta(days=30)
 DELETED_AT_ONCE = 500
 
 
-def create_webhook(*, user: User, url: str, events: Sequence[str], now: datetime) -> tuple[Webhook, str]:
-    """Store a webhook and return (it, its secret). Raise Conflict for one too many."""
+def create_webhook(
+    *, user: User, url: str, events: Sequence[str], now: datetime, token_id: UUID | None = None
+) -> tuple[Webhook, str]:
+    """Store a webhook and return (it, its secret); one that a token makes ends with it. Raise Conflict for one too
+    many."""
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
@@ -46,6 +49,7 @@ def create_webhook(*, user: User, url: str, events: Sequence[str], now: datetime
             raise Conflict(f"You have {MAX_WEBHOOKS} webhooks already; delete one first.", code="too_many")
         row = Webhook.objects.create(
             user=user,
+            token_id=token_id,
             url=url,
             events=sorted(set(events)),
             secret_encrypted=encrypt(secret),
@@ -90,6 +94,11 @@ def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
         delivery.save(update_fields=["state", "attempts", "next_attempt_at"])
         wake_worker("chatapp.features.webhooks.tasks.deliver", str(delivery.pk))
     return delivery
+
+
+def delete_ended_webhooks(*, now: datetime) -> None:
+    """Delete the webhooks of tokens that have expired."""
+    Webhook.objects.filter(token__expires_at__lte=now).delete()
 
 
 def delete_old_deliveries(*, now: datetime) -> None:

@@ -9,7 +9,9 @@ from ninja import Status
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, Caller, allow
+from chatapp.accounts.confirming import confirm_identity
 from chatapp.accounts.idempotency import creates
+from chatapp.accounts.schemas import Password
 from chatapp.features.webhooks.actions import create_webhook, delete_webhook, send_again
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import (
@@ -37,6 +39,10 @@ class NewWebhook(Body):
     url: str = Field(min_length=1, max_length=2_000, description="On a host that the operator allows.")
     events: Annotated[list[EventName], Field(min_length=1, max_length=len(EVENTS))] | None = Field(
         None, description="What it is told of; by default all that your scopes let you read."
+    )
+
+    password: Password | None = Field(
+        None, description="At a page where you signed in more than five minutes ago; not for tokens."
     )
 
 
@@ -110,7 +116,11 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @creates(_again, "/webhooks/{made}")
 async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
     """Store a webhook: from now on the address is sent a signed POST for each of these events of your conversations,
-    until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`."""
+    until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`. A webhook
+    that a token makes ends with the token; at a page it is made soon after its user signed in, or with the
+    `password`."""
+    if request.auth.token_id is None:
+        await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create)(request.auth, new, await check_url(new.url)))
 
 
@@ -118,7 +128,9 @@ def _create(caller: Caller, new: NewWebhook, url: str) -> dict[str, Any]:
     events = _readable(caller) if new.events is None else list[str](new.events)
     if not set(events) <= set(_readable(caller)):
         raise Forbidden("memory.written needs a token with the scope memory.", code="insufficient_scope")
-    row, secret = create_webhook(user=caller.user, url=url, events=events, now=clock.now())
+    row, secret = create_webhook(
+        user=caller.user, url=url, events=events, now=clock.now(), token_id=caller.token_id
+    )
     return {**_shape(row), "secret": secret}
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from chatapp.accounts.models import ApiToken
 from chatapp.operations.ids import new_id
 
 
 class Webhook(models.Model):
-    """An address of a user's. `secret_encrypted` signs what it is sent."""
+    """An address of a user's. `secret_encrypted` signs what it is sent. It ends with the token that made it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, related_name="webhooks")
     url = models.CharField(max_length=2_000)
     events = models.JSONField(default=list)
     secret_encrypted = models.TextField()

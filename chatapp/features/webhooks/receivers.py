@@ -9,6 +9,7 @@ from uuid import UUID
 from agents.events import Compact, Fact, MemoryWritten, MessageCompleted, RunFinished
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.features.webhooks.selectors import live_webhooks
 from chatapp.operations.editions import keep
 from chatapp.operations.jobs import wake_worker
 from chatapp.realtime.event_log import facts_appended
@@ -35,7 +36,7 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
     if not named or conversation.user_id not in keep("webhooks", _users_with_webhooks):
         return
     # Locked, so that none is deleted before the event is committed.
-    webhooks = Webhook.objects.select_for_update().filter(user=conversation.user_id)
+    webhooks = live_webhooks().select_for_update(of=("self",)).filter(user=conversation.user_id)
     deliveries = [
         WebhookDelivery(
             webhook=webhook,

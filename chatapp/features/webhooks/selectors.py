@@ -6,15 +6,22 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from chatapp.accounts.models import User
+from chatapp.accounts.selectors import valid_tokens
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.operations import clock
 from chatapp.operations.access import find_row
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 
 DUE_AT_ONCE = 200
+
+
+def live_webhooks() -> QuerySet[Webhook]:
+    """Return the webhooks of pages, and of tokens that have not expired."""
+    return Webhook.objects.filter(Q(token=None) | Q(token__in=valid_tokens(clock.now())))
 
 
 def webhooks_of(user: User) -> list[Webhook]:
@@ -38,9 +45,14 @@ def deliveries_of(user: User, webhook_id: str) -> QuerySet[WebhookDelivery]:
 
 
 def delivery_to_send(delivery_id: UUID) -> WebhookDelivery | None:
-    """Return a claimed delivery with its address; None where its user is not active or it is gone."""
+    """Return a claimed delivery with its address; None where its user is not active, its webhook has ended or it
+    is gone."""
     rows = WebhookDelivery.objects.select_related("webhook").filter(webhook__user__is_active=True)
-    return rows.filter(pk=delivery_id, conversation__user__isnull=False).first()
+    return (
+        rows.filter(webhook__in=live_webhooks())
+        .filter(pk=delivery_id, conversation__user__isnull=False)
+        .first()
+    )
 
 
 def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:

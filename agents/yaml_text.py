@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import yaml
 
 from agents.text import UNSTORABLE
+from memory.bounds import MAX_ID_CHARS
 
 MAX_YAML_CHARS = 200_000
 
@@ -29,12 +31,19 @@ class PlaceError(ValueError):
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Refuses aliases, because a few lines of them can expand to gigabytes."""
+    """Refuses aliases, because a few lines of them can expand to gigabytes, and a key that is there twice, of which
+    YAML reads the last one."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise YamlError("it uses aliases (*), which are not read here")
         return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice := next((key for key, count in counts.items() if count > 1), None):
+            raise YamlError(f"it has the key “{twice[:MAX_ID_CHARS]}” twice in one place")
+        return super().construct_mapping(node, deep)
 
 
 def read_yaml(text: str) -> Any:
@@ -51,9 +60,17 @@ def read_yaml(text: str) -> Any:
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_read_object)
     except ValueError:
         return yaml.load(text, _PlainLoader)
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object. Raise ValueError for a key that is there twice, which YAML then names."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -272,6 +272,14 @@ def test_a_preset_with_aliases_is_told_so():
         read_preset("name: x\na: &a 1\nb: *a\n")
 
 
+@pytest.mark.parametrize(
+    "text", ["name: x\ntools: [clock]\ntools: []\n", '{"name": "x", "tools": ["clock"], "tools": []}']
+)
+def test_a_key_that_is_there_twice_is_told(text):
+    with pytest.raises(PresetError, match="“tools” twice"):
+        read_preset(text)
+
+
 # --- memory on or off --------------------------------------------------------------------------------
 
 

@@ -46,6 +46,22 @@ def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2
     expect(inside.locator(".row-title")).to_have_text("Ferry")
 
 
+def test_many_folders_leave_room_for_the_chats(page: Page, alice: httpx2.Client) -> None:
+    for number in range(14):
+        alice.post("/api/v1/folders", json={"name": f"Folder {number:02}"}).raise_for_status()
+    alice.post("/api/v1/conversations", json={"title": "Ferry"}).raise_for_status()
+    reload(page)
+    folder = page.locator(".folder")
+    expect(folder).to_have_count(12)
+    expect(page.get_by_role("link", name="Ferry")).to_be_in_viewport()
+    page.get_by_role("button", name="Show all 14 folders").click()
+    page.get_by_role("button", name="Folder 13", exact=True).click()
+    page.get_by_role("button", name="Show fewer folders").click()
+    expect(folder).to_have_count(13)
+    expect(folder.last).to_contain_text("Folder 13")
+    assert barriers(page) == []
+
+
 def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> None:
     ask(page, "Where is the ferry?")
     chat = page.locator(".row", has=page.locator("a.row-link"))

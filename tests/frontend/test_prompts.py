@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx2
 from playwright.sync_api import Page, expect
 
 from tests.frontend.chatting import SIZES, barriers, overflows
@@ -33,3 +34,22 @@ def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> Non
     expect(page.get_by_role("option", name="/french")).to_be_visible()
     composer.press("Enter")
     expect(composer).to_have_value("Translate into French:\n")
+
+
+def test_many_prompts_leave_the_message_in_view_and_the_chosen_one_is_seen_and_heard(
+    page: Page, alice: httpx2.Client
+) -> None:
+    for number in range(30):
+        body = {"name": f"letter-{number:02}", "text": "Dear Sir"}
+        alice.post("/api/v1/prompts", json=body).raise_for_status()
+    composer = page.locator("#composer")
+    composer.fill("/letter")
+    option = page.get_by_role("option")
+    expect(option).to_have_count(30)
+    expect(composer).to_be_in_viewport(ratio=1)
+    composer.press("ArrowUp")
+    chosen = page.get_by_role("option", selected=True)
+    expect(chosen).to_contain_text("/letter-29")
+    expect(chosen).to_be_in_viewport(ratio=1)
+    assert composer.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    assert barriers(page) == []

@@ -6,7 +6,7 @@ import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { isAtNewest } from "../state/pages.js";
 import { connection, conversations, currentConversation, currentThread, dispatch, state } from "../state/store.js";
-import { isInView, mayNotify, waiting, wasAway } from "./store.js";
+import { hasMoreWaiting, isInView, mayNotify, waiting, wasAway } from "./store.js";
 
 /** @typedef {import("../state/types.js").Conversation} Conversation */
 
@@ -41,7 +41,9 @@ function noteView() {
 /** Also what this page does not list, and what other devices read while it was not connected. */
 async function loadAttention() {
   const page = await get(`/conversations${query({ attention: true, limit: MOST })}`).catch(() => null);
-  if (page) dispatch({ type: "attention/loaded", items: page.items });
+  if (!page) return;
+  hasMoreWaiting.value = page.next_cursor !== null;
+  dispatch({ type: "attention/loaded", items: page.items });
 }
 
 /** @param {string} id */

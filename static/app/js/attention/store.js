@@ -9,7 +9,10 @@ import { conversations, showToast } from "../state/store.js";
 export const isInView = signal(!document.hidden);
 
 export const waiting = computed(() => Object.values(conversations.value).filter(waits));
-export const waitingCount = computed(() => waiting.value.length);
+/** Whether more waits than was asked for. */
+export const hasMoreWaiting = signal(false);
+/** For the title; empty where nothing waits. */
+export const waitingCount = computed(() => (waiting.value.length ? `${waiting.value.length}${hasMoreWaiting.value ? "+" : ""}` : ""));
 export const waitingFolders = computed(() => new Set(waiting.value.map(({ folder }) => folder)));
 
 const permission = signal("Notification" in globalThis ? Notification.permission : "denied");

@@ -20,7 +20,7 @@ import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
 import { ModeChip } from "./ModeChip.js";
-import { CommandAnswer, CommandMenu } from "./SlashCommands.js";
+import { attributesOfMenu, CommandAnswer, CommandMenu } from "./SlashCommands.js";
 import { Refusals, UploadThumb } from "./UploadThumb.js";
 
 /** On a touch screen Enter breaks the line, as its keyboard has no Shift+Enter. */
@@ -51,7 +51,7 @@ export function Composer() {
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
       <${Refusals} />
-      <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${currentModel.value ? t("Message {name}", { name: currentModel.value.name }) : t("Message")} aria-label=${t("Message")}
+      <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${currentModel.value ? t("Message {name}", { name: currentModel.value.name }) : t("Message")} aria-label=${t("Message")} aria-autocomplete="list" ...${attributesOfMenu()}
         value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches || personal.value.send_key !== "enter" ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />

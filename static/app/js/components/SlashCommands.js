@@ -1,5 +1,6 @@
 /** Completion of commands above the composer, and what a command answered. Neither is part of the conversation. */
 
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
 import { completions } from "../commands/slash.js";
 import { html } from "../html.js";
@@ -12,15 +13,30 @@ import { Icon } from "./icons.js";
 /** @param {{complete: (text: string) => void}} props */
 export function CommandMenu({ complete }) {
   const found = completions(draftText.value);
-  if (!found.length) return null;
+  return found.length > 0 && html`<${Options} found=${found} complete=${complete} />`;
+}
+
+/** @param {{found: ReturnType<typeof completions>, complete: (text: string) => void}} props */
+function Options({ found, complete }) {
   const chosen = chosenCommand.value % found.length;
-  return html`<ul class="commands" id="commands" role="listbox" aria-label=${t("Commands")}>
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  useLayoutEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
+  return html`<ul ref=${list} class="commands" id="commands" role="listbox" tabindex="0" aria-label=${t("Commands")}>
     ${found.map(
-      ({ name, usage, about, text }, index) => html`<li key=${name} role="option" aria-selected=${index === chosen}
+      ({ name, usage, about, text }, index) => html`<li key=${name} id=${optionId(index)} role="option" aria-selected=${index === chosen}
         class=${index === chosen ? "is-chosen" : ""} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => complete(text ?? `${name} `)}>
         <code>${name} ${usage}</code><span>${about}</span></li>`,
     )}
   </ul>`;
+}
+
+/** @param {number} index */
+const optionId = (index) => `command-${index}`;
+
+/** What the message box says of the menu to who does not see it. */
+export function attributesOfMenu() {
+  const count = completions(draftText.value).length;
+  return count > 0 && { "aria-controls": "commands", "aria-activedescendant": optionId(chosenCommand.value % count) };
 }
 
 export function CommandAnswer() {

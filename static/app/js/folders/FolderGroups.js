@@ -1,20 +1,36 @@
 /** The folders in the sidebar: each opens to its conversations. */
 
+import { useSignal } from "@preact/signals";
 import { ConversationRow } from "../components/ConversationRow.js";
 import { waitingFolders } from "../attention/store.js";
 import { Icon } from "../components/icons.js";
 import { Menu } from "../components/Menu.js";
+import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { askToDeleteFolder, beginIn, loadFolder, openFolderDialog, toggleFolder } from "./commands.js";
 import { takesChats, target } from "./dragging.js";
-import { byFolder, folders, nextCursors, openFolders } from "./store.js";
+import { byFolder, chosenFolder, folders, nextCursors, openFolders } from "./store.js";
+
+/** So many stand above the chats; of the others only those that are open, chosen, or hold what waits. */
+const SHOWN = 12;
 
 export function FolderGroups() {
+  const showsAll = useSignal(false);
   if (!folders.value.length) return null;
+  const isShown = (/** @type {import("./store.js").Folder} */ { id }, /** @type {number} */ at) =>
+    showsAll.value || at < SHOWN || openFolders.value.has(id) || chosenFolder.value === id || waitingFolders.value.has(id);
+  const shown = folders.value.filter(isShown);
+  const hasMore = showsAll.value || shown.length < folders.value.length;
   return html`<section class="group">
     <h2 class="group-name">${t("Folders")}</h2>
-    <ul>${folders.value.map((folder) => html`<${Row} key=${folder.id} folder=${folder} />`)}</ul>
+    <ul>${shown.map((folder) => html`<${Row} key=${folder.id} folder=${folder} />`)}</ul>
+    ${
+      hasMore &&
+      folders.value.length > SHOWN &&
+      html`<button type="button" class="link sidebar-note" aria-expanded=${showsAll.value} onClick=${() => (showsAll.value = !showsAll.value)}>
+      ${showsAll.value ? t("Show fewer folders") : t("Show all {n} folders", { n: exact(folders.value.length) })}</button>`
+    }
   </section>`;
 }
 

@@ -459,6 +459,8 @@ export const sentences = {
   "Shared memory: what is remembered here is known to everybody who talks to {agent}, and nothing private of you is known here.": "共享记忆：在这里记住的内容，所有与 {agent} 对话的人都会知道；你的私人内容在这里无人知晓。",
   "Share…": "分享…",
   "Shift+Enter always begins a new line.": "Shift+Enter 始终换行。",
+  "Show all {n} folders": "显示全部 {n} 个文件夹",
+  "Show fewer folders": "显示较少文件夹",
   "Show less": "收起",
   "Show more": "显示更多",
   "Show the code": "显示代码",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -137,3 +138,10 @@ def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, ali
     home = client.get("/admin/").content.decode()
     assert 'data-address="/admin/checks/"' in home
     assert "Tokens by day" in home
+
+
+def test_the_filter_of_runs_names_those_without_an_error(admin_client: Client, alice: User) -> None:
+    for category in ("", "auth"):
+        new_run(alice, "complete" if not category else "failed", category)
+    page = admin_client.get("/admin/chatapp/run/").content.decode()
+    assert re.search(r'error_category="[^>]*>\s*none\s*</a>', page)

@@ -24,11 +24,11 @@ from chatapp.operations.translations import translate_sentence
 
 
 class WordFilter(admin.AllValuesFieldListFilter):
-    """Shows words that are stored in the language of the page."""
+    """Shows words that are stored in the language of the page, and says where there is none."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
-            yield {**choice, "display": translate_sentence(str(choice["display"]))}
+            yield {**choice, "display": translate_sentence(str(choice["display"]) or "none")}
 
 
 class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

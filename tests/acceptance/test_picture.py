@@ -1,6 +1,7 @@
-"""The picture of the README: what was summarised, what was kept and an answer that remembers, on one screen.
+"""The pictures of the documentation: a chat with what was summarised and an answer that remembers, its context, the
+memory, a phone in the dark, and the operator's home.
 
-`SCREENSHOTS=docs/images pytest tests/acceptance/test_picture.py` makes it anew.
+`SCREENSHOTS=docs/images pytest tests/acceptance/test_picture.py` makes them anew.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, ViewportSize, expect
 
+from tests.fixtures.browser import VIEWPORT, watched_tab
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
-from tests.servers.people import ADA
+from tests.servers.people import ADA, ADMIN
 from tests.servers.service import Service
 
+PHONE: ViewportSize = {"width": 390, "height": 844}
 SUMMARY = """\
 Ada is restoring a wooden sailing boat, the *Halcyon*, built in 1962.
 - Hull: 7.4 m, larch on oak; two planks on the port side (no. 5 and 6) are rotten and will be replaced.
@@ -80,6 +83,36 @@ def test_the_picture_of_the_readme(page: Page, service: Service) -> None:
     expect(answer).to_have_attribute("data-status", "complete")
     expect(answer).to_contain_text("Mainsail from Lindqvist")
     expect(page.locator(".divider-sentence").last).to_be_in_viewport()
+    take_picture(page, "chat.png")
+
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator(".shell")).to_have_attribute("data-sidebar", "closed")
+    take_picture(page, "phone.png")
+    page.set_viewport_size(VIEWPORT)
+    page.emulate_media(color_scheme="light")
+
+    page.locator(".ring-button").click()
+    expect(page.get_by_role("button", name="Compact now")).to_be_visible()
+    take_picture(page, "context.png")
+
+    page.goto("/memory")
+    expect(page.get_by_text("Lindqvist").first).to_be_visible()
+    take_picture(page, "memory.png")
+
+
+def test_the_picture_of_the_operators_home(window: BrowserContext, service: Service) -> None:
+    window.clear_cookies()
+    cookies = service.cookies[ADMIN].items()
+    window.add_cookies([{"name": name, "value": value, "url": service.url} for name, value in cookies])
+    with watched_tab(window) as page:
+        page.goto("/admin/")
+        expect(page.locator(".overview")).to_be_visible()
+        page.set_viewport_size({"width": 1440, "height": 760})  # above what names folders of this machine
+        take_picture(page, "admin.png")
+
+
+def take_picture(page: Page, name: str) -> None:
     if folder := os.environ.get("SCREENSHOTS"):
         page.wait_for_timeout(500)  # the scroll comes to rest
-        page.screenshot(path=str(Path(folder) / "chat.png"))
+        page.screenshot(path=str(Path(folder) / name))

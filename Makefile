@@ -35,9 +35,12 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
+# `lint` keeps one core busy for a minute or more: it runs beside the first tests, and says what it found after them.
 test: setup-dev
-	@$(MAKE) --no-print-directory lint
-	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
+	@said=$$(mktemp); $(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
+	trap 'kill $$lint 2>/dev/null; exit 130' INT TERM; \
+	echo "== On SQLite"; $(PYTEST) $(PARALLEL) -m "not processes and not browser"; tested=$$?; \
+	wait $$lint; linted=$$?; echo "== Linters"; cat "$$said"; rm -f "$$said"; exit $$((tested | linted))
 	@echo "== What can differ there, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres -m databases
 	@echo "== Real processes and a real browser" && $(PYTEST) $(WAITING) -m "processes or browser"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.frontend.chatting import SIZES, ask, barriers, say
 from tests.servers.behaviour import Behaviour, says
@@ -73,6 +74,16 @@ def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
     page.reload()
     expect(row.get_by_role("img", name="New answer")).to_be_visible()
     expect(page).to_have_title("(1) Hello · Palimpsest")
+
+    def with_more(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "next_cursor": "more"})
+
+    page.route(re.compile("attention=true"), with_more)
+    page.reload()
+    expect(page).to_have_title("(1+) Hello · Palimpsest")
+    page.unroute(re.compile("attention=true"), with_more)
+    page.reload()
 
     other = page.context.new_page()
     other.goto("/")

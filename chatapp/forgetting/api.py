@@ -115,10 +115,13 @@ def forget(request: ApiRequest, wish: Wish) -> Any:
     from midnight to midnight in your time zone; an answer belongs to the day on which it was requested, and to the day
     of its question.
     """
-    done = _carry_out(request.auth.user, wish)
+    return _answer(request.auth.user, _carry_out(request.auth.user, wish))
+
+
+def _answer(user: User, done: Done) -> dict[str, Any]:
     answer = _receipt(done.receipt)
     if done.proposal is not None:
-        answer["proposal"] = _proposal(request.auth.user, done.proposal)
+        answer["proposal"] = _proposal(user, done.proposal)
     return answer
 
 
@@ -159,19 +162,19 @@ def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
 
 
 @forgetting_router.post(
-    "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=Receipt)
+    "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer)
 )
 def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
-    """Forget the chosen items of a proposal. A second confirmation answers with the same receipt."""
-    return _receipt(
-        confirm_forgetting(
-            request.auth.user,
-            confirmation.proposal_id,
-            confirmation.item_ids,
-            for_good=confirmation.for_good,
-            now=clock.now(),
-        )
+    """Forget the chosen items of a proposal. What says them again elsewhere is proposed in turn, once: a second
+    confirmation answers with the same receipt alone."""
+    done = confirm_forgetting(
+        request.auth.user,
+        confirmation.proposal_id,
+        confirmation.item_ids,
+        for_good=confirmation.for_good,
+        now=clock.now(),
     )
+    return _answer(request.auth.user, done)
 
 
 @forgetting_router.get(

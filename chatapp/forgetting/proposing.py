@@ -10,6 +10,7 @@ from uuid import UUID
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
+from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.actions.proposals import note_confirmed, propose_in_chat, record_proposal
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.forgetting.selectors.forgotten import accessible_proposal, proposed_lines
@@ -92,8 +93,8 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 
 def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
-) -> ForgetReceipt:
-    """Forget the chosen items and the message that asked for it. Return the same receipt where the proposal was
+) -> Done:
+    """Forget the chosen items and the message that asked for it. Return the same receipt, alone, where the proposal was
     confirmed before. `for_good`, or where the message said so, the sentences stay barred even if the user asks to
     remember them.
 
@@ -101,7 +102,7 @@ def confirm_forgetting(
     """
     proposal = accessible_proposal(user, proposal_id)
     if proposal.receipt is not None:
-        return proposal.receipt
+        return Done(proposal.receipt)
     kinds = {item["id"]: item["kind"] for item in proposal.items}
     unknown = sorted(set(item_ids) - set(kinds))
     if unknown or not item_ids:
@@ -119,7 +120,7 @@ def confirm_forgetting(
         for_good=for_good or _asked_for_good(proposal),
     )
     note_confirmed(proposal_id=proposal.pk, receipt=done.receipt)
-    return done.receipt
+    return done
 
 
 def _asked_for_good(proposal: ForgetProposal) -> bool:

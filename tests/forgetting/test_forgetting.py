@@ -80,6 +80,28 @@ def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: C
     assert files_with(SECRET) == []
 
 
+def test_what_repeats_a_confirmed_item_is_proposed_in_turn(alice: User, api_client: Clients):
+    client, locker, boat = api_client(alice), "LCK-4471", "BT-8820"
+    told, _ = say(new_conversation(alice), f"My locker has the code {locker}.", "Noted.")
+    say(new_conversation(alice), f"The codes are {locker} and, of my boat, {boat}.", "Noted.")
+    say(new_conversation(alice), "Which one opens the boat?", f"It is {boat}.")
+    proposed = forget(client, message_id=str(told.pk))
+    assert [boat in item["preview"] for item in proposed["proposal"]["items"]] == [True]
+    again = confirm(client, proposed)
+    assert [item["preview"] for item in again["proposal"]["items"]] == [f"It is {boat}."]
+    assert confirm(client, again)["proposal"] is None
+    assert tables_with(locker) == tables_with(boat) == []
+
+
+def test_what_repeats_what_a_wish_found_is_proposed_in_turn(alice: User, api_client: Clients):
+    client = api_client(alice)
+    say(new_conversation(alice), "My locker at the harbour has the code LCK-4471.", "Noted.")
+    say(new_conversation(alice), "Which one was it?", "LCK-4471, I think.")
+    found = post(client, f"{FORGET}/propose", query="my locker at the harbour")
+    again = confirm(client, {"proposal": found})
+    assert [item["preview"] for item in again["proposal"]["items"]] == ["LCK-4471, I think."]
+
+
 def test_what_was_not_meant_stays(alice: User, api_client: Clients):
     life = live(alice)
     forget(api_client(alice), message_id=str(life.told.pk))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import httpx2
@@ -11,6 +12,8 @@ from playwright.sync_api import Page, expect
 from tests.frontend.chatting import SIZES, barriers, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+
+FORGET_CHOSEN = re.compile(r"Forget \d+ chosen")
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,21 @@ def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
         assert answered.value.ok
         assert answered.value.request.post_data_json["for_good"] is is_for_good
     assert alice.get("/api/v1/memory/days").json()["items"] == []
+
+
+def test_what_repeats_what_was_chosen_is_offered_in_turn(page: Page, alice: httpx2.Client) -> None:
+    for text in ("The tide table is TT-5521.", "It was TT-5521."):
+        made = alice.post("/api/v1/conversations", json={}).json()
+        alice.post(f"/api/v1/conversations/{made['id']}/messages", json={"content": text}).raise_for_status()
+    page.get_by_role("link", name="Forgetting").click()
+    page.get_by_label("What should be forgotten?").fill("the tide table")
+    page.get_by_role("button", name="Find it").click()
+    page.get_by_role("button", name=FORGET_CHOSEN).click()
+    expect(page.get_by_text("The same is said elsewhere:")).to_be_visible()
+    expect(page.locator(".forget-items")).to_contain_text("It was TT-5521.")
+    page.get_by_role("button", name=FORGET_CHOSEN).click()
+    expect(page.locator(".forget-items")).to_have_count(0)
+    assert alice.get("/api/v1/memory/search", params={"q": "TT-5521"}).json()["items"] == []
 
 
 def test_a_day_of_another_month_is_found_in_the_calendar_and_its_markdown_edited(

@@ -101,14 +101,13 @@ def forget_items(
     with transaction.atomic():
         count = begin_forgetting(user.pk)
         work = lock_chosen(chosen, ahead, forgotten_count=count)
-        return forget_locked(work, what=what, proposes=asked_in is None, for_good=for_good)
+        return forget_locked(work, what=what, for_good=for_good)
 
 
-def forget_locked(work: Work, *, what: str, proposes: bool = True, for_good: bool = False) -> Done:
+def forget_locked(work: Work, *, what: str, for_good: bool = False) -> Done:
     receipt = ForgetReceipt.objects.create(user=work.user, what=what, at=work.now)
     work.removed["tombstones"] = _bar(work, receipt, for_good)
-    proposal = propose(work.user, _repeating(work), work.now) if proposes else None
-    return _forget_work(work, receipt, proposal)
+    return _forget_work(work, receipt, propose(work.user, _repeating(work), work.now))
 
 
 def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | None = None) -> Done:

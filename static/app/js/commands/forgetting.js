@@ -7,12 +7,13 @@ import { get, post, query, remove } from "../api.js";
  * @typedef {{kind: "message"|"entry", id: string, preview: string, created_at: string, conversation_id: string|null,
  *   day?: string, role?: string}} ForgetItem
  * @typedef {{proposal_id: string, items: ForgetItem[], receipt?: Receipt|null}} Proposal
+ * @typedef {Receipt & {proposal?: Proposal|null}} ForgetAnswer
  * @typedef {{entry_id: string}|{message_id: string}|{conversation_id: string}|{day: string}|{everything: true}} Wish
  */
 
 /**
  * With what says it again elsewhere, where anything does. What goes for good is not even remembered when it is asked for.
- * @param {Wish} wish @param {boolean} isForGood @returns {Promise<Receipt & {proposal?: Proposal|null}>}
+ * @param {Wish} wish @param {boolean} isForGood @returns {Promise<ForgetAnswer>}
  */
 export const forget = (wish, isForGood) => post("/memory/forget", { ...wish, for_good: isForGood });
 
@@ -22,7 +23,7 @@ export const proposeForgetting = (words) => post("/memory/forget/propose", { que
 /** @param {string} id @returns {Promise<Proposal>} */
 export const readProposal = (id) => get(`/memory/forget/proposals/${id}`);
 
-/** @param {string} id @param {string[]} itemIds @param {boolean} isForGood @returns {Promise<Receipt>} */
+/** @param {string} id @param {string[]} itemIds @param {boolean} isForGood @returns {Promise<ForgetAnswer>} */
 export const confirmForgetting = (id, itemIds, isForGood) =>
   post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds, for_good: isForGood });
 

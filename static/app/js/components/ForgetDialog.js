@@ -7,9 +7,8 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { closeDialog, Dialog } from "./Dialog.js";
-import { ForgetProposal } from "./ForgetProposal.js";
+import { Forgotten } from "./ForgetProposal.js";
 import { ForGood } from "./ForGood.js";
-import { ReceiptView } from "./Receipt.js";
 
 /** @typedef {import("../commands/forgetting.js").Wish} Wish */
 
@@ -47,10 +46,8 @@ export function ForgetDialog({ title, text, wish, onDone }) {
 
 /** @param {{answer: Awaited<ReturnType<typeof forget>>, isForGood: boolean, onDone: () => void}} props */
 function Done({ answer, isForGood, onDone }) {
-  const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${Dialog} title=${t("It is forgotten")} className="is-small">
-    <${ReceiptView} receipt=${answer} />
-    ${hasMore && html`<p>${t("The same is said elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}
+    <${Forgotten} answer=${answer} isForGood=${isForGood} onDone=${onDone} />
     <div class="dialog-actions"><button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button></div>
   <//>`;
 }

@@ -13,6 +13,7 @@ import { ReceiptView } from "./Receipt.js";
 
 /** @typedef {import("../commands/forgetting.js").Proposal} Proposal */
 /** @typedef {import("../commands/forgetting.js").ForgetItem} ForgetItem */
+/** @typedef {import("../commands/forgetting.js").ForgetAnswer} ForgetAnswer */
 
 /** In the chat, below the message that wished for it. @param {{id: string}} props */
 export function ForgetCard({ id }) {
@@ -36,11 +37,12 @@ export function ForgetCard({ id }) {
 export function ForgetProposal({ proposal, isAsking = false, isForGood = false, onDone, onCancel }) {
   const forGood = useSignal(isForGood);
   const chosen = useSignal(new Set(proposal.items.map((item) => item.id)));
-  const receipt = useSignal(proposal.receipt ?? null);
+  const answer = useSignal(/** @type {ForgetAnswer|null} */ (proposal.receipt ?? null));
   const problem = useSignal("");
   const isBusy = useSignal(false);
-  if (receipt.value)
-    return html`${isAsking && html`<p role="status"><strong>${t("It is forgotten.")}</strong></p>`}<${ReceiptView} receipt=${receipt.value} />`;
+  if (answer.value)
+    return html`${isAsking && html`<p role="status"><strong>${t("It is forgotten.")}</strong></p>`}
+      <${Forgotten} answer=${answer.value} isForGood=${forGood.value} onDone=${onDone} />`;
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen.value);
     if (!next.delete(id)) next.add(id);
@@ -49,7 +51,7 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
   const confirm = async () => {
     isBusy.value = true;
     try {
-      receipt.value = await confirmForgetting(proposal.proposal_id, [...chosen.value], forGood.value);
+      answer.value = await confirmForgetting(proposal.proposal_id, [...chosen.value], forGood.value);
       onDone?.();
     } catch (error) {
       problem.value = sentenceOf(error);
@@ -64,6 +66,13 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
       <button type="button" class="button is-small is-danger" disabled=${!chosen.value.size || isBusy.value} onClick=${confirm}>${t("Forget {n} chosen", { n: chosen.value.size })}</button>
       ${onCancel && html`<button type="button" class="button is-small" onClick=${onCancel}>${t("Keep all")}</button>`}
     </div>`;
+}
+
+/** What went, and what says it again elsewhere. @param {{answer: ForgetAnswer, isForGood: boolean, onDone?: () => void}} props */
+export function Forgotten({ answer, isForGood, onDone }) {
+  const hasMore = (answer.proposal?.items.length ?? 0) > 0;
+  return html`<${ReceiptView} receipt=${answer} />
+    ${hasMore && html`<p>${t("The same is said elsewhere:")}</p><${ForgetProposal} key=${answer.proposal?.proposal_id} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}`;
 }
 
 /** @param {{item: ForgetItem, isChosen: boolean, onToggle: (id: string) => void}} props */

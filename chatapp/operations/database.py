@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
 
@@ -228,7 +228,7 @@ def persistently(
     call: Callable[P, R], hop: Callable[[Callable[P, R]], Callable[P, Awaitable[R]]] = in_database
 ) -> Callable[P, Awaitable[R]]:
     """Return the call as a coroutine function that repeats it while the database is away: for reads, and for writes
-    that may run twice.
+    that may run twice (see `Once`).
 
     A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last error
     after PATIENCE_S.
@@ -247,6 +247,20 @@ def persistently(
             await asyncio.sleep(PAUSE_S)
 
     return run
+
+
+class Once(Generic[P]):
+    """A write that `persistently` may repeat: from its second call on it first asks whether the call before was
+    committed, though its answer was lost. `is_done` gets what the write gets. One for each thing that is written."""
+
+    def __init__(self, write: Callable[P, object], is_done: Callable[P, bool]) -> None:
+        self._write, self._is_done, self._was_tried = write, is_done, False
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        if self._was_tried and self._is_done(*args, **kwargs):
+            return
+        self._was_tried = True
+        self._write(*args, **kwargs)
 
 
 def _with_connection(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

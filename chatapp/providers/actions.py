@@ -321,14 +321,14 @@ def take_over_background_calls(run: Run) -> None:
 
 
 def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
-    """Store calls outside a run; the next answer of the conversation shows them."""
-    Usage.objects.bulk_create(
-        _usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls
-    )
+    """Store calls outside a run; the next answer of the conversation shows them. Doing it twice changes nothing."""
+    rows = [_usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls]
+    Usage.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run | None) -> Usage:
     return Usage(
+        id=call.id,
         user_id=user_id,
         conversation_id=conversation_id,
         run=run,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from uuid import UUID
 
 from agents.events import Usage as UsageEvent
 from agents.types import Purpose, TokenUsage
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
+from chatapp.operations.ids import new_id
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.runs.models import Run
@@ -48,6 +50,8 @@ class CallUsage:
     times: CallTimes | None = None
     plan_step: str = ""
     """In a plan: the id of the step that made the call, or `planner` or `analyst`."""
+    id: UUID = field(default_factory=new_id, compare=False)
+    """Of its row in the ledger: a write that is repeated stores it once."""
 
 
 def priced_call(

@@ -8,16 +8,18 @@ from collections.abc import Awaitable, Sequence
 
 from agents.events import Fact
 from chatapp.operations import clock
-from chatapp.operations.database import in_writer, persistently
+from chatapp.operations.database import Once, in_writer, persistently
 from chatapp.operations.errors import LeaseLost
 from chatapp.runs.actions.requests import (
     NewRequest,
     WrittenRequest,
+    asked_is_recorded,
     record_asked,
+    request_is_stored,
     store_request,
     write_request,
 )
-from chatapp.runs.actions.runs import Lease, record_facts
+from chatapp.runs.actions.runs import Lease, facts_are_recorded, record_facts
 from chatapp.runs.models import RunSource
 
 log = logging.getLogger(__name__)
@@ -30,7 +32,7 @@ the other; for shorter ones another change of threads would take longer."""
 
 async def store_beside(lease: Lease, request: NewRequest) -> None:
     """Store a request of a run. Raise LeaseLost."""
-    await persistently(store_request, in_writer)(
+    await persistently(Once(store_request, request_is_stored), in_writer)(
         lease=lease, request=await _write_long(lease, request), now=clock.now()
     )
 
@@ -66,7 +68,9 @@ class SideWork:
 
     async def _record_facts(self, facts: Sequence[Fact]) -> None:
         async with self._in_turn:
-            await persistently(record_facts, in_writer)(lease=self.lease, facts=facts)
+            await persistently(Once(record_facts, facts_are_recorded), in_writer)(
+                lease=self.lease, facts=facts
+            )
 
     async def record_asked(
         self, request: NewRequest | None, facts: Sequence[Fact], recalled: Sequence[RunSource]
@@ -74,7 +78,7 @@ class SideWork:
         """Store what the first request is made of, together with the request where there is one."""
         async with self._in_turn:
             written = await _write_long(self.lease, request) if request else None
-            await persistently(record_asked, in_writer)(
+            await persistently(Once(record_asked, asked_is_recorded), in_writer)(
                 lease=self.lease, request=written, facts=facts, recalled=recalled, now=clock.now()
             )
 

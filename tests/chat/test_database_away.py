@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from uuid import UUID
+
 import pytest
 from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
+from agents.types import ModelRequest, RequestSent
+from chatapp.accounts.models import User
+from chatapp.context.models import SentRequest
+from chatapp.context.sources import RequestSources
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.models import Usage
+from chatapp.providers.usage import CallUsage
+from chatapp.realtime.models import Event
+from chatapp.runs import side_work
+from chatapp.runs.actions.requests import NewRequest
+from chatapp.runs.actions.runs import Lease, claim_run
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
+from chatapp.runs.run_events import RunEvents
+from memory.types import Message, TextPart
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,3 +77,63 @@ async def test_what_is_wrong_in_itself_is_not_asked_again() -> None:
     with pytest.raises(ValueError, match="no such thing"):
         await persistently(ask)()
     assert len(tries) == 1
+
+
+def losing_its_answer(write: Callable[..., object]) -> Callable[..., None]:
+    """Return the write as it is where the connection breaks after its first commit."""
+    tries = []
+
+    def run(**given: object) -> None:
+        write(**given)
+        tries.append(1)
+        if len(tries) == 1:
+            raise OperationalError("server closed the connection unexpectedly")
+
+    return run
+
+
+@pytest.fixture
+def lease(alice: User) -> Lease:
+    conversation = create_conversation(user=alice, now=clock.now())
+    sent = send_message(
+        user=alice,
+        conversation_id=str(conversation.pk),
+        new=NewMessage("Hello."),
+        model=None,
+        now=clock.now(),
+    )
+    lease = claim_run(run_id=UUID(sent.run_id), holder="here", model_name="test", now=clock.now())
+    assert lease is not None
+    return lease
+
+
+async def test_what_was_committed_though_its_answer_was_lost_is_stored_once(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("record_facts", "record_asked", "store_request"):
+        monkeypatch.setattr(side_work, name, losing_its_answer(getattr(side_work, name)))
+    run = await in_database(Run.objects.get)(pk=lease.run_id)
+    facts = RunEvents(str(run.conversation_id), str(run.pk))
+    beside = side_work.SideWork(lease)
+    await beside.record_asked(request(1), [facts.notice("budget", "Most of it is used.")], ())
+    beside.tell(facts.notice("truncated", "Something was cut."))
+    await side_work.store_beside(lease, request(2))
+    await beside.settle()
+
+    told = Event.objects.filter(run=run, type="run.notice").order_by("seq")
+    kinds = [event.payload["kind"] for event in await in_database(list[Event])(told)]
+    assert kinds == ["budget", "truncated"]
+    assert await in_database(SentRequest.objects.filter(run=run).count)() == 2
+
+
+def request(n: int) -> NewRequest:
+    asked = (Message("system", (TextPart("Answer."),), 1),)
+    sent = RequestSent(ModelRequest(asked, 100), body={}, content=b"{}")
+    return NewRequest(n, "chat", "test", sent, stored=[], sources=RequestSources(), tokens=10)
+
+
+def test_a_call_outside_a_run_is_counted_once_however_often_it_is_stored(alice: User) -> None:
+    spent = CallUsage(None, "embedding", 10, 0)
+    for _ in range(2):
+        record_background_calls(alice, None, [spent])
+    assert Usage.objects.count() == 1

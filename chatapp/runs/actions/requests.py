@@ -20,7 +20,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.statements import insert_rows
 from chatapp.realtime import event_log
-from chatapp.runs.actions.runs import Lease, lock_leased
+from chatapp.runs.actions.runs import Lease, facts_are_recorded, lock_leased
 from chatapp.runs.models import Run, RunSource
 from memory.types import Message
 
@@ -91,6 +91,24 @@ def record_asked(
             _insert(conversation, run, written, now)
         if facts:
             event_log.append(conversation, *facts, run=run)
+
+
+def request_is_stored(*, lease: Lease, request: NewRequest | WrittenRequest, now: datetime) -> bool:
+    n = request.n if isinstance(request, NewRequest) else request.request.n
+    return SentRequest.objects.filter(run=lease.run_id, n=n).exists()
+
+
+def asked_is_recorded(
+    *,
+    lease: Lease,
+    request: NewRequest | WrittenRequest | None,
+    facts: Sequence[events.Fact],
+    recalled: Sequence[RunSource] = (),
+    now: datetime,
+) -> bool:
+    if request is not None:
+        return request_is_stored(lease=lease, request=request, now=now)
+    return bool(facts) and facts_are_recorded(lease=lease, facts=facts)
 
 
 def _written(lease: Lease, request: NewRequest | WrittenRequest) -> WrittenRequest:

@@ -24,6 +24,7 @@ from chatapp.providers.actions import record_calls
 from chatapp.providers.selectors import unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
+from chatapp.realtime.models import Event
 from chatapp.runs import shapes
 from chatapp.runs.actions.claims import Lease as Lease
 from chatapp.runs.actions.claims import started_event
@@ -204,6 +205,12 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         event_log.append(conversation, *facts, run=run)
+
+
+def facts_are_recorded(*, lease: Lease, facts: Sequence[events.Fact]) -> bool:
+    """Return whether the last of the facts is there, and so all of them: they are stored together."""
+    last = facts[-1]
+    return Event.objects.filter(run=lease.run_id, type=last.type, at=last.at).exists()
 
 
 def record_plan(

@@ -136,5 +136,6 @@ def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
 )
 @creates(_again)
 def clear(request: ApiRequest, conversation_id: str) -> Any:
-    """Begin a new context in the same conversation. Nothing is deleted, and the clearing can be undone."""
+    """Begin a new context in the same conversation. Nothing is deleted, recall may bring it back, and the clearing
+    can be undone."""
     return clear_conversation(request.auth.user, conversation_id)

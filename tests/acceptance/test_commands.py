@@ -71,6 +71,7 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     page.get_by_text("What the model sees").click()
     expect(page.locator(".panel")).to_contain_text("keep_recent")
     page.keyboard.press("Escape")
+    expect(command(page, "/compact keep_recent=many the codes")).to_contain_text("keep_recent")
     assert not model.requests_of("summary")
     command(page, "/compact the codes")
     divider = page.locator(".divider-sentence")
@@ -100,6 +101,6 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     divider.last.click()
     expect(page.locator(".divider-panel")).to_contain_text("No model wrote this")
 
-    expect(command(page, "/context clear")).to_contain_text("no longer in context")
+    expect(command(page, "/context clear")).to_contain_text("no longer in context; recall may bring it back")
     expect(divider.last).to_contain_text("Context cleared")
     assert all("QX-00039" not in str(message) for message in model_input(alice, conversation))

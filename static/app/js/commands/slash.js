@@ -7,6 +7,7 @@ import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId, currentThread } from "../state/store.js";
+import { readOneOff, readValue } from "../state/typed_settings.js";
 import { loadCompactions } from "./context.js";
 import { sentenceOf } from "./conversations.js";
 import { proposeForgetting } from "./forgetting.js";
@@ -102,25 +103,10 @@ async function clearContext(_rest, id) {
   await loadCompactions(id);
   return {
     title: t("New context"),
-    text: t("What was said up to now ({n}) is kept, but no longer in context. It can be undone at the divider.", {
+    text: t("What was said up to now ({n}) is kept, but no longer in context; recall may bring it back. It can be undone at the divider.", {
       n: cleared.message_count,
     }),
   };
-}
-
-/**
- * A policy for this compaction alone, in front of what to keep: `keep_recent=4 strategy=structured the dates`.
- * @param {string} rest @returns {Record<string, string | number>}
- */
-function readOneOff(rest) {
-  /** @type {Record<string, string | number>} */
-  const wanted = {};
-  const keep = rest.replace(/^(?:(keep_recent|summary_max_tokens|strategy)=(\w+)\s*)/, (_all, name, value) => {
-    wanted[name] = name === "strategy" ? value : Number(value);
-    return "";
-  });
-  if (keep !== rest) return { ...readOneOff(keep), ...wanted };
-  return keep ? { keep } : wanted;
 }
 
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
@@ -143,15 +129,6 @@ async function configure(rest, id) {
   const policy = { ...conversation.context_policy, [name]: readValue(words.join(" ")) };
   await patch(`/conversations/${id}`, { context_policy: policy });
   return { title: t("Settings of this chat"), rows: [[name, JSON.stringify(policy[name])]] };
-}
-
-/** @param {string} word a number, true, false or null as such; anything else is text */
-function readValue(word) {
-  try {
-    return JSON.parse(word);
-  } catch {
-    return word;
-  }
 }
 
 /** @param {string} rest @returns {Promise<CommandAnswer>} */

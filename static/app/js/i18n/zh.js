@@ -599,7 +599,7 @@ export const sentences = {
   "What the model calls of your chats took.": "你的对话调用模型所用的量。",
   "What the model saw": "模型看到的内容",
   "What the model sees": "模型看到的内容",
-  "What was said up to now ({n}) is kept, but no longer in context. It can be undone at the divider.": "到目前为止说过的内容（{n}）仍保留，但不再位于上下文中。可在分隔线处撤销。",
+  "What was said up to now ({n}) is kept, but no longer in context; recall may bring it back. It can be undone at the divider.": "到目前为止说过的内容（{n}）仍保留，但不再位于上下文中；回忆可能会将其带回。可在分隔线处撤销。",
   "What was sent, byte for byte": "与发送内容逐字节一致",
   "What you choose will be gone for good: here, in memory, and in every summary that repeats it.": "你选中的内容将永久消失：包括此处、记忆以及重复它的每份摘要。",
   "What you chose": "你选中的内容",

@@ -93,8 +93,7 @@ class Removing:
             self.proposal = done.proposal
 
     def _redact(self) -> None:
-        copies = read_copies(self.removal)
-        left, ended, self.proposal = forget_copies_of(self.removal, copies, now=self.now)
+        left, ended, self.proposal = forget_copies_of(self.removal, read_copies(self.removal, self.now))
         self.leftovers += left
         self.ended_runs += ended
 

@@ -20,7 +20,7 @@ from chatapp.forgetting.actions.deletion import Detached, Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items, leftovers_of
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
-from chatapp.forgetting.models import ForgetReceipt
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.forgetting.removing import Removing, claim, go_on_with
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.forgetting.trash.actions import begin_purge
@@ -160,13 +160,11 @@ def forget_chosen(
 def finish_many(work: Removing) -> Done:
     """Forget the messages and entries of a removal: nothing shows them once this returns. A worker deletes what is left
     of them in the index."""
-    work.hide()
     receipt = work.removal.receipt
     assert receipt is not None
-    done = finish(Done(receipt, tuple(work.leftovers), tuple(work.ended_runs), work.proposal))
-    go_on_with([work], AT_THE_DOOR)
+    proposal = _carry_out([work], AT_THE_DOOR)
     receipt.refresh_from_db()
-    return done
+    return Done(receipt, proposal=proposal)
 
 
 def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
@@ -196,20 +194,32 @@ def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
 
 
 def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
-    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says."""
-    for run_id in begun.ended_runs:
-        hub.stop_run(str(run_id))
+    """Carry out what is left of a forgetting, in the end for as long as `pace` says."""
     work = [Removing(removal, now) for removal in begun.removals]
+    proposal = _carry_out(work, pace, begun.ended_runs, begun.leftovers)
+    begun.receipt.refresh_from_db()
+    return Done(begun.receipt, proposal=proposal)
+
+
+def _carry_out(
+    work: Sequence[Removing],
+    pace: Pace,
+    ended_runs: Iterable[UUID] = (),
+    leftovers: Iterable[Leftovers] = (),
+) -> ForgetProposal | None:
+    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says. `ended_runs` and
+    `leftovers` are of the transaction before. Return the proposal to forget what repeats it."""
+    ended, left = [*ended_runs], [*leftovers]
+    for run_id in ended:
+        hub.stop_run(str(run_id))
     for one in work:
         one.hide()
-    leftovers = (*begun.leftovers, *(left for one in work for left in one.leftovers))
-    ended_runs = (*begun.ended_runs, *(run_id for one in work for run_id in one.ended_runs))
-    proposal = next((one.proposal for one in work if one.proposal), None)
-    _finish(ended_runs, leftovers)
+        ended += one.ended_runs
+        left += one.leftovers
+    _finish(ended, left)
     go_on_with(work, pace)
     truncate_journal()
-    begun.receipt.refresh_from_db()
-    return Done(begun.receipt, leftovers, ended_runs, proposal)
+    return next((one.proposal for one in work if one.proposal), None)
 
 
 # --- The clean-up -----------------------------------------------------------------------------------------
@@ -230,19 +240,12 @@ def delete_idle_conversations(
 
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
-    """Remove what lies on disk, then what is left in the database, for as long as `pace` says."""
-    work = Removing(detached.removal, now)
-    work.hide()
-    _finish(detached.ended_runs, [detached.leftovers])
-    go_on_with([work], pace)
+    """Carry out what is left of a deletion, in the end for as long as `pace` says."""
+    _carry_out([Removing(detached.removal, now)], pace, detached.ended_runs, [detached.leftovers])
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
     """Work on a removal for a few seconds; another task does the rest. For the worker."""
     work = claim(removal_id, now=now)
-    if work is None:
-        return
-    work.hide()
-    _finish(work.ended_runs, work.leftovers)
-    go_on_with([work], pace)
-    truncate_journal()
+    if work is not None:
+        _carry_out([work], pace)

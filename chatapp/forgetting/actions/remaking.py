@@ -58,8 +58,8 @@ def make_extracts(rows: Sequence[Compaction], gone: Collection[UUID]) -> dict[UU
 
 def extract_again(
     rows: Sequence[Compaction], extracts: Mapping[UUID, str], now: datetime, is_copy: IsCopy
-) -> int:
-    """Write these texts, until a worker has written the summaries anew. Return how many."""
+) -> None:
+    """Write these texts, until a worker has written the summaries anew."""
     for row in rows:
         row.summary = extracts[row.pk]
         row.summary_tokens = estimate_text(row.summary)
@@ -72,7 +72,6 @@ def extract_again(
             jobs.wake_worker("chatapp.compaction.tasks.rewrite_summary", str(row.pk))
     columns = ("summary", "summary_tokens", "reminder", "error", "keep_hint", "fallback_reason")
     update_rows(rows, *columns, "rewrite_since")
-    return len(rows)
 
 
 def _was_summarised(row: Compaction) -> bool:

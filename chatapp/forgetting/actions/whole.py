@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -30,7 +30,7 @@ from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, leftovers
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
-from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
+from chatapp.forgetting.selectors.repeats import find_repeats, said_texts
 from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions.profile import empty_profile
@@ -83,24 +83,18 @@ def forget_conversation(
     return Begun(receipt, (detached.leftovers,), detached.ended_runs, (detached.removal,))
 
 
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """The runs that read a detached conversation, and what repeats it. Looked up before the transaction that removes
-    the copies: nobody can read the conversation any more, so no copy is made meanwhile."""
-
-    repeats: Repeats
-    runs: dict[UUID, Run] = field(default_factory=dict)
-
-
-def read_copies(removal: Removal) -> Copies:
-    home = removal.home
+def read_copies(removal: Removal, now: datetime) -> Work:
+    """Return the runs that read a detached conversation, and what repeats it. To be called before the transaction that
+    removes the copies: nobody can read the conversation any more, so no copy is made meanwhile."""
+    home, user = removal.home, User.objects.get(pk=removal.user_id)
     newest = Message.objects.filter(conversation=home).order_by("-position")[:MAX_QUOTED]
     said, answered = said_texts(newest)
     repeats = find_repeats(removal.user_id, [*said, *removal.entries.values()], answered=answered)
     sources = Q(sources__source_id__in=Message.objects.filter(conversation=home).values("pk"))
     sources |= Q(sources__source_id__in=list(map(UUID, removal.entries)))
     read = Run.objects.filter(sources, conversation__user__isnull=False).select_related("answer").distinct()
-    return Copies(repeats, {run.pk: run for run in read})
+    gone = frozenset({home, *map(UUID, removal.entries)})
+    return Work(Chosen(user, now), repeats, runs={run.pk: run for run in read}, also_gone=gone)
 
 
 def bar_entries(removal: Removal) -> None:
@@ -115,14 +109,12 @@ def bar_entries(removal: Removal) -> None:
 
 @transaction.atomic
 def forget_copies_of(
-    removal: Removal, copies: Copies, *, now: datetime
+    removal: Removal, work: Work
 ) -> tuple[tuple[Leftovers, ...], tuple[UUID, ...], ForgetProposal | None]:
     """Remove what other conversations and the profile hold of a detached conversation. Return what is left on disk, the
     runs that were ended, and the proposal to forget what repeats it."""
-    user = User.objects.get(pk=removal.user_id)
+    user, now = work.user, work.now
     begin_forgetting(user.pk)
-    gone = frozenset({removal.home, *map(UUID, removal.entries)})
-    work = Work(Chosen(user, now), copies.repeats, runs=dict(copies.runs), also_gone=gone)
     work.follow()
     reading = reading_conversations(Conversation.objects.filter(user=user))
     held = MemoryEntry.objects.filter(pk__in=list(work.derived))

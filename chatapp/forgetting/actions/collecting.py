@@ -21,8 +21,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.actions.copies import calls_telling, without_copies
-from chatapp.forgetting.actions.remaking import make_extracts, texts_left_of
+from chatapp.forgetting.actions.remaking import calls_telling, make_extracts, texts_left_of, without_copies
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.selectors.derived import (
     calls_of,

@@ -28,21 +28,19 @@ from chatapp.forgetting.actions.collecting import (
     read_said,
     texts_left,
 )
-from chatapp.forgetting.actions.copies import (
-    blank_runs,
-    delete_stored_copies,
-    request_texts,
-    sent_profiles,
-    texts_of_runs,
-    without_copies,
-)
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.remaking import (
+    blank_runs,
     change_entries,
+    delete_stored_copies,
     extract_again,
     forget_in_profile,
     make_extracts,
+    request_texts,
     retitle,
+    sent_profiles,
+    texts_of_runs,
+    without_copies,
 )
 from chatapp.forgetting.actions.removals import (
     add_to_receipt,

@@ -21,7 +21,7 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
-from chatapp.forgetting.actions.copies import request_texts
+from chatapp.forgetting.actions.remaking import request_texts
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock

@@ -1,8 +1,8 @@
 """Starts our programs from a process that has imported them: a start costs a tenth.
 
-One process imports the libraries. From it, for each environment that services are given, another one is forked, which
-imports the service: every program of that environment begins as its fork. What differs from one service to the next
-(FREE) is read anew by each of them, with all settings.
+One process imports the libraries. From it another one is forked, a template, which imports the service: programs begin
+as its forks, and read all settings anew. A program whose environment changes a setting that was read during the import
+gets a template of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.environment import ROOT
 from tests.servers import imported_service
@@ -69,13 +69,16 @@ IMPORTED = (
 READ_AT_THE_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OTEL_", "TZ")
 """How the names begin that an interpreter or a library reads as it starts: with these a process begins from nothing."""
 FREE = {"DATA_DIR", "DATABASE_URL", "LLM_MODEL", "OPENAI_BASE_URL", "REDIS_URL"}
-"""What services of one environment may differ in: no module reads it as it is imported, which each start checks."""
+"""What differs most often: a template is not asked again about an environment that differs from a former one in nothing
+else. No module reads these during the import, which each start checks."""
 KINDS = ("DATABASE_URL", "REDIS_URL")
 """Which library a service uses depends on whether these are set."""
-MOST_TEMPLATES = 4
+MOST_TEMPLATES = 6
 LOOK_EVERY_S = 0.01
 REFUSED = 3
 """The exit code of a template whose environment the settings refuse."""
+DIFFERS = 4
+"""The exit code of a fork whose environment changes a setting that its template read during the import."""
 
 
 class Forked:
@@ -139,19 +142,41 @@ def library_server() -> ForkServer:
     return ForkServer(ours)
 
 
-TEMPLATES: dict[frozenset[tuple[str, str]], ForkServer | None] = {}
-"""The processes that have imported the service, by their environments; None for those that the settings refuse."""
+Kinds = tuple[bool, ...]
+TEMPLATES: list[tuple[Kinds, ForkServer]] = []
+"""The processes that have imported the service, oldest first, and which of KINDS were set for them."""
+FOUND: dict[frozenset[tuple[str, str]], ForkServer] = {}
+"""Where programs of an environment are forked from."""
 
 
 def server_for(env: Mapping[str, str]) -> ForkServer:
-    decisive = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}
-    decisive |= {name: str(name in KINDS and bool(decisive.get(name))) for name in FREE}
-    key = frozenset(decisive.items())
-    if key not in TEMPLATES:
-        if len(TEMPLATES) == MOST_TEMPLATES:
-            del TEMPLATES[next(iter(TEMPLATES))]
-        TEMPLATES[key] = start_template(env)
-    return TEMPLATES[key] or library_server()
+    kinds = tuple(bool(env.get(name)) for name in KINDS)
+    decisive = {
+        name: value for name, value in env.items() if name not in FREE and not name.startswith("PYTEST_")
+    }
+    key = frozenset({**decisive, "kinds": str(kinds)}.items())
+    if key not in FOUND:
+        FOUND[key] = find_template(kinds, env) or add_template(kinds, env) or library_server()
+    return FOUND[key]
+
+
+def find_template(kinds: Kinds, env: Mapping[str, str]) -> ForkServer | None:
+    for others, template in TEMPLATES:
+        if others == kinds and Forked(template, template.ask({"fits": dict(env)})).wait() == 0:
+            return template
+    return None
+
+
+def add_template(kinds: Kinds, env: Mapping[str, str]) -> ForkServer | None:
+    """Return None where the settings refuse the environment."""
+    template = start_template(env)
+    if template is not None:
+        TEMPLATES.append((kinds, template))
+    if len(TEMPLATES) > MOST_TEMPLATES:
+        _, oldest = TEMPLATES.pop(0)
+        for key in [key for key, server in FOUND.items() if server is oldest]:
+            del FOUND[key]
+    return template
 
 
 def start_template(env: Mapping[str, str]) -> ForkServer | None:
@@ -189,7 +214,7 @@ def can_be_forked(env: Mapping[str, str]) -> bool:
 
 
 def serve(ours: socket.socket) -> dict[str, Any] | None:
-    """Answer until the socket is closed. Return None then, and in each new process what it shall be."""
+    """Answer until the socket is closed. Return None then, and in each new process what it was forked for."""
     with ours.makefile("r") as requests:
         for line in requests:
             request: dict[str, Any] = json.loads(line)
@@ -227,7 +252,8 @@ def become(request: Mapping[str, Any]) -> None:
         os.close(file)
     enter(request["env"])
     if imported_service.is_here():
-        imported_service.read_settings_anew()
+        differ = imported_service.read_settings_anew()
+        assert not differ, f"Modules read {differ} as they are imported: FREE is wrong."
     signal.signal(signal.SIGINT, signal.default_int_handler)
     program, *arguments = request["arguments"]
     sys.path[0] = str(ROOT)
@@ -254,7 +280,19 @@ def become_template(request: Mapping[str, Any]) -> dict[str, Any] | None:
         os._exit(REFUSED)
     keep_as_it_is()
     with socket.create_connection(("127.0.0.1", request["port"])) as ours:
-        return serve(ours)
+        asked = serve(ours)
+    if asked and "fits" in asked:
+        end_as_fitting(asked["fits"])
+    return asked
+
+
+def end_as_fitting(env: Mapping[str, str]) -> NoReturn:
+    """End this process with 0 if it could become a program of this environment."""
+    enter(env)
+    try:
+        os._exit(DIFFERS if imported_service.read_settings_anew() else 0)
+    except SystemExit:
+        os._exit(REFUSED)
 
 
 def keep_as_it_is() -> None:

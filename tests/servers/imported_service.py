@@ -65,8 +65,9 @@ def settings_read() -> dict[str, object]:
     return {name: value for name, value in vars(settings).items() if name != "_wrapped"}
 
 
-def read_settings_anew() -> None:
-    """Make the settings those of the environment as it is now."""
+def read_settings_anew() -> list[str]:
+    """Make the settings those of the environment as it is now. Return which of those that were read during the import
+    are different now."""
     before = settings_read()
     environment = importlib.import_module("chatapp.operations.environment")
     for known in (environment.shown, environment._from_file):
@@ -75,9 +76,6 @@ def read_settings_anew() -> None:
     settings._wrapped = empty
     for name, value in variables.items():
         os.environ.setdefault(name, value)
-    differ = [name for name in before.keys() - RENEWED if getattr(settings, name) != before[name]]
-    assert not differ, (
-        f"Modules read {differ} as they are imported: FREE of tests/servers/fork_server.py is wrong."
-    )
     vars(connections).pop("settings", None)
     connections.__init__()  # type: ignore[misc]
+    return [name for name in before.keys() - RENEWED if getattr(settings, name) != before[name]]

@@ -53,6 +53,12 @@ app.autodiscover_tasks(
 app.set_default()
 
 
+@signals.setup_logging.connect
+def leave_logging_as_it_is(**_: Any) -> None:
+    """Let LOG_LEVEL and LOG_FORMAT hold in workers and beat too: with a receiver Celery sets up no logging of its own,
+    whatever its `--loglevel` says."""
+
+
 @signals.before_task_publish.connect
 def note_time(headers: dict[str, Any], **_: Any) -> None:
     """Let a task know when it was sent: how long it waited is measured where it begins."""

@@ -75,10 +75,8 @@ class Installation:
             self.webs.append(Service([], log, self.env, is_forked=True))
         if self.is_production:
             celery = ("-m", "celery", "-A", "chatapp")
-            self.worker = self.first.companion(
-                "worker", *celery, "worker", "--loglevel=INFO", "--concurrency=2"
-            )
-            self.beat = self.first.companion("beat", *celery, "beat", "--loglevel=INFO")
+            self.worker = self.first.companion("worker", *celery, "worker", "--concurrency=2")
+            self.beat = self.first.companion("beat", *celery, "beat")
 
     def stop(self) -> None:
         for process in reversed(self.processes):

@@ -11,7 +11,7 @@ import pytest
 
 from chatapp.operations.logs import LevelsOfAnswers, build_formatter
 from tests.fixtures.processes import ServiceStarter
-from tests.servers.service import Service
+from tests.servers.service import Service, run_manage
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +112,21 @@ def test_an_answer_is_an_error_of_the_log_only_where_the_service_is_at_fault(sta
     record = logging.makeLogRecord(told)
     LevelsOfAnswers().filter(record)
     assert record.levelname == after
+
+
+WORKER = """
+import logging
+from chatapp.celery import app
+app.log.setup(loglevel="DEBUG")
+print(*(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()) for name in ("", "celery", "chatapp")))
+"""
+
+
+def test_the_level_of_a_worker_is_the_deployments(tmp_path):
+    env = {
+        "DATA_DIR": str(tmp_path),
+        "LOG_LEVEL": "ERROR",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/nothing",
+    }
+    env |= {"REDIS_URL": "redis://127.0.0.1:9/0"}
+    assert run_manage(env, "shell", "-v", "0", "-c", WORKER).stdout.split() == ["ERROR"] * 3

@@ -79,8 +79,8 @@ export class ChatSocket {
     if (socket !== this.socket) return;
     this.socket = null;
     this.lostTimer ??= setTimeout(() => this.listener.onState("lost"), UNNOTICED_MS);
-    // Closed as signed out, which may be meant for another device; or refused again and again.
-    if (code === SIGNED_OUT || this.attempts % DOUBTS_EVERY === DOUBTS_EVERY - 1) this.listener.onDoubt();
+    // Closed as signed out, which may be meant for another device; or the attempt to come back was refused.
+    if (code === SIGNED_OUT || this.attempts % DOUBTS_EVERY === 1) this.listener.onDoubt();
     // Who is signed out would be refused; who is not connects as soon as that is known.
     const longest = code === SIGNED_OUT ? LONGEST_RETRY_MS : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
     this.attempts += 1;

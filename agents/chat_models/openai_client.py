@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +23,7 @@ from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import describe_error, map_error, redact_words
 from agents.errors import ModelError, ModelErrorCategory
+from agents.guarded_http import tls_context
 from agents.libraries import Library
 from agents.types import ModelEndpoint
 
@@ -154,7 +154,7 @@ class _Embeddings(BaseModel):
 
 @lru_cache(maxsize=8)
 def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
-    http = openai.DefaultHttpxClient(verify=_tls_context(), follow_redirects=False)
+    http = openai.DefaultHttpxClient(verify=tls_context(), follow_redirects=False)
     client = openai.OpenAI(
         api_key=api_key or NO_KEY, base_url=base_url or OPENAI_ADDRESS, http_client=http, max_retries=0
     )
@@ -268,11 +268,6 @@ class _LoopClients:
 _loops: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
 
 
-@cache
-def _tls_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
-
-
 async def _server_of(endpoint: ModelEndpoint) -> tuple[_Server, httpx2.AsyncClient]:
     await import_sdk()
     loop = asyncio.get_running_loop()
@@ -300,7 +295,7 @@ async def import_sdk() -> None:
 async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S)
     # A redirect would carry the key to wherever it points.
-    http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False, limits=limits)
+    http = openai.DefaultAioHttpClient(verify=tls_context(), follow_redirects=False, limits=limits)
     clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
     await anext(clients.keeper)
     return clients

@@ -117,10 +117,10 @@ class OtherWriters:
         self._until = float("-inf")
 
     def are_there(self, now: float) -> bool:
-        """Return whether others wrote lately: SQLite counts the commits of other connections, of any process. True on
-        other databases, where this is not known."""
+        """Return whether others wait for the lock, or wrote lately: SQLite counts the commits of other connections, of
+        any process. Those of other databases have no lock in common."""
         if connection.vendor != "sqlite":
-            return True
+            return calls_waiting() > 0
         with connection.cursor() as cursor:
             [version] = cursor.execute("PRAGMA data_version").fetchone()
         if version != self._version and self._version is not None:

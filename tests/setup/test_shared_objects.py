@@ -85,7 +85,7 @@ CACHED = {
     "memory.claim_structure.without_now": "tuples of a text and a truth value",
     "memory.memory_requests._kind_of": "a word or None",
     "agents.chat_models.openai_client._blocking_client": "its pool of connections is made for all threads",
-    "agents.chat_models.openai_client._tls_context": "made for all threads",
+    "agents.guarded_http.tls_context": "made for all threads",
     "agents.mcp._load_sdk": "names of a library",
     "agents.tool_calls._validator": "keeps nothing of what it checks",
     "memory.date_names.date_names": "frozen",

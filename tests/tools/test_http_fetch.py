@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.guarded_http import ForbiddenHost, HostRules, resolve_host
+from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules, resolve_host, tls_context
 from agents.tools.html_text import text_of_html
 from agents.tools.http_fetch import MAX_BYTES, HttpFetch
 from agents.tools.protocol import ToolCaller, ToolFailure
@@ -260,6 +261,16 @@ def test_no_address_that_is_not_public_passes_without_being_own(address):
     assert address.is_global
     assert not address.is_multicast
     assert not address.is_link_local
+
+
+async def test_the_authorities_are_read_once_for_all_clients(monkeypatch):
+    read = []
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_: read.append(1))
+    tls_context.cache_clear()
+    for _ in range(3):
+        await GuardedTransport(HostRules()).aclose()
+    tls_context.cache_clear()
+    assert len(read) <= 1
 
 
 # --- switched on and off ------------------------------------------------------------------------------

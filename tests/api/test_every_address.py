@@ -41,9 +41,10 @@ SAMPLES: dict[str, Any] = {
 
 
 def operations() -> list[tuple[str, str]]:
-    """Those that remove what others need come last, and the account last of all."""
+    """Those that only read come first, those that remove what others need last, and the account last of all."""
     found = [(method.upper(), path) for method, path in all_operations()]
-    return sorted(found, key=lambda each: (each[0] == "DELETE", each[1].endswith("/me"), "forget" in each[1]))
+    order = {"GET": 0, "DELETE": 2}
+    return sorted(found, key=lambda each: (order.get(each[0], 1), each[1].endswith("/me"), "forget" in each[1]))
 
 
 def described(method: str, path: str) -> dict[str, Any]:
@@ -167,9 +168,11 @@ async def test_no_operation_fails_on_our_side(
 ) -> None:
     asking = Asking()
     theirs = await sync_to_async(one_of_everything)(charlie)
+    ids: dict[str, str] = {}
     async with running_service():
         for method, path in operations():
-            ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
+            if method != "GET" or not ids:  # the others change what they name
+                ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
             await asking.ask(alice_program, method, path.format(**{**ids, **theirs}), body=b"{}")
             await asking.ask(Program(), method, path.format(**ids), body=b"{}")
             await ask_operation(asking, alice_program, method, path, ids)

@@ -44,7 +44,9 @@ def operations() -> list[tuple[str, str]]:
     """Those that only read come first, those that remove what others need last, and the account last of all."""
     found = [(method.upper(), path) for method, path in all_operations()]
     order = {"GET": 0, "DELETE": 2}
-    return sorted(found, key=lambda each: (order.get(each[0], 1), each[1].endswith("/me"), "forget" in each[1]))
+    return sorted(
+        found, key=lambda each: (order.get(each[0], 1), each[1].endswith("/me"), "forget" in each[1])
+    )
 
 
 def described(method: str, path: str) -> dict[str, Any]:

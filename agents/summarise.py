@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -30,7 +30,28 @@ PLANS = 3
 """How often a summary is planned, where the model turns out to have a smaller window."""
 NO_MODEL = "there is no model to write one"
 NO_ROOM = "the summary model's window is too small"
+CUT_OFF = "it was cut before its end"
+EMPTY = "it returned nothing"
 NO_FACTS = "it returned something that is not a summary"
+_UNUSABLE = frozenset({CUT_OFF, EMPTY, NO_FACTS})
+FAILURES: Mapping[str, str] = {
+    "auth": "its key is not accepted",
+    "not_found": "its address knows no such model",
+    "rate_limit": "it had too many requests",
+    "quota": "its account has no credit left",
+    "budget": "a budget is used up",
+    "overflow": "it takes less at once than was sent",
+    "bad_request": "it refused the request",
+    "server": "it has a failure of its own",
+    "timeout": "it took too long",
+    "stalled": "it stood still in the middle",
+    "cut": "the connection to it broke",
+    "bad_response": "it sent something that is not an answer",
+    "connection": "it cannot be reached",
+    "content_filter": "its content filter withheld the summary",
+    "bound": "it wrote without an end",
+}
+"""Why a call failed, by the category of its error: for users, who read it behind the extract."""
 
 BeforeCall = Callable[[], Awaitable[None]]
 
@@ -193,11 +214,9 @@ async def _run(
         )
         answer, over = split_superseded(await asking.ask(asked), known)
         if asking.last_reason in ("length", "content_filter", "lost"):
-            raise ModelError("bad_response", "The summary was cut off.", detail="it was cut before its end")
+            raise ModelError("bad_response", "The summary was cut off.", detail=CUT_OFF)
         if not answer.strip():
-            raise ModelError(
-                "bad_response", "The summary model returned nothing.", detail="it returned nothing"
-            )
+            raise ModelError("bad_response", "The summary model returned nothing.", detail=EMPTY)
         if not carries_facts(answer, f"{earlier}\n{request.transcript}"):
             raise ModelError("bad_response", "The summary model returned no summary.", detail=NO_FACTS)
         superseded |= dict(over)
@@ -266,4 +285,5 @@ def _is_in(fact: str, text: str) -> bool:
 
 
 def _name_reason(error: ModelError) -> str:
-    return f"the summary model failed ({': '.join(filter(None, (error.category, error.detail)))})"
+    why = error.detail if error.detail in _UNUSABLE else FAILURES[error.category]
+    return f"the summary model failed ({why})"

@@ -13,6 +13,11 @@ from memory.terms import Analyzer, prefix_of
 MAX_EXCERPT_CHARS = 280
 _CHARS_BEFORE = 80
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
+_MARKS = re.compile(
+    r"^[^\S\n]*(?:#{1,6}|>+|[-*+]|```\w*)(?:[^\S\n]+|$)|(?<!\s)\*{1,3}|\*{1,3}(?!\s)|`{1,3}", re.MULTILINE
+)
+"""Of Markdown: headings, quotations, lists, fences, stress and code."""
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
 _UNSPACED_PAIR = re.compile(rf"(?=([{UNSPACED}]{{2}}))")
 
 
@@ -32,12 +37,13 @@ class _Marked:
 
 
 def excerpt_of(text: str, query: str, analyzer: Analyzer) -> list[Span]:
-    """Return the sentence with most words of the query, in spans, joined without line breaks; the first sentence
-    unmarked where no word of the query stands in the text.
+    """Return the sentence with most words of the query, in spans, without line breaks and Markdown's marks; the first
+    sentence unmarked where no word of the query stands in the text.
 
     A word is found by its stem, and by its first letters where no stem is found.
     """
     asked = frozenset(analyzer.words(query))
+    text = _MARKS.sub("", _LINK.sub(r"\1", text)) or text
     sentences = split_sentences(text) or [text]
     for wanted in (asked, frozenset(filter(None, map(prefix_of, asked)))):
         marked = [_mark(sentence, wanted, analyzer) for sentence in sentences]

@@ -106,7 +106,7 @@ async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract
     assert text_of(steps) == "Here you are."
     assert len(summaries.model.requests) == 1
     [told] = [step for step in steps if isinstance(step, Notice) and step.kind == "summarised"]
-    assert "No model's summary: the summary model failed (auth" in told.text
+    assert "No model's summary: the summary model failed (its key is not accepted)" in told.text
 
 
 @pytest.mark.mechanism("fim.guard-summary")

@@ -102,7 +102,7 @@ async def test_a_model_that_finds_everything_too_large_is_left_alone() -> None:
     model = ScriptedModel([refusal] * 9)
     result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
     assert len(model.requests) == 3
-    assert "overflow" in (result.fallback_reason or "")
+    assert "takes less at once" in (result.fallback_reason or "")
 
 
 @pytest.mark.mechanism("fim.summary-fallback")
@@ -118,8 +118,8 @@ async def test_a_model_that_finds_everything_too_large_is_left_alone() -> None:
         ("{", "not a summary"),
         ("The user", "not a summary"),
         ("I'm sorry, but as an AI I can't repeat orders.", "not a summary"),
-        (map_error(401, "Invalid key"), "auth: HTTP 401"),
-        (Said("Half", error=describe_error("cut")), "cut"),
+        (map_error(401, "Invalid key"), "its key is not accepted"),
+        (Said("Half", error=describe_error("cut")), "the connection to it broke"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any, words: str) -> None:
@@ -200,12 +200,12 @@ async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
         ScriptedModel([never, never]), policy=POLICY.model_copy(update={"summary_timeout_s": 0.05})
     )
     assert result.fallback_reason is not None
-    assert "too long" in result.fallback_reason
+    assert "it took too long" in result.fallback_reason
 
 
 async def test_a_summary_without_an_end_is_not_used() -> None:
     result = await summarise_with(ScriptedModel([Said("Summary: and so on and on", reason="bound")]))
-    assert "bound" in (result.fallback_reason or "")
+    assert "without an end" in (result.fallback_reason or "")
     assert len(result.usages) == 1
 
 
@@ -249,7 +249,7 @@ async def test_a_summariser_that_is_down_is_a_fallback(server: ModelServer, mode
     server.defaults["summary"] = Behaviour(fault="refuse")
     result = await summarise_with(model)
     assert result.fallback_reason is not None
-    assert "connection" in result.fallback_reason
+    assert "cannot be reached" in result.fallback_reason
 
 
 @pytest.mark.parametrize(

@@ -75,5 +75,5 @@ async def test_a_summariser_that_is_down_is_named_in_the_notice_and_the_answer_c
         assert len(model_server.requests_of("summary")) == 1, "it is not asked again in this answer"
         kind, text = (await notices(talk))[0]
         assert kind == "summarised"
-        assert "No model's summary: the summary model failed (auth" in text
+        assert "No model's summary: the summary model failed (its key is not accepted)" in text
         assert "QX-" in last_chat(model_server)[1]["content"], "sentences with facts stand in"

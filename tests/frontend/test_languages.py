@@ -36,7 +36,7 @@ from agents.react import (
     SHORTENED,
     UNASKED_TOOL,
 )
-from agents.summarise import NO_MODEL, NO_ROOM
+from agents.summarise import CUT_OFF, EMPTY, FAILURES, NO_FACTS, NO_MODEL, NO_ROOM
 from agents.types import FinishReason
 from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
@@ -208,7 +208,12 @@ def test_why_no_model_wrote_a_summary_has_its_chinese() -> None:
     ]
     faults = {text for text in returned if re.match("(the|it) ", text)}
     assert len(faults) == 4
-    assert sorted({*faults, NO_MODEL, NO_ROOM, FORGOTTEN, "the summary model failed ({})"} - set(known)) == []
+    faults |= {NO_MODEL, NO_ROOM, FORGOTTEN, "the summary model failed ({})", CUT_OFF, EMPTY, NO_FACTS}
+    assert sorted({*faults, *FAILURES.values()} - set(known)) == []
+
+
+def test_every_failure_of_a_model_has_words_for_a_summary() -> None:
+    assert FAILURES.keys() == set(get_args(ModelErrorCategory))
 
 
 def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() -> None:

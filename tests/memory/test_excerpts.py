@@ -21,6 +21,13 @@ def shown(text: str, query: str) -> str:
         ("Educational things.", "education", "[Educational] things."),
         ("Nothing of it. At all.", "zebra", "Nothing of it."),
         ("Moved", "moved", "[Moved]"),
+        ("## The **ferry** to\n- `Oslo`", "ferry", "The [ferry] to"),
+        (
+            "> Quoted\n* See [the *timetable*](https://x.example/a) for 2 * 3 - 1.",
+            "timetable",
+            "See the [timetable] for 2 * 3 - 1.",
+        ),
+        ("***", "moved", "***"),
         ("", "moved", ""),
     ],
 )

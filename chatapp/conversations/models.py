@@ -16,6 +16,9 @@ from chatapp.agent_presets.models import Agent
 from chatapp.operations.ids import new_id
 from memory.bounds import MAX_RETENTION_DAYS
 
+TEMPORARY_DAYS = 30
+"""After so many days without a message a temporary conversation is deleted, where others are kept for longer: it is in
+no list, so that its user cannot find it to delete it."""
 _NULLABLE: dict[str, Any] = {"null": True}
 """Hidden from the type checker: only imports and removals see a conversation without a user."""
 
@@ -156,6 +159,11 @@ class Conversation(models.Model):
             models.Index(fields=["last_activity_at"], condition=IS_BEHIND, name="conversation_overlooked"),
             # The clean-up: idle for too long.
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
+            models.Index(
+                fields=["last_activity_at"],
+                condition=Q(pinned=False, temporary=True),
+                name="conversation_temporary",
+            ),
             # What its user has not seen yet.
             models.Index(
                 fields=["user", "-last_activity_at", "-id"],

@@ -28,6 +28,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.selectors import has_admin, is_setup_link
 from chatapp.accounts.sign_in import SetupForm
 from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.schemas.conversations import days_kept
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.operations.changeable_settings import change_setting, current, has_mail
 from chatapp.operations.errors import Conflict, Failed, InvalidInput, NotFound, TooLarge
@@ -60,8 +61,10 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
             accessible_conversation(user, conversation_id)
         except NotFound as error:
             raise Http404(error.message) from None
+    retention_days = retention_days_of(user.pk, current("RETENTION_DAYS"))
     shown = {
-        "retention_days": retention_days_of(user.pk, current("RETENTION_DAYS")),
+        "retention_days": retention_days,
+        "temporary_days": days_kept(retention_days, temporary=True),
         "trash_days": current("TRASH_DAYS"),
         "operators_read": settings.OPERATORS_READ_CHATS,
     }

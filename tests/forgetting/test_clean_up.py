@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import TEMPORARY_DAYS, Conversation
+from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.files.models import Offload
 from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.services import delete_idle_conversations
@@ -17,7 +20,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.models import StoredClaim
 from chatapp.runs.models import ToolCall
 from tests.forgetting.lives import SECRET, live
-from tests.memory_store.rows import NOW
+from tests.memory_store.rows import NOW, new_conversation
 
 
 def test_it_takes_requests_tool_calls_and_offloaded_files_and_leaves_the_memory(alice: User) -> None:
@@ -31,3 +34,22 @@ def test_it_takes_requests_tool_calls_and_offloaded_files_and_leaves_the_memory(
         assert not model.objects.exists()
     assert SECRET in MemoryEntry.objects.get().text
     assert not Tombstone.objects.exists(), "it is not forgotten, only no longer kept word for word"
+
+
+@pytest.mark.parametrize("days", [0, 365])
+def test_a_temporary_conversation_ends_where_others_are_kept_for_longer(
+    alice: User, settings: Any, days: int
+) -> None:
+    settings.RETENTION_DAYS = days
+    young, idle, kept, pinned, usual = (new_conversation(alice) for _ in range(5))
+    Conversation.objects.exclude(pk=usual.pk).update(temporary=True)
+    Conversation.objects.update(last_activity_at=NOW - timedelta(days=TEMPORARY_DAYS, seconds=1))
+    Conversation.objects.filter(pk=young.pk).update(last_activity_at=NOW - timedelta(days=TEMPORARY_DAYS - 1))
+    Conversation.objects.filter(pk=kept.pk).update(kept_since=NOW)
+    Conversation.objects.filter(pk=pinned.pk).update(pinned=True)
+    young.refresh_from_db()
+    assert full_conversation(young)["expires_at"] == (NOW + timedelta(days=1)).isoformat().replace(
+        "+00:00", "Z"
+    )
+    assert delete_idle_conversations(now=NOW, days=days) == 1
+    assert set(Conversation.objects.all()) == {young, kept, pinned, usual}, f"not {idle.pk}"

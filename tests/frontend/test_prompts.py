@@ -36,12 +36,24 @@ def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> Non
     expect(composer).to_have_value("Translate into French:\n")
 
 
-def test_many_prompts_leave_the_message_in_view_and_the_chosen_one_is_seen_and_heard(
+def test_many_prompts_are_found_in_their_dialog_and_leave_the_message_in_view(
     page: Page, alice: httpx2.Client
 ) -> None:
     for number in range(30):
         body = {"name": f"letter-{number:02}", "text": "Dear Sir"}
         alice.post("/api/v1/prompts", json=body).raise_for_status()
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="Prompts").click()
+    dialog = page.get_by_role("dialog", name="Prompts")
+    rows = dialog.locator(".trash-row")
+    expect(rows).to_have_count(30)
+    dialog.get_by_label("Find a prompt").fill("SIR letter-07")
+    expect(rows).to_have_count(1)
+    assert barriers(page) == []
+    dialog.get_by_label("Find a prompt").fill("nowhere")
+    expect(dialog.get_by_text("Nothing was found.")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     composer = page.locator("#composer")
     composer.fill("/letter")
     option = page.get_by_role("option")

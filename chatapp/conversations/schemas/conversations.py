@@ -132,9 +132,17 @@ def conversation_shape(
     return shape if waiting_calls is None else {**shape, "waiting_calls": waiting_calls}
 
 
+def days_kept(retention_days: int, *, temporary: bool) -> int:
+    """Return after how many days without a message the clean-up takes a conversation; 0 = never."""
+    if not temporary:
+        return retention_days
+    return min(retention_days, models.TEMPORARY_DAYS) if retention_days > 0 else models.TEMPORARY_DAYS
+
+
 def expires_at(row: models.Conversation, retention_days: int) -> datetime | None:
     """Return when the clean-up may delete this conversation; None = never."""
-    if retention_days <= 0 or row.pinned:
+    days = days_kept(retention_days, temporary=row.temporary)
+    if days <= 0 or row.pinned:
         return None
     since = max(row.last_activity_at, row.kept_since or row.last_activity_at)
-    return since + timedelta(days=min(retention_days, MAX_RETENTION_DAYS))
+    return since + timedelta(days=min(days, MAX_RETENTION_DAYS))

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from chatapp.accounts.group_access.selectors import groups_of
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.conversations.models import IS_UNREAD, Conversation, Folder, GroupRetention
-from chatapp.conversations.schemas.conversations import conversation_shape
+from chatapp.conversations.models import IS_UNREAD, TEMPORARY_DAYS, Conversation, Folder, GroupRetention
+from chatapp.conversations.schemas.conversations import conversation_shape, days_kept
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.editions import keep
 from chatapp.operations.http.cursors import newest_first
@@ -105,19 +105,19 @@ def _is_period(days: int) -> bool:
 def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, datetime]]:
     """Return `(conversation_id, idle_since)`, longest idle first. Check again under the lock before deleting."""
     days_of = _days_of_groups()
-    shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=None)
-    if shortest is None:
-        return []
-    rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
-    columns = ("pk", "user_id", "last_activity_at", "kept_since")
+    shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=MAX_RETENTION_DAYS)
+    is_idle = Q(last_activity_at__lt=now - timedelta(days=shortest))
+    is_idle |= Q(temporary=True, last_activity_at__lt=now - timedelta(days=TEMPORARY_DAYS))
+    rows = Conversation.objects.filter(is_idle, pinned=False)
+    columns = ("pk", "user_id", "temporary", "last_activity_at", "kept_since")
     idle = list(rows.order_by("last_activity_at", "pk").values_list(*columns))
     periods: defaultdict[UUID, list[int]] = defaultdict(list)
     members = User.groups.through.objects.filter(group__in=days_of)
     for user_id, group in members.values_list("user", "group"):
         periods[user_id].append(days_of[group])
     found = []
-    for conversation_id, user_id, last_activity_at, kept_since in idle:
-        days = _longest(periods.get(user_id, ()), default_days)
+    for conversation_id, user_id, temporary, last_activity_at, kept_since in idle:
+        days = days_kept(_longest(periods.get(user_id, ()), default_days), temporary=temporary)
         since = now - timedelta(days=days) if _is_period(days) else None
         if since and max(last_activity_at, kept_since or last_activity_at) < since:
             found.append((conversation_id, since))

@@ -2,7 +2,8 @@
 
 /**
  * @typedef {{settings: import("./settings/store.js").Settings, user: import("./state/types.js").User, conversation_id: string|null, csrf_token: string,
- *   limits: import("./state/types.js").Limits, version: string, product_name: string, retention_days: number, trash_days: number, operators_read: boolean,
+ *   limits: import("./state/types.js").Limits, version: string, product_name: string, retention_days: number, temporary_days: number,
+ *   trash_days: number, operators_read: boolean,
  *   admin_url: string|null, logout_url: string, login_url: string}} Boot
  */
 
@@ -13,6 +14,7 @@ function readBoot() {
   return {
     product_name: "Palimpsest",
     retention_days: Number(document.querySelector("meta[name=retention-days]")?.getAttribute("content") ?? 0),
+    temporary_days: Number(document.querySelector("meta[name=temporary-days]")?.getAttribute("content") ?? 0),
     trash_days: Number(document.querySelector("meta[name=trash-days]")?.getAttribute("content") ?? 0),
     operators_read: document.querySelector("meta[name=operators-read]") !== null,
     admin_url: null,

@@ -78,9 +78,7 @@ function finePrint() {
 }
 
 const temporaryPrint = () =>
-  boot.retention_days
-    ? plural(boot.retention_days, "Answers can be wrong. A temporary chat is in no list, and is deleted {n} day after its last message.", "Answers can be wrong. A temporary chat is in no list, and is deleted {n} days after its last message.")
-    : t("Answers can be wrong. A temporary chat is in no list, and stays until you delete it.");
+  plural(boot.temporary_days, "Answers can be wrong. A temporary chat is in no list, and is deleted {n} day after its last message.", "Answers can be wrong. A temporary chat is in no list, and is deleted {n} days after its last message.");
 
 /** @param {Event} event */
 function submit(event) {

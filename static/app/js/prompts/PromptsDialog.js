@@ -7,11 +7,14 @@ import { sentenceOf } from "../commands/conversations.js";
 import { Dialog } from "../components/Dialog.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { loadPrompts, prompts } from "./store.js";
+import { loadPrompts, prompts, promptsWith } from "./store.js";
 
 /** @typedef {import("./store.js").Prompt} Prompt */
 
+const MANY = 8;
+
 export function PromptsDialog() {
+  const filter = useSignal("");
   const edited = useSignal(/** @type {Partial<Prompt>|null} */ (null));
   const deleted = useSignal(/** @type {Prompt|null} */ (null));
   const problem = useSignal("");
@@ -38,6 +41,7 @@ export function PromptsDialog() {
       await post("/prompts", { name, about, text });
       deleted.value = null;
     });
+  const found = prompts.value.length > MANY ? promptsWith(filter.value) : prompts.value;
   return html`<${Dialog} title=${t("Prompts")}>
     <p>${t("Type / and the name of a prompt in the message box to put its text there.")}</p>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
@@ -45,7 +49,9 @@ export function PromptsDialog() {
     ${
       edited.value
         ? html`<${PromptForm} key=${edited.value.id ?? ""} prompt=${edited.value} save=${attempt} cancel=${() => (edited.value = null)} />`
-        : html`<ul class="trash">${prompts.value.map((one) => html`<${Row} key=${one.id} prompt=${one} edit=${() => (edited.value = one)} drop=${() => drop(one)} />`)}</ul>
+        : html`${prompts.value.length > MANY && html`<label class="field"><span>${t("Find a prompt")}</span><input type="search" value=${filter.value} onInput=${(/** @type {any} */ event) => (filter.value = event.target.value)} autocomplete="off" /></label>`}
+          <ul class="trash">${found.map((one) => html`<${Row} key=${one.id} prompt=${one} edit=${() => (edited.value = one)} drop=${() => drop(one)} />`)}</ul>
+          <p class="muted" role="status">${!found.length && filter.value && t("Nothing was found.")}</p>
           <div class="dialog-actions"><button type="button" class="button is-primary" onClick=${() => (edited.value = {})}>${t("New prompt")}</button></div>`
     }
   <//>`;

@@ -21,6 +21,15 @@ export function wantPrompts() {
   });
 }
 
+/** Those that have each of the words in their name, purpose or text. @param {string} typed */
+export function promptsWith(typed) {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return prompts.value.filter(({ name, about, text }) => {
+    const all = `/${name} ${about} ${text}`.toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+}
+
 /** The person's own stands before one of the operators of the same name. @param {string} typed `/…` @returns {Prompt[]} */
 export function promptsFor(typed) {
   const start = typed.slice(1).toLowerCase();

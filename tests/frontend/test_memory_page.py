@@ -60,6 +60,22 @@ def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Cl
     assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
 
 
+def test_a_long_day_is_drawn_as_far_as_one_reads(page: Page, alice: httpx2.Client) -> None:
+    day = alice.get("/api/v1/memory/days/2026-11-20").json()
+    sections = "".join(f"\n## 15:{at // 3:02}\n\nNote {at} of a long day.\n" for at in range(170))
+    written = alice.put("/api/v1/memory/days/2026-11-20", json={"markdown": day["markdown"] + sections})
+    assert written.status_code == 200, written.text
+    entries, last = page.locator(".entry"), written.json()["entries"][-1]["id"]
+    page.reload()
+    expect(entries).to_have_count(50)
+    page.keyboard.press("End")
+    page.mouse.wheel(0, 100_000)
+    expect(entries).to_have_count(100)
+    page.goto(f"/memory?day=2026-11-20#e-{last}")
+    expect(page.locator(f"#e-{last}")).to_be_in_viewport()
+    expect(entries).to_have_count(171)
+
+
 def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
     page: Page, alice: httpx2.Client
 ) -> None:

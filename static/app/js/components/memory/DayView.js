@@ -1,7 +1,7 @@
 /** One day: its entries one by one, or its Markdown to be edited as a whole. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
 import { addEntry, goToPlace, loadDays, readDay, writeDay } from "../../commands/memory.js";
 import { formatDay } from "../../format.js";
@@ -11,9 +11,13 @@ import { days } from "../../state/memory.js";
 import { Icon, Mark } from "../icons.js";
 import { EntryCard } from "./EntryCard.js";
 import { askToForget } from "../ForgetDialog.js";
+import { useNear } from "../near.js";
 import { TextEditor } from "./TextEditor.js";
 
 /** @typedef {import("../../commands/memory.js").DayFile} DayFile */
+/** @typedef {{entries: DayFile["entries"], onChanged: () => void, onForgotten: () => void}} Listed */
+
+const AT_ONCE = 50;
 
 /** @param {{day: string|null}} props null: the newest one, where there is any */
 export function DayView({ day }) {
@@ -67,9 +71,22 @@ export function DayView({ day }) {
     ${
       doing.value === "edit"
         ? html`<${MarkdownEditor} file=${file.value} onSaved=${saved} onCancel=${() => (doing.value = null)} />`
-        : file.value.entries.map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${reload} onForgotten=${noteForgotten} />`)
+        : html`<${Entries} entries=${file.value.entries} onChanged=${reload} onForgotten=${noteForgotten} />`
     }
   </article>`;
+}
+
+/** The first of them, and the others once one scrolls near them. @param {Listed} props */
+function Entries({ entries, onChanged, onForgotten }) {
+  return html`${entries.slice(0, AT_ONCE).map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${onChanged} onForgotten=${onForgotten} />`)}
+    ${entries.length > AT_ONCE && html`<${LaterEntries} key="later" entries=${entries.slice(AT_ONCE)} onChanged=${onChanged} onForgotten=${onForgotten} />`}`;
+}
+
+/** @param {Listed} props */
+function LaterEntries(props) {
+  const place = useRef(null);
+  const isNear = useNear(place, !props.entries.some(({ id }) => location.hash === `#e-${id}`));
+  return isNear ? html`<${Entries} ...${props} />` : html`<div ref=${place} class="entries-later"></div>`;
 }
 
 /** @param {{file: DayFile, doing: {value: "edit"|"add"|null}, onForgotten: () => void}} props */

@@ -238,12 +238,16 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
 
 def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
     """Return the policy of one layer as somebody writes it: a text is no number, though what was stored once is read
-    so. Raise PolicyError."""
-    for given, value in fields.items():
-        check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
+    so, and a field has one name. Raise PolicyError, whatever order the fields are written in for the same one."""
+    given_as: dict[str, str] = {}
+    for given, value in sorted(fields.items()):
+        name = ALIASES.get(given, given)
+        check = plain_checks(ContextPolicy).get(name)
         if check and value is not None and (kind := check(value)):
             raise PolicyError(given, origin, KINDS[kind])
-        merge_policies((origin, {given: value}))  # another name of the field may stand above this one
+        merge_policies((origin, {given: value}))
+        if value is not None and (other := given_as.setdefault(name, given)) != given:
+            raise PolicyError(given, origin, f"the same setting is given as {other}: give it once")
     return merge_policies((origin, fields)).policy
 
 
@@ -298,7 +302,7 @@ def check_user_fields(
     `operator` is the policy without the user's layer. Its zeros mean "no limit".
     """
     wanted = check_written(origin, fields)
-    for given, value in fields.items():
+    for given, value in sorted(fields.items()):
         name = ALIASES.get(given, given)
         if name not in USER_FIELDS:
             raise PolicyError(given, origin, "only the operator can set this")

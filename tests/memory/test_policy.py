@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from memory.budget import TokenBudget
@@ -151,3 +153,20 @@ def test_the_order_of_other_names_does_not_matter_either() -> None:
     one = {"compression_trigger": 0.5, "trigger_ratio": 0.7}
     other = dict(reversed(one.items()))
     assert merge_policies(("agent", one)).policy == merge_policies(("agent", other)).policy
+
+
+@pytest.mark.parametrize("names", [("trigger", "trigger_ratio"), ("trigger_ratio", "trigger")])
+def test_a_written_policy_with_two_names_of_a_field_is_refused_in_any_order(names: tuple[str, str]) -> None:
+    with pytest.raises(PolicyError, match="the same setting is given as trigger:"):
+        check_written("conversation", dict.fromkeys(names, 0.5))
+    assert check_written("conversation", {"trigger": None, "trigger_ratio": 0.7}).trigger == 0.7
+
+
+def test_of_several_faults_the_same_one_is_reported_in_any_order() -> None:
+    faults = {"keep_recent": "many", "trigger": 7, "no_such_thing": 1}
+    for names in permutations(faults):
+        with pytest.raises(PolicyError, match="keep_recent"):
+            check_written("conversation", {name: faults[name] for name in names})
+    for names in permutations(["compact_prompt", "summary_model"]):
+        with pytest.raises(PolicyError, match="compact_prompt"):
+            check_user_fields(dict.fromkeys(names, "text"), ContextPolicy())

@@ -28,10 +28,10 @@ _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assis
 _BETWEEN = re.compile(r"[\W_]+")
 
 _LAST_WORD = re.compile(
-    rf"(?:^|[\s(\[\"“‘«/-]|(?<!\w)'|(?<=[{UNSPACED}])|['’](?=\w{{3}}))"
+    rf"(?:^|[\s(\[\"“‘«/-]|(?<!\w)'|(?<=[{UNSPACED}])|['’](?=\w{{3}})|(?<=[lL])['’](?=\w\w))"
     rf"((?:(?![{UNSPACED}])[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$"
 )
-"""Behind an apostrophe, too, as in "l'avv."; fewer letters there are the end of a word, as in "don't"."""
+"""Behind an apostrophe, too, as in "l'avv." and "l'on."; fewer letters there are the end of a word, as in "don't"."""
 LONGEST_ABBREVIATION = 6
 """But for a street: its name and "str." are one word in German."""
 _BEFORE = 40
@@ -48,10 +48,13 @@ _NUMBERED_WORDS = """
 """
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
 _TITLE_WORDS = """
-    mme mlle mevr dhr ir dra sra sig hr mr mrs ms st sr jr av bd ul fa doç cad пл наб доц vs cf eg ie
+    mme mlle mevr mw dhr ir dra sra exa exma exmo profa cía sig hr mr mrs ms st sr jr av bd ul fa doç yrd cad sok пл наб
+    доц им vs cf eg ie
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
 """Abbreviations that the library does not know in every language, or that are in its lists of stop words."""
+_ALSO_WORDS = frozenset(["им", "fa"])
+"""Abbreviations before a name; as "them" and "ago" they end a sentence before the beginning of another."""
 _MARKS = {
     "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
     "es": frozenset(["el", "los", "es", "una", "que", "en", "vive"]),
@@ -63,7 +66,7 @@ _MARKS = {
 }
 """Words that tell which abbreviations a text may use."""
 _TURKISH = re.compile("[ğışİ]")
-_ELISION = re.compile(r"\b[^\W\d_]{1,5}['’](?=\w{3})")
+_ELISION = re.compile(r"\b[^\W\d_]{1,5}['’](?=\w{3})|[lL]['’](?=\w\w)")
 """A word that lost its end before the next, as in "l'avv."; in English an apostrophe has fewer letters behind it."""
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 _WITHOUT_VOWEL = re.compile(r"(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}|([A-Z])\1")
@@ -144,25 +147,31 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
         return True
     if _ENDS_WITH_YEAR.search(text, max(0, end.start() - _BEFORE), end.start()) and following.isupper():
         return False
+    if word in _ALSO_WORDS and _languages_using(_next_word(text, end.end()), languages):
+        return False
     if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
         return True
-    is_function_word = (
-        len(word) > 1 and word.islower() and any(fold_text(word) in stop_words(one) for one in languages)
-    )
-    if is_function_word and following.isupper():
-        # The library takes "me", "ok", "bien" and "mich" for abbreviations.
-        return False
+    if following.isupper() and word.islower() and len(word) > 1:
+        # The library takes "me", "ok", "bien" and "mich" for abbreviations, some of them in English alone.
+        using = _languages_using(word, languages)
+        languages = tuple(one for one in languages if one not in using and (one != ENGLISH or not using))
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
 
 
-def _names_month(text: str, start: int) -> bool:
+def _languages_using(word: str, languages: tuple[str, ...]) -> set[str]:
+    """Return those of the languages in which it is a word that says how something is said."""
+    return {language for language in languages if fold_text(word) in stop_words(language)}
+
+
+def _next_word(text: str, start: int) -> str:
     word = _WORD.match(text, start)
-    return (
-        word is not None
-        and word[0][0].isupper()
-        and (len(word[0]) > LEAST_LETTERS or word[0] == "Mai")
-        and bool(month_of(fold_text(word[0])))
-    )
+    return word[0] if word else ""
+
+
+def _names_month(text: str, start: int) -> bool:
+    word = _next_word(text, start)
+    is_long = len(word) > LEAST_LETTERS or word == "Mai"
+    return is_long and word[0].isupper() and bool(month_of(fold_text(word)))
 
 
 @lru_cache(maxsize=10_000)

@@ -52,6 +52,14 @@ WHOLE = [
     "약속은 2026. 7. 9. 오후 3시예요.",
     "1999. 12. 31.에 태어났어요.",
     "The pond is ready on 3. Mai.",
+    "L'on. Greco ha parlato con l'on. Rossi.",
+    "O advogado disse a V. Exa. que o prazo terminou.",
+    "A Exma. Sra. Lopes e a Profa. Lima telefonaram.",
+    "Институт им. Пушкина стоит на пл. им. Ленина.",
+    "Им. Ленина назвали завод.",
+    "Yrd. Doç. Dr. Ak bugün geldi, Sok. Gül yanında.",
+    "Trabajo en la Cía. Naviera.",
+    "Mw. Jansen belde.",
 ]
 
 
@@ -73,6 +81,8 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("Es sind 3. 5 davon sind rot.", 2),
         ("यह अच्छा है. वह गया।", 2),
         ("She said no. Then she left.", 2),
+        ("Я сказал им. Потом ушёл.", 2),
+        ("Due anni fa. Poi sono partito.", 2),
         ("i live in paris. my dog is rex.", 2),
         ("「はい。」と言った。次。", 3),
         ("One!\nTwo\n\nThree? Four", 4),

@@ -107,6 +107,16 @@ class Question:
         """Return whether it asks for more than a word, and for no name or time of which nothing may have been said."""
         return self.is_asked and len(self.telling) > 1 and not (self.proper or self.names_a_time)
 
+    @property
+    def is_vague(self) -> bool:
+        """Return whether it is a remark that names nobody and no time, and of which at least half says how something
+        is said, as in "sounds good to me"."""
+        return (
+            self.is_remark
+            and 2 * len(self.telling) <= len(self.words)
+            and not (self.proper or self.names_a_time)
+        )
+
     def as_written(self) -> Question:
         """Return the question for its words alone, without other forms."""
         return replace(self, forms={})

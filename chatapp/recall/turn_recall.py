@@ -170,9 +170,10 @@ def recall_for(
     sources: dict[str, Found] = {}
     near = find_near_documents(index, question, context.only)
     ranking = index.rank(asked, MAX_CANDIDATES, only=context.only)
-    if not (ranking.is_clear or near.stands_out):
-        if asked.is_remark and ranking.evidence < REMARK_EVIDENCE:
-            return []
+    is_clear = ranking.is_clear or near.stands_out
+    if asked.is_remark and not is_clear and ranking.evidence < REMARK_EVIDENCE:
+        return []
+    if asked.is_vague or not is_clear:
         room = room.at_most(LITTLE)
     elif most_tokens is not None:
         room = replace(room, tokens=min(room.tokens, int(ranking.needed * most_tokens)))

@@ -66,6 +66,24 @@ def test_small_talk_and_commands_recall_nothing(alice: User, language: str):
     assert [text for text in UNRELATED[language].small if recalled(alice, text)] == []
 
 
+@pytest.mark.mechanism("ours.recall-gate")
+@pytest.mark.parametrize(
+    ("remark", "said", "question"),
+    [
+        ("sounds good to me", "The violin sounds good in hall {}.", "What sounds good?"),
+        ("klingt gut", "Die Geige klingt gut in Saal {}.", "Was klingt gut?"),
+        ("听起来不错", "小提琴在第{}个大厅听起来不错。", "小提琴听起来不错吗？"),
+    ],
+)
+def test_a_remark_that_mostly_says_how_recalls_little_where_the_history_says_the_same(
+    alice: User, remark: str, said: str, question: str
+):
+    say_at(alice, NOW - timedelta(days=4), *(f"Tram {number} came by." for number in range(300)))
+    say_at(alice, NOW - timedelta(days=3), *(said.format(number) for number in range(40)))
+    assert 0 < sum(turn.tokens for turn in recalled(alice, remark)) <= LITTLE.tokens
+    assert sum(turn.tokens for turn in recalled(alice, question)) > LITTLE.tokens
+
+
 @pytest.mark.parametrize(
     "question",
     [

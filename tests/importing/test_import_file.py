@@ -365,7 +365,7 @@ def test_the_command_imports_and_tells_what_it_did(alice: User, file: Path) -> N
     call_command("import_conversations", alice.email, str(path), stdout=out)
     told = out.getvalue()
     assert "Imported 1 conversations with 6 messages of chatgpt." in told
-    assert "Left out: 1 steps of tools." in told
+    assert "Left out: steps of tools (1)." in told
     assert "number 2: It is no conversation of a program that is known here." in told
     out = io.StringIO()
     call_command("import_conversations", alice.email, str(path), stdout=out)

@@ -62,7 +62,7 @@ class Command(BaseCommand):
         if report.known:
             self.stdout.write(f"{report.known:,} were here already.")
         for what, count in sorted(report.left_out.items()):
-            self.stdout.write(f"Left out: {count:,} {what}.")
+            self.stdout.write(f"Left out: {what} ({count:,}).")
         if report.problem_count:
             self.stdout.write(f"{report.problem_count:,} could not be read:")
         for problem in report.problems:

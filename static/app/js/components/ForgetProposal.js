@@ -72,7 +72,7 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
 export function Forgotten({ answer, isForGood, onDone }) {
   const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${ReceiptView} receipt=${answer} />
-    ${hasMore && html`<p>${t("The same is said elsewhere:")}</p><${ForgetProposal} key=${answer.proposal?.proposal_id} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}`;
+    ${hasMore && html`<p class="forget-again">${t("The same is said elsewhere:")}</p><${ForgetProposal} key=${answer.proposal?.proposal_id} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}`;
 }
 
 /** @param {{item: ForgetItem, isChosen: boolean, onToggle: (id: string) => void}} props */

@@ -14,16 +14,18 @@ const KINDS = {
   summaries_redacted: t("Summaries that repeated it"),
   profile_lines: t("Lines of the profile"),
   events: t("Events"),
+  requests: t("Requests as sent to models"),
+  offloaded: t("Stored results of tools"),
   files: t("Files"),
   conversations: t("Conversations"),
   tombstones: t("Marks that keep it from being learned again"),
 };
 
-/** @param {{receipt: import("../commands/forgetting.js").Receipt}} props */
-export function ReceiptView({ receipt: { removed, at } }) {
+/** @param {{receipt: import("../commands/forgetting.js").Receipt, isDated?: boolean}} props `isDated`: its moment stands above it. */
+export function ReceiptView({ receipt: { removed, at }, isDated = false }) {
   const rows = Object.entries(removed);
   return html`<div class="receipt">
-    <p class="muted"><time datetime=${at}>${formatMoment(at)}</time></p>
+    ${!isDated && html`<p class="muted"><time datetime=${at}>${formatMoment(at)}</time></p>`}
     <dl class="parts">${rows.map(([kind, count]) => html`<div class="part"><dt>${KINDS[kind] ?? kind}</dt><dd>${exact(count)}</dd></div>`)}</dl>
     ${rows.length === 0 && html`<p>${t("There was nothing left to remove.")}</p>`}
   </div>`;

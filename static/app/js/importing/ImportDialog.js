@@ -70,7 +70,7 @@ function Row({ one, onChange }) {
     ${one.can_try_again && html`<p><button type="button" class="button" onClick=${() => onChange(tryAgain(one))}>${t("Try again")}</button></p>`}
     ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were already here.", { n: exact(one.known) })}` : ""}</p>`}
     ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
-    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: listed.format(Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${told(name)}`)) })}</p>`}
+    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: listed.format(Object.entries(one.left_out).map(([name, count]) => `${told(name)} (${exact(count)})`)) })}</p>`}
   </li>`;
 }
 

@@ -9,6 +9,7 @@ import { formatMoment } from "../../format.js";
 import { html } from "../../html.js";
 import { plural, t } from "../../i18n.js";
 import { askToForget } from "../ForgetDialog.js";
+import { Icon } from "../icons.js";
 import { ForgetProposal } from "../ForgetProposal.js";
 import { ReceiptView } from "../Receipt.js";
 
@@ -57,7 +58,7 @@ export function ForgottenView() {
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <h2 class="section-title">${t("Receipts")}</h2>
     ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing has been forgotten so far.")}</p>`}
-    <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${WHAT[receipt.what] ?? receipt.what}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
+    <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary><${Icon} name="right" size=${16} />${WHAT[receipt.what] ?? receipt.what}<time class="muted" datetime=${receipt.at}>${formatMoment(receipt.at)}</time></summary><${ReceiptView} receipt=${receipt} isDated /></details></li>`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
     <${NotLearnedList} key=${receipts.value?.[0]?.id ?? ""} />
   </article>`;
@@ -78,7 +79,7 @@ function NotLearnedList() {
   return html`<h2 class="section-title">${t("Never learned again")}</h2>
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
     <ul class="receipts">${items.value.map(
-      (item) => html`<li key=${item.id} class="receipt-row"><span>${WHAT[item.kind] ?? item.kind}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${plural(item.count, "{n} sentence", "{n} sentences")}</span>
+      (item) => html`<li key=${item.id} class="receipt-row not-learned"><span>${WHAT[item.kind] ?? item.kind}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${plural(item.count, "{n} sentence", "{n} sentences")}</span>
         <button type="button" class="button is-small" onClick=${() => undo(item.id)}>${t("Allow learning it again")}</button></li>`,
     )}</ul>`;
 }

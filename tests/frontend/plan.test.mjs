@@ -111,10 +111,18 @@ test("on a phone steps that stand beside each other become narrower, so that the
   assert.ok(boxes.every((box) => box.width >= 92));
 });
 
+test("on a phone a usual word of a title is not broken", () => {
+  const titles = ["Write the itinerary", "Final summary with everything", "Compare ferries"];
+  const beside = titles.map((title) => step(title));
+  const { boxes } = shapePlan(drawPlan([...beside, step("z", titles), step("y", ["z"])]), 314);
+  const words = boxes.flatMap((box) => box.words.join(" ").split(" "));
+  for (const word of titles.join(" ").split(" ")) assert.ok(words.includes(word), words.join("|"));
+});
+
 test("a title is whole, in lines that fit", () => {
   assert.deepEqual(wrapTitle("Read the reports", 154), ["Read the reports"]);
   assert.deepEqual(wrapTitle("Read the three reports about the harbour", 154), ["Read the three", "reports about the", "harbour"]);
   assert.equal(wrapTitle("查找港口的三份报告及其所有附录", 100).join(""), "查找港口的三份报告及其所有附录");
   assert.ok(wrapTitle("x".repeat(50), 154).every((line) => line.length <= 19));
-  assert.equal(wrapTitle("word ".repeat(80), 154).length, 6);
+  assert.equal(wrapTitle("word ".repeat(80), 154).length, 12);
 });

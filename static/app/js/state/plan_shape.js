@@ -8,7 +8,7 @@
  * @typedef {{width: number, height: number, boxes: Box[], edges: Edge[]}} PlanShape
  */
 
-const WIDTH = { wide: 176, narrow: 148, least: 92 };
+const WIDTH = { wide: 176, narrow: 148, least: 92, word: 112 };
 export const LINE = 17;
 export const PAD = 11;
 const TEXT_SIZE = 13;
@@ -18,7 +18,7 @@ const BESIDE = 12;
 /** The row of a line where no step stands. */
 const THIN = 18;
 const ARROW = 7;
-const MOST_LINES = 6;
+const MOST_LINES = 12;
 const WIDE_SIGN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uff60\p{Extended_Pictographic}]/u;
 /** A word with the spaces behind it, or one sign of a script that has no spaces. */
 const WORD = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]+\s*|\s+/gu;
@@ -55,11 +55,14 @@ export function shapePlan(picture, room) {
   return down.width <= room || down.width < right.width ? down : right;
 }
 
-/** Of a step, where all rows stand beside each other. @param {import("./plan.js").PlanPicture} picture @param {number} room @param {number} most */
+/** Of a step, where all rows stand beside each other; no narrower than most words are. @param {import("./plan.js").PlanPicture} picture @param {number} room @param {number} most */
 function fittingWidth({ placed, rows }, room, most) {
   const wide = new Set(placed.map(({ row }) => row)).size;
   const rest = room - 2 * MARGIN - BESIDE * (rows - 1) - THIN * (rows - wide);
-  return Math.min(most, Math.max(WIDTH.least, Math.floor(rest / Math.max(1, wide))));
+  const words = placed.flatMap(({ step }) => step.title.match(WORD) ?? []);
+  const longest = Math.max(0, ...words.map((word) => Math.ceil(widthOf(word.trimEnd()))));
+  const least = Math.max(WIDTH.least, Math.min(WIDTH.word, longest + 2 * PAD));
+  return Math.min(most, Math.max(least, Math.floor(rest / Math.max(1, wide))));
 }
 
 /** @param {import("./plan.js").PlanPicture} picture @param {number} width of a step @param {boolean} isDown @returns {PlanShape} */

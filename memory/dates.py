@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cache
 
-from memory.date_names import MONTHS, month_of
+from memory.date_names import MONTHS, date_names, month_of
 from memory.date_spans import DateSpan, day_or_none, month_span, spans_around, year_span
 from memory.languages import ENGLISH, fold_text, latin_language
 from memory.relative_dates import TOKEN, find_relative
@@ -28,6 +29,17 @@ _CJK_NUMBER = re.compile(
 )
 _CJK_YEAR = re.compile(r"[〇零一二三四五六七八九]{4}(?=\s*年)")
 _CJK_DIGITS = "〇一二三四五六七八九"
+_KOREAN_NUMBER = "[이삼]?십[일이삼사오육칠팔구]?|[일이삼사오육칠팔구]"
+_KOREAN_DATE = re.compile(rf"(?<![가-힣])(시|유|{_KOREAN_NUMBER})월\s*({_KOREAN_NUMBER})일")
+_KOREAN_DAYS_AGO = re.compile(r"(?<![가-힣])([삼사오육칠팔구십])\s*일\s*전")
+_KOREAN_MONTHS = {"유": 6, "시": 10}
+"""Written as they are spoken: 유월, 시월."""
+_KOREAN_DIGITS = " 일이삼사오육칠팔구"
+_ENGLISH = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+"""A day where "of" follows: "my second May" is none."""
+_GERMAN = "ersten zweiten dritten vierten funften sechsten siebten achten neunten zehnten elften zwolften"
+_FIRST = "primero primo primeiro premier"
+_DAY_IN_WORDS = re.compile(r"(?<!\w)([^\W\d_]{3,})( (?:of |de |di )?)(?=([^\W\d_]+))")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _FILLERS = 2
 """So many short words may stand between a day and its month: "16th of March", "3 de octubre"."""
@@ -82,7 +94,8 @@ def find_dates(question: str, today: date) -> Dates:
     """Return the most exact reading only: days, else months and relative times, else years; empty where no
     date is named."""
     folded = _CJK_YEAR.sub(_read_cjk_year, fold_text(question).replace("两", "二").replace("兩", "二"))
-    folded = _CJK_NUMBER.sub(_read_cjk_number, folded)
+    folded = _read_korean(_CJK_NUMBER.sub(_read_cjk_number, folded))
+    folded = _DAY_IN_WORDS.sub(_read_day, folded)
     named = sorted([*_numeric(folded), *_written(folded, question)], key=lambda each: each.start)
     days = [*_in_pairs([each for each in named if each.day], _span_of_days, _single_days, today)]
     if any(days):
@@ -129,9 +142,43 @@ def _read_cjk_year(match: re.Match[str]) -> str:
 
 
 def _read_cjk_number(match: re.Match[str]) -> str:
-    tens, ten, ones = match[0].rpartition("十")
-    value = _CJK_DIGITS.index(ones) if ones else 0
-    return str(value + 10 * (_CJK_DIGITS.index(tens) if tens else 1) if ten else value)
+    return str(_read_tens(match[0], "十", _CJK_DIGITS))
+
+
+def _read_tens(number: str, ten: str, digits: str) -> int:
+    tens, is_ten, ones = number.rpartition(ten)
+    value = digits.index(ones) if ones else 0
+    return value + 10 * (digits.index(tens) if tens else 1) if is_ten else value
+
+
+def _read_korean(text: str) -> str:
+    """Return the text with its Korean dates in digits. A month alone stays: it is a name, or another word, too."""
+    text = _KOREAN_DAYS_AGO.sub(lambda found: f"{_korean_number(found[1])}일 전", text)
+    return _KOREAN_DATE.sub(
+        lambda found: (
+            f"{_KOREAN_MONTHS.get(found[1]) or _korean_number(found[1])}월 {_korean_number(found[2])}일"
+        ),
+        text,
+    )
+
+
+def _korean_number(number: str) -> int:
+    return _read_tens(number, "십", _KOREAN_DIGITS)
+
+
+def _read_day(match: re.Match[str]) -> str:
+    """Return the day before a month in digits: "primo maggio", "le deux septembre", "the third of May"."""
+    day = _days_in_words().get(f"{match[1]} of" if match[2] == " of " else match[1])
+    return f"{day}{match[2]}" if day and month_of(match[3]) else match[0]
+
+
+@cache
+def _days_in_words() -> Mapping[str, int]:
+    """Return the numbers of words, without the articles that are a word for one."""
+    counted = {word: int(number) for word, number in date_names().numbers.items() if 1 < int(number) < 32}
+    english = {f"{word} of": day for day, word in enumerate(_ENGLISH.split(), start=1)}
+    german = {word: day for day, word in enumerate(_GERMAN.split(), start=1)}
+    return {**counted, **english, **german, **dict.fromkeys(_FIRST.split(), 1), "третьего": 3}
 
 
 def _written(folded: str, original: str) -> Iterator[_Named]:

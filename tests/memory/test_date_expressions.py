@@ -29,7 +29,23 @@ DAYS = {
         "5月2日に何を話しましたか",
         "5월 2일에 뭐라고 했지?",
         "5月2号我们说了什么",
+        "What did I say on the second of May?",
+        "Was sagte ich am zweiten Mai?",
+        "¿Qué dije el dos de mayo?",
+        "Qu'ai-je dit le deux mai ?",
+        "Cosa ho detto il due maggio?",
+        "O que eu disse em dois de maio?",
+        "Что я говорил второго мая?",
+        "오월 이일에 뭐라고 했지?",
     ],
+    date(2026, 5, 1): [
+        "el primero de mayo",
+        "il primo maggio",
+        "primeiro de maio",
+        "le premier mai",
+        "am ersten Mai",
+    ],
+    date(2026, 10, 11): ["시월 십일일에 뭘 샀지?"],
     date(2025, 10, 3): [
         "What did I tell you on 10/3/2025?",
         "¿Qué te dije el 3/10/2025?",
@@ -48,7 +64,7 @@ DAYS = {
         "ماذا أكلت البارحة؟",
     ],
     date(2026, 11, 21): ["antes de ayer", "önceki gün", "أول أمس", "엊그제", "おととい"],
-    date(2026, 11, 13): ["10 дней назад", "열흘 전", "十天前", "10 days ago"],
+    date(2026, 11, 13): ["10 дней назад", "열흘 전", "십 일 전", "十天前", "10 days ago"],
     date(2026, 11, 20): ["três dias atrás", "منذ ثلاثة أيام", "사흘 전", "大前天"],
 }
 LAST_WEEK = (date(2026, 11, 16), date(2026, 11, 22))
@@ -117,8 +133,18 @@ FROM_MARCH_TO_MAY = [
     "3月から5月",
     "三月到五月",
 ]
-OCTOBER = ["в октябре", "ekimde ne yaptım?", "im Oktober", "10월에", "en octubre"]
+OCTOBER = [
+    "my second October in Rome",
+    "в октябре",
+    "ekimde ne yaptım?",
+    "im Oktober",
+    "10월에",
+    "en octubre",
+]
 NO_DATE = [
+    "이월 상품이 뭐야?",
+    "사월이 누구야?",
+    "이 일 전에 뭘 했지?",
     "mar eat 3",
     "la mar",
     "What do I do every Tuesday?",

@@ -44,7 +44,7 @@ _WISHED: dict[Kind, re.Pattern[str]] = {
 """Their forms behind "I want that you"; elsewhere they ask nothing."""
 _IDIOM = re.compile(
     r"(?:keep|bear)\s+in\s+mind|(?:make\s+a\s+)?note(?=\s+that|z?\s+que)|denke?\s+(?:bitte\s+)?dr?a?ran|tieni\s+(?:presente|a\s+mente)|"
-    r"ten(?:ga)?\s+en\s+cuenta|(?:apunta|anot[ae]|guarde|g(?:uarda|ardez?)\s+(?:en\s+(?:tête|mente)|à\s+l['’]esprit))(?=\s+que)|"
+    r"ten(?:ga|ha)?\s+(?:en\s+cuenta|presente)|(?:apunta|anot[ae]|guard[ae]|g(?:uarda|ardez?)\s+(?:en\s+(?:tête|mente)|à\s+l['’]esprit))(?=\s+que)|"
     r"behalt(?:e|en\s+sie)?\s+(?:bitte\s+)?im\s+(?:Kopf|Hinterkopf|Gedächtnis)|notiere?\s+dir|segnati|noteer(?=\s+dat)|ten(?:ha)?\s+em\s+mente|houd\s+er\s+rekening\s+mee|denk\s+eraan|"
     r"имей(?:те)?\s+в\s+виду|(?:учти|запиши)(?:те)?(?=,?\s+что)|ضع\s+في\s+اعتبارك|miej\s+na\s+uwadze",
     re.IGNORECASE,

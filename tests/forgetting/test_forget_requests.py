@@ -131,6 +131,8 @@ def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
         ("Merk dir bitte, dass ich in Paris wohne.", ["ich in Paris wohne."]),
         ("Souviens-toi que j'habite à Paris.", ["j'habite à Paris."]),
         ("Recuerda que vivo en París.", ["vivo en París."]),
+        ("Ten presente que vivo en París.", ["vivo en París."]),
+        ("Guarda que o meu código é 61B8.", ["o meu código é 61B8."]),
         ("请记住：我住在巴黎。", ["我住在巴黎。"]),
         ("别忘了我住在杭州。", ["我住在杭州。"]),
         ("تذكر أنني أسكن في دبي", ["أسكن في دبي"]),

@@ -47,6 +47,7 @@ _NUMBERED_WORDS = """
     no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл
 """
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
+"""Abbreviations before a number, and words before anything else."""
 _TITLE_WORDS = """
     mme mlle mevr mw dhr ir dra sra exa exma exmo profa cía sig hr mr mrs ms st sr jr av bd ul fa doç yrd cad sok пл наб
     доц им vs cf eg ie
@@ -121,41 +122,44 @@ def _abbreviation_before(text: str, end: re.Match[str]) -> str:
 
 
 def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
+    """Return whether the sentence goes on behind the word and its full stop."""
     following = text[end.end() : end.end() + 1]
     if word.isdigit():
-        line = text.rfind("\n", 0, end.start()) + 1
-        before = text[max(line, end.start() - _BEFORE) : end.start()]
-        if _DATE_ENDS.search(before) or _YEAR_FIRST.match(text, end.start() - len(word) - 1):
-            return True
-        if _MONTH_ENDS.search(before) and following.isdigit():
-            return True
-        if _names_month(text, end.end()) or _DAY_AND_MONTH.match(text, end.start() - len(word) - 1):
-            return True
-        if following.islower() and _MONTH.search(before):
-            return True
-        if following.islower() and len(word) < 3 and not _COUNTED_BY_DOT.isdisjoint(languages):
-            return True
-        return following.isalpha() and _ORDINAL.search(before) is not None
+        return _counts(word, text, end, languages)
     if word.casefold() in _NUMBERED or word.casefold().endswith("str"):
         return following.isdigit()
     if _DEVANAGARI.fullmatch(word):
         # What ends a sentence there is mostly a danda, and behind a full stop a verb.
         return word not in stop_words("hi") and fold_text(word) not in stop_words("hi")
-    if _ARABIC_LETTERS.fullmatch(word):
-        return True
-    if _LETTER_BEFORE.search(text, max(0, end.start() - 6), end.start()) and following.islower():
-        return True
-    if _ENDS_WITH_YEAR.search(text, max(0, end.start() - _BEFORE), end.start()) and following.isupper():
+    before = text[max(0, end.start() - _BEFORE) : end.start()]
+    if _ENDS_WITH_YEAR.search(before) and following.isupper():
         return False
     if word in _ALSO_WORDS and _languages_using(_next_word(text, end.end()), languages):
         return False
-    if word.casefold() in _TITLES or _WITHOUT_VOWEL.fullmatch(word) or ("." in word and following.islower()):
+    if word.casefold() in _TITLES or _ARABIC_LETTERS.fullmatch(word) or _WITHOUT_VOWEL.fullmatch(word):
+        return True
+    if following.islower() and ("." in word or _LETTER_BEFORE.search(before)):
         return True
     if following.isupper() and word.islower() and len(word) > 1:
         # The library takes "me", "ok", "bien" and "mich" for abbreviations, some of them in English alone.
         using = _languages_using(word, languages)
         languages = tuple(one for one in languages if one not in using and (one != ENGLISH or not using))
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
+
+
+def _counts(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
+    """Return whether a number with a full stop is a part of a date, or says which one: "3. Mai", "3. katta"."""
+    start, following = end.start() - len(word) - 1, text[end.end() : end.end() + 1]
+    before = text[max(text.rfind("\n", 0, end.start()) + 1, end.start() - _BEFORE) : end.start()]
+    if _DATE_ENDS.search(before) or _YEAR_FIRST.match(text, start) or _DAY_AND_MONTH.match(text, start):
+        return True
+    if following.isdigit():
+        return _MONTH_ENDS.search(before) is not None
+    if following.islower():
+        says_which = len(word) < 3 and not _COUNTED_BY_DOT.isdisjoint(languages)
+        if says_which or _MONTH.search(before):
+            return True
+    return _names_month(text, end.end()) or (following.isalpha() and _ORDINAL.search(before) is not None)
 
 
 def _languages_using(word: str, languages: tuple[str, ...]) -> set[str]:

@@ -102,6 +102,14 @@ def overflows(page: Page) -> bool:
     return is_wide
 
 
+def too_low(page: Page, rows: str) -> list[str]:
+    """Return the texts of the rows that are higher than their place, so that they lie on the next one."""
+    found: list[str] = page.locator(rows).evaluate_all(
+        "rows => rows.filter((row) => row.scrollHeight > row.clientHeight + 2).map((row) => row.textContent)"
+    )
+    return found
+
+
 def touch_screen(browser: Browser, url: str) -> BrowserContext:
     """Return a phone, to be closed by the caller."""
     width, height = SIZES["phone"]

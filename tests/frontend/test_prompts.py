@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import SIZES, barriers, overflows
+from tests.frontend.chatting import SIZES, barriers, overflows, too_low
 
 
 def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> None:
@@ -65,3 +65,10 @@ def test_many_prompts_are_found_in_their_dialog_and_leave_the_message_in_view(
     expect(chosen).to_be_in_viewport(ratio=1)
     assert composer.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
     assert barriers(page) == []
+
+
+def test_commands_stand_below_each_other_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 700})
+    page.locator("#composer").fill("/")
+    expect(page.get_by_role("option", name="/compact")).to_be_visible()
+    assert too_low(page, ".commands li") == []

@@ -95,8 +95,11 @@ def find_dates(question: str, today: date) -> Dates:
     date is named."""
     folded = _CJK_YEAR.sub(_read_cjk_year, fold_text(question).replace("两", "二").replace("兩", "二"))
     folded = _read_korean(_CJK_NUMBER.sub(_read_cjk_number, folded))
-    folded = _DAY_IN_WORDS.sub(_read_day, folded)
-    named = sorted([*_numeric(folded), *_written(folded, question)], key=lambda each: each.start)
+    is_english = latin_language(TOKEN.findall(folded)) == ENGLISH
+    folded = _DAY_IN_WORDS.sub(lambda found: _read_day(found, is_english=is_english), folded)
+    named = sorted(
+        [*_numeric(folded, is_english=is_english), *_written(folded, question)], key=lambda each: each.start
+    )
     days = [*_in_pairs([each for each in named if each.day], _span_of_days, _single_days, today)]
     if any(days):
         return Dates(days=tuple(dict.fromkeys(filter(None, days))))
@@ -112,10 +115,9 @@ def find_dates(question: str, today: date) -> Dates:
 # --- Dates as they are written ------------------------------------------------------------------------------------
 
 
-def _numeric(text: str) -> Iterator[_Named]:
+def _numeric(text: str, *, is_english: bool) -> Iterator[_Named]:
     for match in _YEAR_FIRST.finditer(text):
         yield _Named(int(match[1]), int(match[3]), int(match[4]), *match.span())
-    is_english = latin_language(TOKEN.findall(text)) == ENGLISH
     for match in _YEAR_LAST.finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
         day_first = _Named(year, second, first, *match.span())
@@ -166,9 +168,11 @@ def _korean_number(number: str) -> int:
     return _read_tens(number, "십", _KOREAN_DIGITS)
 
 
-def _read_day(match: re.Match[str]) -> str:
-    """Return the day before a month in digits: "primo maggio", "le deux septembre", "the third of May"."""
-    day = _days_in_words().get(f"{match[1]} of" if match[2] == " of " else match[1])
+def _read_day(match: re.Match[str], *, is_english: bool) -> str:
+    """Return the day before a month in digits: "primo maggio", "le deux septembre", "the third of May". In English
+    "due" and "six" are none."""
+    word = f"{match[1]} of" if match[2] == " of " else match[1]
+    day = None if is_english and word.isascii() and word == match[1] else _days_in_words().get(word)
     return f"{day}{match[2]}" if day and month_of(match[3]) else match[0]
 
 

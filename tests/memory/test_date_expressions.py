@@ -30,6 +30,7 @@ DAYS = {
         "5월 2일에 뭐라고 했지?",
         "5月2号我们说了什么",
         "What did I say on the second of May?",
+        "Which report is due May 2?",
         "Was sagte ich am zweiten Mai?",
         "¿Qué dije el dos de mayo?",
         "Qu'ai-je dit le deux mai ?",

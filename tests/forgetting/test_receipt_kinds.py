@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.environment import ROOT
 
-COUNTING = {"add_to_receipt", "set_in_receipt", "Counter", "update"}
+COUNTING = {"add_to_receipt", "set_in_receipt", "Counter", "removed.update", "work.removed.update"}
 
 
 def kinds_counted() -> set[str]:
@@ -20,12 +20,11 @@ def _kinds_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and ast.unparse(node.value).rpartition(".")[2] == "removed":
             yield from _constants(node.slice)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in COUNTING:
-            if "removed" in ast.unparse(node.func) or ast.unparse(node.func) in COUNTING:
-                yield from (keyword.arg for keyword in node.keywords if keyword.arg)
-                for given in node.args:
-                    if isinstance(given, ast.Dict):
-                        yield from (kind for key in given.keys if key for kind in _constants(key))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in COUNTING:
+            yield from (keyword.arg for keyword in node.keywords if keyword.arg)
+            for given in node.args:
+                if isinstance(given, ast.Dict):
+                    yield from (kind for key in given.keys if key for kind in _constants(key))
 
 
 def _constants(node: ast.expr) -> Iterator[str]:

@@ -48,6 +48,10 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"\b(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
     ),
+    (
+        "employer",
+        rf"(?:^\W*|\b(?:eu|agora)\s+)trabalho\s+(?:agora\s+)?(?:em|n[ao]s?|numa?|para)\s+(?!.*\s(?:é|são|foi|era)\s){VALUE}",
+    ),
     ("residence", rf"\bik\s+(?:woon|ben\s+verhuisd)\s+(?:nu\s+)?(?:in|naar|te)\s+{VALUE}"),
     (
         "residence",

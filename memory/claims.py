@@ -62,6 +62,7 @@ _SPEAKERS_ABROAD = frozenset(
         "abito",
         "mi",
         "moro",
+        "trabalho",
         "mudei",
         "ik",
     )

@@ -52,6 +52,7 @@ def claim(text: str) -> Claim | None:
         ("أعيش في القاهرة.", "أعيش الآن في دبي."),
         ("मैं दिल्ली में रहता हूँ।", "मैं अब मुंबई में रहता हूँ।"),
         ("Meine Schwester wohnt in Bramsche.", "Meine Schwester wohnt jetzt in Bersenbrück."),
+        ("Trabalho numa padaria.", "Agora trabalho na oficina do Rui."),
         ("My sister lives in Oslo.", "My sister has moved to Bergen."),
         ("Ma sœur habite à Lyon.", "Ma sœur habite maintenant à Nantes."),
         ("我姐姐住在北京。", "我姐姐现在住在杭州。"),
@@ -234,7 +235,13 @@ def test_a_claim_names_its_place():
 
 
 @pytest.mark.parametrize(
-    "text", ["Good to see you!", "That's really sweet.", "Taking time for yourself is key."]
+    "text",
+    [
+        "Good to see you!",
+        "That's really sweet.",
+        "Taking time for yourself is key.",
+        "Trabalho em equipa é bom.",
+    ],
 )
 def test_a_remark_claims_nothing(text: str):
     assert claim(text) is None

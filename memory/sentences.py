@@ -44,18 +44,18 @@ _ORDINAL = re.compile(
 _COUNTED_BY_DOT = frozenset(["da", "de", "fi", "hu", "no", "tr"])
 """Languages that write "the third" as 3."""
 _NUMBERED_WORDS = """
-    no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл
+    no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл корп
 """
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
 """Abbreviations before a number, and words before anything else."""
 _TITLE_WORDS = """
-    mme mlle mevr mw dhr ir dra sra exa exma exmo profa cía sig hr mr mrs ms st sr jr av bd ul fa doç yrd cad sok пл наб
-    доц им vs cf eg ie
+    mme mlle mevr mw dhr ir dra sra exa exma exmo profa cía sig hr mr mrs ms st sr jr av bd ul fa doç yrd
+    uzm öğr gör cad sok mah пл наб доц им des pbro pte vs cf eg ie
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
 """Abbreviations that the library does not know in every language, or that are in its lists of stop words."""
-_ALSO_WORDS = frozenset(["им", "fa"])
-"""Abbreviations before a name; as "them" and "ago" they end a sentence before the beginning of another."""
+_ALSO_WORDS = frozenset(["им", "fa", "gör"])
+"""Abbreviations before a name; as "them", "ago" and "see" they end a sentence before the beginning of another."""
 _MARKS = {
     "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
     "es": frozenset(["el", "los", "es", "una", "que", "en", "vive"]),

@@ -60,6 +60,9 @@ WHOLE = [
     "Yrd. Doç. Dr. Ak bugün geldi, Sok. Gül yanında.",
     "Trabajo en la Cía. Naviera.",
     "Mw. Jansen belde.",
+    "Uzm. Dr. Kaya ile Öğr. Gör. Aksoy, Gül Mah. Lale Sok. No. 5'te.",
+    "A Des. Costa mora na R. Augusta.",
+    "Живу на ул. Мира, корп. 2.",
 ]
 
 
@@ -83,6 +86,7 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("She said no. Then she left.", 2),
         ("Я сказал им. Потом ушёл.", 2),
         ("Due anni fa. Poi sono partito.", 2),
+        ("Şu filmi gör. Sonra konuşuruz.", 2),
         ("i live in paris. my dog is rex.", 2),
         ("「はい。」と言った。次。", 3),
         ("One!\nTwo\n\nThree? Four", 4),

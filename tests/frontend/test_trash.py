@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import httpx2
 from playwright.sync_api import Page, expect
 
 from tests.frontend.chatting import ask, barriers
@@ -59,3 +60,26 @@ def test_a_tab_whose_chat_is_deleted_in_another_says_so_and_leads_on(page: Page)
     other.locator("main").get_by_role("button", name="New chat").click()
     expect(other).to_have_url(re.compile(r"/$"))
     expect(other.locator("#composer")).to_be_visible()
+
+
+def trash(alice: httpx2.Client, *titles: str) -> None:
+    for title in titles:
+        chat = alice.post("/api/v1/conversations", json={"title": title}).json()["id"]
+        assert alice.post(f"/api/v1/conversations/{chat}/trash").is_success
+
+
+def test_show_more_pressed_twice_shows_each_deleted_chat_once(page: Page, alice: httpx2.Client) -> None:
+    trash(alice, *(f"Ferry {n}" for n in range(65)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/trash?cursor=" in request.url else None)
+    open_trash(page)
+    rows = page.locator(".trash-row")
+    expect(rows).to_have_count(30)
+    more = page.get_by_role("dialog").get_by_role("button", name="Show more")
+    more.evaluate("button => { button.click(); button.click(); }")
+    expect(rows).to_have_count(60)
+    assert len(asked) == 1
+    more.click()
+    expect(rows).to_have_count(65)
+    titles = rows.locator(".trash-text > span").all_text_contents()
+    assert sorted(titles) == sorted(f"Ferry {n}" for n in range(65))

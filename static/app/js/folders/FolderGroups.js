@@ -5,6 +5,7 @@ import { ConversationRow } from "../components/ConversationRow.js";
 import { waitingFolders } from "../attention/store.js";
 import { Icon } from "../components/icons.js";
 import { Menu } from "../components/Menu.js";
+import { MoreButton } from "../components/MoreButton.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -59,7 +60,7 @@ function Row({ folder }) {
       html`<ul class="folder-items">
         ${items.map((item) => html`<${ConversationRow} key=${item.id} conversation=${item} />`)}
         ${!items.length && html`<li class="sidebar-note">${t("No chats here yet.")}</li>`}
-        ${nextCursors.value[id] && html`<li><button type="button" class="link sidebar-note" onClick=${() => loadFolder(id)}>${t("Show more")}</button></li>`}
+        ${nextCursors.value[id] && html`<li><${MoreButton} className="link sidebar-note" label=${t("Show more")} load=${() => loadFolder(id)} /></li>`}
       </ul>`
     }
   </li>`;

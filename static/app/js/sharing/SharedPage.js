@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, post, query } from "../api.js";
 import { Markdown } from "../components/Markdown.js";
+import { MoreButton } from "../components/MoreButton.js";
 import { PlainText } from "../components/PlainText.js";
 import { beginningOf, formatDate } from "../format.js";
 import { html } from "../html.js";
@@ -20,6 +21,7 @@ export function SharedPage({ token, isSignedIn }) {
   const load = async (/** @type {string|null} */ after) => {
     try {
       pages.value = [...pages.value, await get(`/shared/${token}${query({ after })}`)];
+      error.value = "";
     } catch (problem) {
       error.value = problem instanceof Error ? problem.message : String(problem);
     }
@@ -45,7 +47,7 @@ export function SharedPage({ token, isSignedIn }) {
     }
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     <div class="messages">${pages.value.flatMap((page) => page.items.map((message) => html`<${Said} key=${message.id} message=${message} />`))}</div>
-    ${next && html`<button type="button" class="button" onClick=${() => load(next)}>${t("Show more")}</button>`}
+    ${next && html`<${MoreButton} className="button" label=${t("Show more")} load=${() => load(next)} />`}
   </main>`;
 }
 

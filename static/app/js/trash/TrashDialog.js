@@ -7,6 +7,7 @@ import { boot } from "../boot.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
+import { MoreButton } from "../components/MoreButton.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
@@ -23,6 +24,7 @@ export function TrashDialog() {
       const page = await get(`/trash${query({ cursor: next.value })}`);
       items.value = [...(items.value ?? []), ...page.items];
       next.value = page.next_cursor;
+      error.value = "";
     } catch (problem) {
       error.value = sentenceOf(problem);
     }
@@ -42,7 +44,7 @@ export function TrashDialog() {
       items.value.length > 0 &&
       html`<ul class="trash">${items.value.map((item) => html`<${Row} key=${item.id} item=${item} onRestore=${back} />`)}</ul>
       <div class="dialog-actions">
-        ${next.value && html`<button type="button" class="button" onClick=${load}>${t("Show more")}</button>`}
+        ${next.value && html`<${MoreButton} className="button" label=${t("Show more")} load=${load} />`}
         <button type="button" class="button is-danger" onClick=${askToEmpty}>${t("Empty trash")}</button>
       </div>`
     }

@@ -10,6 +10,7 @@ import { html } from "../../html.js";
 import { plural, t } from "../../i18n.js";
 import { askToForget } from "../ForgetDialog.js";
 import { Icon } from "../icons.js";
+import { MoreButton } from "../MoreButton.js";
 import { ForgetProposal } from "../ForgetProposal.js";
 import { ReceiptView } from "../Receipt.js";
 
@@ -59,7 +60,7 @@ export function ForgottenView() {
     <h2 class="section-title">${t("Receipts")}</h2>
     ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing has been forgotten so far.")}</p>`}
     <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary><${Icon} name="right" size=${16} />${WHAT[receipt.what] ?? receipt.what}<time class="muted" datetime=${receipt.at}>${formatMoment(receipt.at)}</time></summary><${ReceiptView} receipt=${receipt} isDated /></details></li>`)}</ol>
-    ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
+    ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}
     <${NotLearnedList} key=${receipts.value?.[0]?.id ?? ""} />
   </article>`;
 }

@@ -11,6 +11,7 @@ import { showToast } from "../../state/store.js";
 import { stateName } from "../../state/trace.js";
 import { Icon } from "../icons.js";
 import { Markdown } from "../Markdown.js";
+import { MoreButton } from "../MoreButton.js";
 import { TextEditor } from "./TextEditor.js";
 
 /** @typedef {import("../../commands/profile.js").Profile} Profile */
@@ -94,7 +95,7 @@ function Versions({ onReverted }) {
   useEffect(() => void load(null), []);
   return html`<h2 class="section-title">${t("Versions")}</h2>
     <ol class="versions">${versions.value.map((one, at) => html`<${VersionRow} key=${one.version} version=${one} isNewest=${at === 0} onReverted=${onReverted} />`)}</ol>
-    ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}`;
+    ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}`;
 }
 
 /** @param {{version: Version, isNewest: boolean, onReverted: (profile: Profile) => void}} props */

@@ -12,6 +12,7 @@ import { memorySettings } from "../../state/memory.js";
 import { showToast } from "../../state/store.js";
 import { Icon } from "../icons.js";
 import { Markdown } from "../Markdown.js";
+import { MoreButton } from "../MoreButton.js";
 import { TextEditor } from "./TextEditor.js";
 
 /** @typedef {import("../../commands/memory.js").Entry} Entry */
@@ -41,7 +42,7 @@ export function ReviewView() {
     ${entries.value === null && html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`}
     ${entries.value?.length === 0 && html`<p role="status">${t("Nothing waits for you.")}</p>`}
     ${(entries.value ?? []).map((entry) => html`<${Proposed} key=${`${entry.id} ${entry.revision}`} entry=${entry} onSettled=${settle} />`)}
-    ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
+    ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}
   </article>`;
 }
 

@@ -9,6 +9,7 @@ import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 import { sharedMemories } from "../../state/memory.js";
 import { Markdown } from "../Markdown.js";
+import { MoreButton } from "../MoreButton.js";
 
 /** @typedef {import("../../commands/memory.js").SharedEntry} SharedEntry */
 
@@ -34,9 +35,7 @@ function Entries({ agentId }) {
   const entries = useSignal(/** @type {SharedEntry[]|null} */ (null));
   const cursor = useSignal(/** @type {string|null} */ (null));
   const problem = useSignal("");
-  const isLoading = useSignal(false);
   const load = async (/** @type {string|null} */ from) => {
-    isLoading.value = true;
     problem.value = "";
     try {
       const page = await readShared(agentId, from);
@@ -44,8 +43,6 @@ function Entries({ agentId }) {
       cursor.value = page.next_cursor;
     } catch (error) {
       problem.value = sentenceOf(error);
-    } finally {
-      isLoading.value = false;
     }
   };
   useEffect(() => void load(null), []);
@@ -61,5 +58,5 @@ function Entries({ agentId }) {
       </section>`,
     )}
     ${failed}
-    ${cursor.value && html`<button type="button" class="button is-wide" disabled=${isLoading.value} onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}`;
+    ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}`;
 }

@@ -83,3 +83,20 @@ def test_show_more_pressed_twice_shows_each_deleted_chat_once(page: Page, alice:
     expect(rows).to_have_count(65)
     titles = rows.locator(".trash-text > span").all_text_contents()
     assert sorted(titles) == sorted(f"Ferry {n}" for n in range(65))
+
+
+def test_a_title_written_from_the_right_ends_at_the_left(page: Page, alice: httpx2.Client) -> None:
+    trash(alice, "מתי יוצאת המעבורת?")
+    open_trash(page)
+    places = page.locator(".trash-text > span").evaluate(
+        """(title) => {
+            const text = document.createTreeWalker(title, NodeFilter.SHOW_TEXT).nextNode();
+            return [0, text.length - 1].map((at) => {
+                const one = document.createRange();
+                one.setStart(text, at);
+                one.setEnd(text, at + 1);
+                return one.getBoundingClientRect().left;
+            });
+        }"""
+    )
+    assert places[1] < places[0], "the question mark stands behind the last word"

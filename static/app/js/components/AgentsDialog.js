@@ -63,7 +63,7 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
     <ul class="tokens">${own.map(
       (agent) => asked.value === agent.id ? html`<li key=${agent.id}><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
         action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${() => (asked.value = null)} /></li>` : html`<li class="token" key=${agent.id}><${Icon} name="spark" size=${18} />
-        <span class="token-text"><strong>${agent.name}</strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
+        <span class="token-text"><strong><bdi>${agent.name}</bdi></strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
         <button type="button" class="icon-button is-small" aria-label=${t("Change {name}", { name: agent.name })} title=${t("Change")} onClick=${() => onEdit(agent.id)}><${Icon} name="rename" size=${18} /></button>
         <a class="icon-button is-small" href=${exportAddress(agent.id)} download aria-label=${t("Export {name} as YAML", { name: agent.name })} title=${t("Export as YAML")}><${Icon} name="export" size=${18} /></a>
         <button type="button" class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => (asked.value = agent.id)}><${Icon} name="trash" size=${18} /></button></li>`,

@@ -55,7 +55,7 @@ function conversationActions(conversation) {
 function Info({ conversation }) {
   const { expires_at: expires, pinned } = conversation;
   return html`<div class="menu-info">
-    <strong>${conversation.title || t("New chat")}</strong>
+    <strong><bdi>${conversation.title || t("New chat")}</bdi></strong>
     ${expires && html`<p><${Icon} name="clock" size=${16} />${describeEnd(conversation, boot.trash_days)}</p>`}
     ${pinned && html`<p><${Icon} name="pin" size=${16} />${t("Pinned: kept until you delete it")}</p>`}
   </div>`;

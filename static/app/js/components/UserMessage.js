@@ -34,7 +34,7 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     <h2 class="visually-hidden">${t("You: {beginning}", { beginning: message?.isForgotten ? t("This message was forgotten.") : beginningOf(text) })}</h2>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
-    ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
+    ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span><bdi>${name}</bdi></span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
     ${isEdited && html`<${MessageEditor} message=${message} isQueued=${isQueued} />`}
     ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}><${PlainText} text=${isFolded ? text.slice(0, FOLDED_CHARS) : text} /></div>`}
     ${message?.isInjected && text && html`<p class="outcome">${toldOf(waiting)}${waiting === "held" && html`<span aria-hidden="true"> · </span><button type="button" class="link" onClick=${sendHeld}>${t("Send now")}</button>`}</p>`}

@@ -55,7 +55,7 @@ export function MoveDialog({ conversation }) {
       <fieldset class="choices"><legend class="visually-hidden">${t("Folder")}</legend>
         ${choices.map(
           ({ id, name }) => html`<label class="choice"><input type="radio" name="folder" value=${id}
-            defaultChecked=${id === current} autofocus=${id === current} /><span>${name}</span></label>`,
+            defaultChecked=${id === current} autofocus=${id === current} /><span><bdi>${name}</bdi></span></label>`,
         )}
       </fieldset>
       <div class="dialog-actions">

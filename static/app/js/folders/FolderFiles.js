@@ -49,7 +49,7 @@ export function FolderFiles({ folderId }) {
     });
   return html`<fieldset class="folder-files"><legend>${t("Files for every chat in it")}</legend>
     <ul>${files.value.map(
-      (file) => html`<li key=${file.id}><span>${file.name}</span>
+      (file) => html`<li key=${file.id}><span><bdi>${file.name}</bdi></span>
         <button type="button" class="button is-small" aria-label=${t("Remove {title}", { title: file.name })} onClick=${() => takeOut(file)}>${t("Remove")}</button></li>`,
     )}</ul>
     ${removed.value && html`<p role="status">${t("Removed: {title}", { title: removed.value.name })} <button type="button" class="link" onClick=${() => bringBack()}>${t("Undo")}</button></p>`}

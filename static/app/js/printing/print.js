@@ -83,7 +83,7 @@ async function readAll(id) {
 
 /** @param {{title: string, messages: ViewMessage[]}} props */
 function Sheet({ title, messages }) {
-  return html`<h1>${title}</h1>${messages.map((message) => html`<${Printed} key=${message.id} message=${message} />`)}`;
+  return html`<h1><bdi>${title}</bdi></h1>${messages.map((message) => html`<${Printed} key=${message.id} message=${message} />`)}`;
 }
 
 /** @param {{message: ViewMessage}} props */
@@ -93,7 +93,7 @@ function Printed({ message: { role, text, images, files, model, createdAt } }) {
   return html`<article class=${`printed is-${role}`}>
     <h2>${who} <small>${formatMoment(createdAt)}</small></h2>
     ${images.map((image) => html`<img src=${fileUrl(image.file_id)} alt="" />`)}
-    ${files.map((file) => html`<p>${file.name}</p>`)}
+    ${files.map((file) => html`<p><bdi>${file.name}</bdi></p>`)}
     ${role === "user" ? html`<p class="printed-text" dir="auto"><${PlainText} text=${text} /></p>` : html`<${Markdown} text=${text} />`}
   </article>`;
 }

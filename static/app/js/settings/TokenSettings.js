@@ -89,7 +89,7 @@ function TokenRow({ token, onDelete }) {
       action=${t("Delete token {name}", { name: token.name })} onConfirm=${onDelete} onCancel=${() => (isAsked.value = false)} /></li>`;
   return html`<li class="token">
     <${Icon} name="key" size=${18} />
-    <span class="token-text"><strong>${token.name}</strong><small>${token.prefix ? `${token.prefix}… · ` : ""}${token.scopes.join(", ")} · ${used}${ends}</small></span>
+    <span class="token-text"><strong><bdi>${token.name}</bdi></strong><small>${token.prefix ? `${token.prefix}… · ` : ""}${token.scopes.join(", ")} · ${used}${ends}</small></span>
     <button type="button" class="icon-button is-small" aria-label=${t("Delete token {name}", { name: token.name })} title=${t("Delete")} onClick=${() => (isAsked.value = true)}><${Icon} name="trash" size=${18} /></button>
   </li>`;
 }

@@ -40,7 +40,7 @@ export function SharedPage({ token, isSignedIn }) {
     ${
       first &&
       html`<header class="shared-head">
-      <h1>${first.title || t("Shared conversation")}</h1>
+      <h1><bdi>${first.title || t("Shared conversation")}</bdi></h1>
       <p class="muted">${t("A copy made on {date}. It can be read, but not changed.", { date: formatDate(first.created_at) })}</p>
       ${isSignedIn && html`<button type="button" class="button" onClick=${copy}>${t("Continue as my own copy")}</button>`}
     </header>`

@@ -56,7 +56,7 @@ function Row({ item, onRestore }) {
   const title = titleOf(item);
   const until = { date: formatDate(item.purge_at) };
   return html`<li class="trash-row">
-    <span class="trash-text"><span>${title}</span>
+    <span class="trash-text"><span><bdi>${title}</bdi></span>
       <small class="muted">${item.reason === "idle" ? t("Unused for a long time · removed for good on {date}", until) : t("Deleted by you · removed for good on {date}", until)}</small></span>
     <button type="button" class="button" aria-label=${t("Restore {title}", { title })} onClick=${() => onRestore(item)}>${t("Restore")}</button>
     <button type="button" class="button is-danger" aria-label=${t("Delete now: {title}", { title })} onClick=${() => askToDeleteNow(item)}>${t("Delete now")}</button>

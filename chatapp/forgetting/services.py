@@ -40,10 +40,12 @@ class DetachIdle(Protocol):
     def __call__(self, conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None: ...
 
 
-def remove_leftovers(leftovers: Leftovers) -> None:
-    memory_files.write_days((leftovers.user_id, day) for day in leftovers.days)
-    attachments.discard_content(leftovers.hashes)
-    offloads.delete_files(leftovers.offloads)
+def remove_leftovers(*left: Leftovers) -> None:
+    """Write each day once, however many pieces of work changed it, and delete files."""
+    memory_files.write_days(dict.fromkeys((one.user_id, day) for one in left for day in one.days))
+    for one in left:
+        attachments.discard_content(one.hashes)
+        offloads.delete_files(one.offloads)
 
 
 def finish(done: Done) -> Done:
@@ -55,8 +57,7 @@ def finish(done: Done) -> Done:
 def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
     for run_id in ended_runs:
         hub.stop_run(str(run_id))
-    for leftovers in left:
-        remove_leftovers(leftovers)
+    remove_leftovers(*left)
     memory_files.write_profiles({leftovers.user_id for leftovers in left})
     truncate_journal()
 

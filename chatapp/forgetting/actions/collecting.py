@@ -53,7 +53,7 @@ STOPPED = "The answer was stopped, because something it may have read was forgot
 BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
 Lines = Mapping[UUID, Sequence[str]]
 FORMER = "former_revisions"
-"""Where the revisions of chosen entries are kept."""
+"""Where the revisions of chosen entries are kept, once they were read."""
 
 
 def begin_forgetting(user_id: UUID) -> int:
@@ -205,7 +205,10 @@ def _answers_and_calls(runs: Iterable[Run]) -> dict[UUID, Message]:
 def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
     if entry.pk in lines:
         return lines[entry.pk]
-    return [entry.text, *(revision.text for revision in getattr(entry, FORMER))]
+    former = getattr(entry, FORMER, None)
+    if former is None:
+        return [entry.text, *entry.revisions.values_list("text", flat=True)]
+    return [entry.text, *(revision.text for revision in former)]
 
 
 # --- Ahead, with nothing locked ------------------------------------------------------------------------------
@@ -240,7 +243,7 @@ class Ahead:
 
 
 def read_said(chosen: Chosen) -> Said:
-    return _read_said(chosen, *_rows_of(chosen))
+    return _read_said(chosen, *_rows_of(chosen, with_former=True))
 
 
 def _read_said(chosen: Chosen, messages: Mapping[UUID, Message], entries: Mapping[UUID, MemoryEntry]) -> Said:
@@ -257,7 +260,7 @@ def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     """Return what can be read and made before anything is locked. `said` is what all pieces say, where `chosen` is one
     of them. Raise NotFound where nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
-    messages, entries = _rows_of(chosen)
+    messages, entries = _rows_of(chosen, with_former=said is None)
     if not messages and not entries:
         raise NotFound
     said = said or _read_said(chosen, messages, entries)
@@ -297,14 +300,17 @@ def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, s
     return texts_left_of(work.derived.values(), work.gone, work.repeats.are_near, barred)
 
 
-def _rows_of(chosen: Chosen) -> tuple[dict[UUID, Message], dict[UUID, MemoryEntry]]:
-    """Return what is there of it, without what an earlier piece has forgotten."""
+def _rows_of(
+    chosen: Chosen, *, with_former: bool = False
+) -> tuple[dict[UUID, Message], dict[UUID, MemoryEntry]]:
+    """Return what is there of it, without what an earlier piece has forgotten. `with_former`: entries know what they
+    said before each edit."""
     user = chosen.user
     rows = Message.objects.filter(conversation__user=user).in_bulk(list(chosen.message_ids))
     messages = {pk: row for pk, row in with_belongings(rows).items() if pk not in chosen.redacted}
-    entries = MemoryEntry.objects.filter(user=user, pk__in=list(chosen.entry_ids)).prefetch_related(
-        Prefetch("revisions", to_attr=FORMER)  # a queryset for each entry takes longer than all else
-    )
+    entries = MemoryEntry.objects.filter(user=user, pk__in=list(chosen.entry_ids))
+    if with_former:  # a queryset for each entry takes longer than all else
+        entries = entries.prefetch_related(Prefetch("revisions", to_attr=FORMER))
     return messages, {row.pk: row for row in entries}
 
 

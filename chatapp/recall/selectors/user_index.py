@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from typing import Literal
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from chatapp.recall.index_format import (
     Columns,
     FreshTerms,
     Hits,
+    Ordinals,
     StoredTerms,
     blank_rows,
     join_all_hits,
@@ -202,8 +203,7 @@ class UserIndex:
         nowhere = np.empty(0, dtype=np.int64)
         for words in wanted:
             held = [hits[word].ordinals if word in hits else nowhere for word in words]
-            both = reduce(partial(np.intersect1d, assume_unique=True), sorted(held, key=len))
-            ordinals.update(both[-limit:].tolist())
+            ordinals.update(_in_all(held)[-limit:].tolist())
         newest = sorted(self._messages_among(ordinals))[-limit:]
         return self.read(newest, [0.0] * len(newest))
 
@@ -345,3 +345,14 @@ def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
     owners = dict(rows.values_list("ordinal", "owner"))
     found = read_stored(next(iter(owners.values()), None), dict.fromkeys(owners, 0.0))
     return {ordinal: found[ordinal].text for ordinal in owners if ordinal in found}
+
+
+def _in_all(held: Iterable[Ordinals]) -> Ordinals:
+    """Return the ordinals that stand in each of these, which are sorted. The shortest decides how long it takes."""
+    first, *others = sorted(held, key=len)
+    for other in others:
+        if not len(first):
+            break
+        at = np.minimum(np.searchsorted(other, first), len(other) - 1)
+        first = first[other[at] == first]
+    return first

@@ -42,11 +42,9 @@ export function TrashDialog() {
     ${
       items.value &&
       items.value.length > 0 &&
-      html`<ul class="trash">${items.value.map((item) => html`<${Row} key=${item.id} item=${item} onRestore=${back} />`)}</ul>
-      <div class="dialog-actions">
-        ${next.value && html`<${MoreButton} className="button" label=${t("Show more")} load=${load} />`}
-        <button type="button" class="button is-danger" onClick=${askToEmpty}>${t("Empty trash")}</button>
-      </div>`
+      html`<div class="dialog-actions"><button type="button" class="button is-danger" onClick=${askToEmpty}>${t("Empty trash")}</button></div>
+      <ul class="trash">${items.value.map((item) => html`<${Row} key=${item.id} item=${item} onRestore=${back} />`)}</ul>
+      ${next.value && html`<div class="dialog-actions"><${MoreButton} className="button" label=${t("Show more")} load=${load} /></div>`}`
     }
   <//>`;
 }

@@ -238,17 +238,26 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
 
 def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
     """Return the policy of one layer as somebody writes it: a text is no number, though what was stored once is read
-    so, and a field has one name. Raise PolicyError, whatever order the fields are written in for the same one."""
-    given_as: dict[str, str] = {}
+    so. Raise PolicyError, whatever order the fields are written in for the same one."""
     for given, value in sorted(fields.items()):
-        name = ALIASES.get(given, given)
-        check = plain_checks(ContextPolicy).get(name)
+        check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
         if check and value is not None and (kind := check(value)):
             raise PolicyError(given, origin, KINDS[kind])
-        merge_policies((origin, {given: value}))
-        if value is not None and (other := given_as.setdefault(name, given)) != given:
-            raise PolicyError(given, origin, f"the same setting is given as {other}: give it once")
+        merge_policies((origin, {given: value}))  # another name of the field may stand above this one
     return merge_policies((origin, fields)).policy
+
+
+def newest_names(fields: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields without names that stand as they did `before`, where another name of the same field has a new
+    value: the last one counts."""
+    renewed = {
+        ALIASES.get(name, name) for name, value in fields.items() if value not in (None, before.get(name))
+    }
+    return {
+        name: value
+        for name, value in fields.items()
+        if ALIASES.get(name, name) not in renewed or before.get(name) != value
+    }
 
 
 KINDS = {

@@ -61,7 +61,8 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     expect(command(page, "/config keep_recent minus").locator("header")).to_have_text("/config")
     expect(command(page, "/config no_such_thing 4")).to_contain_text("no_such_thing")
     expect(command(page, "/config trigger 0.7")).to_contain_text("0.7")
-    expect(command(page, "/config trigger_ratio 0.5")).to_contain_text("given as trigger")
+    expect(command(page, "/config trigger_ratio 0.5")).to_contain_text("0.5")
+    expect(command(page, "/config")).not_to_contain_text("0.7")
     expect(command(page, "/memory QX-00012")).to_contain_text("code QX-00012")
     expect(command(page, "/context")).to_contain_text("4 (conversation)")
     assert not model.requests_of("chat"), "commands are not for the model"

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import PolicyError
-from memory.policy import DEFAULT_POLICY, ContextPolicy, check_user_fields, check_written, merge_policies
+from memory.policy import (
+    DEFAULT_POLICY,
+    ContextPolicy,
+    check_user_fields,
+    check_written,
+    merge_policies,
+    newest_names,
+)
 
 
 def test_the_defaults_are_those_of_the_documents() -> None:
@@ -142,24 +150,20 @@ def test_words_typed_into_a_chat_box_become_values() -> None:
     assert (policy.trigger, policy.auto_compact, policy.max_turns) == (0.5, False, 30)
 
 
-@pytest.mark.parametrize("names", [("trigger", "trigger_ratio"), ("trigger_ratio", "trigger")])
-def test_a_field_by_its_own_name_stands_above_its_other_names_in_any_order(names: tuple[str, str]) -> None:
-    values = {"trigger": 0.5, "trigger_ratio": 0.7}
-    policy = merge_policies(("agent", {name: values[name] for name in names})).policy
-    assert policy.trigger == 0.5
-
-
-def test_the_order_of_other_names_does_not_matter_either() -> None:
-    one = {"compression_trigger": 0.5, "trigger_ratio": 0.7}
-    other = dict(reversed(one.items()))
-    assert merge_policies(("agent", one)).policy == merge_policies(("agent", other)).policy
-
-
-@pytest.mark.parametrize("names", [("trigger", "trigger_ratio"), ("trigger_ratio", "trigger")])
-def test_a_written_policy_with_two_names_of_a_field_is_refused_in_any_order(names: tuple[str, str]) -> None:
-    with pytest.raises(PolicyError, match="the same setting is given as trigger:"):
-        check_written("conversation", dict.fromkeys(names, 0.5))
-    assert check_written("conversation", {"trigger": None, "trigger_ratio": 0.7}).trigger == 0.7
+@pytest.mark.parametrize(
+    ("fields", "before", "kept"),
+    [
+        ({"trigger": 0.7, "trigger_ratio": 0.5}, {"trigger": 0.7}, {"trigger_ratio": 0.5}),
+        ({"trigger": 0.6, "trigger_ratio": 0.5}, {"trigger_ratio": 0.5}, {"trigger": 0.6}),
+        ({"trigger": 0.7, "trigger_ratio": 0.5}, {}, {"trigger": 0.7, "trigger_ratio": 0.5}),
+        ({"trigger": 0.7, "trigger_ratio": None}, {"trigger": 0.7}, {"trigger": 0.7, "trigger_ratio": None}),
+        ({"keep_recent": 4, "trigger": 0.7}, {"trigger": 0.7}, {"keep_recent": 4, "trigger": 0.7}),
+    ],
+)
+def test_the_name_of_a_field_that_was_changed_last_counts(
+    fields: dict[str, Any], before: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    assert newest_names(fields, before) == kept
 
 
 def test_of_several_faults_the_same_one_is_reported_in_any_order() -> None:

@@ -89,6 +89,7 @@ CACHED = {
     "agents.mcp._load_sdk": "names of a library",
     "agents.tool_calls._validator": "keeps nothing of what it checks",
     "memory.date_names.date_names": "frozen",
+    "memory.dates._days_in_words": "never changed",
     "memory.date_names._stemmed_months": "never changed",
     "chatapp.files.offloads._bucket": "its client is made for all threads",
     "chatapp.operations.encryption._box_for": "keeps nothing of what it encrypts",

@@ -45,6 +45,7 @@ from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_TITLE_CHARS, Cursor, Id, PageSize
 from memory.errors import PolicyError
+from memory.policy import newest_names
 
 router = Router(tags=["conversations"])
 
@@ -88,7 +89,8 @@ def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -
 
 
 def _checked_policy(caller: Caller, row: models.Conversation, policy: dict[str, Any]) -> dict[str, Any]:
-    """Check the policy of a row that has its new model and agent already."""
+    """Return the new policy of a row that has its new model and agent already."""
+    policy = newest_names(policy, row.context_policy)
     try:
         check_own_policy(row, policy, is_operator=caller.is_operator)
     except PolicyError as error:

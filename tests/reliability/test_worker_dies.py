@@ -93,15 +93,15 @@ def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(
 
 
 UNUSABLE = {
-    "down": (ERRORS["server"](), "server"),
-    "wrong key": (ERRORS["wrong_key"](), "auth"),
+    "down": (ERRORS["server"](), "a failure of its own"),
+    "wrong key": (ERRORS["wrong_key"](), "its key is not accepted"),
     "empty": (says(""), "nothing"),
     "a refusal": (says("I'm sorry, but I can't help with that."), "not a summary"),
     "garbage": (says("{}[]()!!! ... ??? ---- ==== %%%% //// ####"), "not a summary"),
     "repeating itself": (says(words(1, "again ") * 300), "not a summary"),
     "too long": (says(f"QX-00000 {words(4_000)}"), "tokens"),
     "an error page": (says("<!doctype html><html><body>502 Bad Gateway</body></html>"), "not a summary"),
-    "cut": (says(words(30), fault="cut", fault_after=10), "cut"),
+    "cut": (says(words(30), fault="cut", fault_after=10), "the connection to it broke"),
 }
 
 

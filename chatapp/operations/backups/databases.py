@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from django.apps import apps
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest
 
@@ -174,12 +175,14 @@ def _listed(tables: Mapping[str, Any] | Sequence[str]) -> str:
 def _migrate_to(applied: Migrations) -> None:
     """Bring an empty database to the schema that has these migrations, and no other."""
     executor = MigrationExecutor(connection)
-    graph, wanted = executor.loader.graph, set(applied)
-    known = [node for node in wanted if node in graph.nodes]
+    # By those that a squashed one replaces: an older backup has some of them.
+    executor.loader = MigrationLoader(connection, replace_migrations=False)
+    graph = executor.loader.graph
+    wanted = {node for node in applied if node in graph.nodes and not graph.nodes[node].replaces}
     executor.migrate(
         [
             node
-            for node in known
+            for node in wanted
             if not any(
                 child.key in wanted and child.key[0] == node[0] for child in graph.node_map[node].children
             )

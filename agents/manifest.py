@@ -20,6 +20,9 @@ from memory.tokens import text_message
 from memory.types import ImagePart, Message, Part
 
 State = Literal["sent", "deleted", "forgotten"]
+PieceSource = Literal[
+    "system", "profile", "summary", "reminder", "history", "injected", "recall", "hook", "question"
+]
 TOOLS = "tools"
 SYSTEM = "system"
 MISSING = {"deleted": "[This message was deleted]", "forgotten": "[This text was forgotten]"}
@@ -147,12 +150,12 @@ def _without_bytes(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def source_of(message: Message) -> str:
+def source_of(message: Message) -> PieceSource:
     """Return why a message is in a request."""
-    if message.kind not in ("message", "quoted"):
+    if message.kind != "message" and message.kind != "quoted":
         return message.kind
     if message.role == "system" and message.position is None:
-        return SYSTEM
+        return "system"
     return "history" if message.position is not None or message.role != "user" else "hook"
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from agents.hooks import HookLevel
+from agents.manifest import PieceSource
 from chatapp.conversations.schemas.messages import Message, RunUsage
 from chatapp.operations.http.schemas import Moment, Shape
 
@@ -72,9 +73,7 @@ class SentRequests(Shape):
 
 
 class SentPiece(Shape):
-    source: Literal["system", "summary", "reminder", "history", "injected", "recall", "hook", "question"] = (
-        Field(description="Why it was in the request.")
-    )
+    source: PieceSource = Field(description="Why it was in the request.")
     state: Literal["sent", "deleted", "forgotten"] = Field(
         description="`deleted`: the message is gone; `forgotten`: a text that only requests held is gone."
     )

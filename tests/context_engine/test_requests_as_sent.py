@@ -81,6 +81,17 @@ async def test_the_history_is_not_written_down_again(alice: User) -> None:
             assert len(row.manifest) < 1_000
 
 
+@on_a_loop
+async def test_a_request_with_the_profile_is_shown_and_described(alice: User) -> None:
+    """What the API answers is checked against what it describes: a source that it does not know would be a 500."""
+    async with chatting(alice, count=2) as chat:
+        put = await chat.program.call("PUT", "memory/profile", body={"markdown": "- Plays the cello."})
+        assert put.status_code == 200, put.content
+        request = await shown(chat, await chat.ask())
+        assert request["verified"]
+        assert [piece["source"] for piece in request["pieces"][:2]] == ["system", "profile"]
+
+
 @pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
 async def test_what_was_deleted_or_forgotten_since_is_named_in_its_place(alice: User) -> None:

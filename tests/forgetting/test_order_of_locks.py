@@ -18,6 +18,7 @@ from chatapp.compaction.actions.compactions import claim_compaction, complete_co
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions import whole
 from chatapp.forgetting.actions.deletion import detach_if_idle
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.services import forget_entry, forget_whole_conversation
@@ -131,6 +132,52 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
     entry, chat = told
     held = SearchOwner.objects.filter(user=entry.user if whose == "alice" else chat.user)
     check_order(lambda: WAYS[way](entry), held, SearchOwner.objects.filter(scope__isnull=False))
+
+
+@pytest.mark.mechanism("forgetting.locks")
+def test_who_forgets_everything_waits_for_a_conversation_begun_meanwhile_without_the_index(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever brings it along holds it, and waits for the index."""
+    index_entry(MemoryEntry.objects.create(user=alice, day=NOW.date(), text="Tea.", created_at=NOW))
+    chats: list[Conversation] = []
+    is_made, is_held = threading.Event(), threading.Event()
+    delete_uploads = whole._delete_uploads
+
+    def begin_one(*given: Any) -> Any:
+        if not is_made.is_set():
+            chats.append(new_conversation(alice))
+            say(chats[0], SAID)
+            index_conversation(chats[0].pk)
+            is_made.set()
+            is_held.wait()
+        return delete_uploads(*given)
+
+    monkeypatch.setattr(whole, "_delete_uploads", begin_one)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            forget_everything(user=alice, now=NOW)
+        except DatabaseError as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    forgetting = threading.Thread(target=run)
+    forgetting.start()
+    is_made.wait()
+    try:
+        with transaction.atomic():
+            lock_at_once(Conversation.objects.filter(pk=chats[0].pk))
+            is_held.set()
+            while forgetting.is_alive() and not somebody_waits():
+                forgetting.join(0.02)
+            lock_at_once(SearchOwner.objects.filter(user=alice))
+    finally:
+        is_held.set()
+        forgetting.join()
+    assert not failed
 
 
 @pytest.mark.mechanism("forgetting.locks")

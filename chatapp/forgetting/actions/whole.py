@@ -196,6 +196,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
     leftovers += _delete_uploads(user, removed, turns)
     with turns.hold(), transaction.atomic():
         begin_forgetting(user.pk)
+        _lock_all(user, now)
         leftovers += _delete_entries(user, removed, now, for_good, receipt, turns)  # added meanwhile
         leftovers += _delete_uploads(user, removed, turns)
         _delete_rest(user, removed, now)
@@ -266,9 +267,21 @@ def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iter
         yield Leftovers(user.pk, hashes=tuple(some.values()))
 
 
+def _lock_all(user: User, now: datetime) -> None:
+    """Lock all that a user has. Where a conversation was added meanwhile, everything is let go and taken anew: who writes
+    there may wait for the index already."""
+    conversations = Conversation.objects.filter(user=user)
+    while True:
+        before = transaction.savepoint()
+        ids = conversations.values_list("pk", flat=True)
+        locked = lock_reached(user.pk, ids, MemoryEntry.objects.filter(user=user), now)
+        if conversations.count() == len(locked):
+            return
+        transaction.savepoint_rollback(before)
+
+
 def _delete_rest(user: User, removed: Counter[str], now: datetime) -> None:
-    """Delete folders, proposals, instructions, what features keep, and the index."""
-    lock_reached(user.pk, [], MemoryEntry.objects.none(), now)
+    """Delete folders, proposals, instructions, what features keep, and the index. All that the user has is locked."""
     Folder.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(instructions="")
     everything_forgotten.send(None, user=user)

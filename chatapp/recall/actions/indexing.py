@@ -347,7 +347,8 @@ def delete_shared_indexes() -> None:
 
 def unindex_conversations(**which: UUID) -> None:
     """Let all messages of conversations be indexed anew. Their documents are the caller's to remove."""
-    Conversation.with_unowned.filter(**which).update(indexed_below=0, last_ordinal=NO_ORDINAL)
+    indexed = Conversation.with_unowned.filter(**which, indexed_below__gt=0)  # whose worker may wait for the index
+    indexed.update(indexed_below=0, last_ordinal=NO_ORDINAL)
 
 
 @transaction.atomic

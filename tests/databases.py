@@ -18,6 +18,7 @@ ON_BOTH = (
     "api/test_branches.py",
     "api/test_conversations.py",
     "api/test_cut_answers.py",
+    "api/test_deleted_meanwhile.py",
     "api/test_events.py",
     "api/test_every_address.py",
     "api/test_idempotency.py",

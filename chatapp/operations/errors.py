@@ -46,6 +46,13 @@ class Conflict(ServiceError):
     status = 409
 
 
+class GoneMeanwhile(Conflict):
+    """A row that is written, or one that it refers to, was deleted since it was read."""
+
+    def __init__(self) -> None:
+        super().__init__("What this belongs to was deleted at this moment. Please load it again.")
+
+
 class TooLarge(ServiceError):
     code = "too_large"
     status = 413

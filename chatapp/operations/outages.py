@@ -1,4 +1,4 @@
-"""Tells what failed around the service: the database is away, or a disk is full."""
+"""Tells what failed around the service: the database is away, a disk is full, or a row was deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
 
 from agents.libraries import Library
 from chatapp.operations.database import AWAY
@@ -19,6 +21,7 @@ else:
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 SQLITE_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 POSTGRES_NO_SPACE = "53100"
+POSTGRES_NO_SUCH_KEY = "23503"
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -31,6 +34,17 @@ def is_outage(error: BaseException) -> bool:
     if isinstance(error, AWAY):
         return not any(_is_wrong_statement(cause) for cause in _causes(error))
     return isinstance(error, redis.ConnectionError | ConnectionRefusedError) or is_disk_full(error)
+
+
+def is_gone_meanwhile(error: BaseException) -> bool:
+    """Return whether what a write changes or refers to was deleted by another request since it was read."""
+    if type(error) is DatabaseError and error.__cause__ is None:
+        return True  # Django's own: there was no row to change
+    return any(
+        getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+        or getattr(cause, "sqlstate", None) == POSTGRES_NO_SUCH_KEY
+        for cause in _causes(error)
+    )
 
 
 def describe_outage(error: BaseException) -> ServiceError:

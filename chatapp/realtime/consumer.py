@@ -11,6 +11,7 @@ from typing import Any
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.db import DatabaseError
 from pydantic import ValidationError
 
 from chatapp.accounts.models import User
@@ -21,8 +22,8 @@ from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.database import AWAY, first_in_writer, in_database
-from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError
-from chatapp.operations.outages import describe_outage
+from chatapp.operations.errors import GoneMeanwhile, InvalidInput, RateLimited, ServiceError
+from chatapp.operations.outages import describe_outage, is_gone_meanwhile
 from chatapp.operations.telemetry import span
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
@@ -156,6 +157,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
         except AWAY as error:
             log.exception("The database failed under a frame of user %s.", self.user.pk)
             await self._tell_error(describe_outage(error), client_id)
+        except DatabaseError as error:
+            if not is_gone_meanwhile(error):
+                raise
+            await self._tell_error(GoneMeanwhile(), client_id)
 
     def _parse(self, text_data: str | None) -> ClientFrame:
         try:

@@ -14,6 +14,7 @@ from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Folder
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import Conflict
+from chatapp.operations.outages import is_gone_meanwhile
 
 MAX_FOLDERS = 200
 
@@ -48,7 +49,9 @@ def _save(row: Folder, columns: list[str] | None = None) -> Folder:
     try:
         with transaction.atomic():
             row.save(update_fields=columns)
-    except IntegrityError:
+    except IntegrityError as error:
+        if is_gone_meanwhile(error):  # its agent
+            raise
         raise Conflict(f"You have a folder with the name {row.name} already.") from None
     return row
 

@@ -268,7 +268,7 @@ def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iter
 
 
 def _lock_all(user: User, now: datetime) -> None:
-    """Lock all that a user has. Where a conversation was added meanwhile, everything is let go and taken anew: who writes
+    """Lock all that a user has. Where a conversation was added meanwhile, all is let go and taken anew: who writes
     there may wait for the index already."""
     conversations = Conversation.objects.filter(user=user)
     while True:

@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chatapp.operations.errors import DiskFull, Failed, RateLimited, ServiceError
+from chatapp.operations.errors import DiskFull, Failed, GoneMeanwhile, RateLimited, ServiceError
 from chatapp.operations.http.bodies import body_of
-from chatapp.operations.outages import describe_outage, is_disk_full, is_outage
+from chatapp.operations.outages import describe_outage, is_disk_full, is_gone_meanwhile, is_outage
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +150,13 @@ def database_away(request: HttpRequest, error: OperationalError | InterfaceError
     return response
 
 
+def write_failed(request: HttpRequest, error: DatabaseError) -> HttpResponse:
+    if not is_gone_meanwhile(error):
+        return unexpected(request, error)
+    log.info("%s %s came too late: %s", request.method, request.path, error)
+    return service_error(request, GoneMeanwhile())
+
+
 def file_failed(request: HttpRequest, error: OSError) -> HttpResponse:
     if not is_disk_full(error):
         return unexpected(request, error)
@@ -174,6 +181,7 @@ HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]
     (Http404, nothing_here),
     (OperationalError, database_away),
     (InterfaceError, database_away),
+    (DatabaseError, write_failed),
     (OSError, file_failed),
     (Exception, unexpected),
 ]

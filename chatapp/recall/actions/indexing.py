@@ -347,7 +347,8 @@ def delete_shared_indexes() -> None:
 
 def unindex_conversations(**which: UUID) -> None:
     """Let all messages of conversations be indexed anew. Their documents are the caller's to remove."""
-    indexed = Conversation.with_unowned.filter(**which, indexed_below__gt=0)  # whose worker may wait for the index
+    # One that is not indexed yet is left alone: its worker may hold it and wait for the index.
+    indexed = Conversation.with_unowned.filter(**which, indexed_below__gt=0)
     indexed.update(indexed_below=0, last_ordinal=NO_ORDINAL)
 
 

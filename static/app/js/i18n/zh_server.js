@@ -249,4 +249,5 @@ export const serverSentences = {
   "settings that are not to be had here ({})": "此处不可用的设置（{0}）",
   "The {}: {}": "{0}：{1}",
   "Step {}: {}": "步骤 {0}：{1}",
+  "What this belongs to was deleted at this moment. Please load it again.": "它所属的内容刚刚被删除。请重新加载。",
 };

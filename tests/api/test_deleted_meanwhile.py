@@ -1,0 +1,96 @@
+"""What a request refers to is deleted by another one after it was found: said as such, and nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.actions import conversations
+from chatapp.conversations.folders import actions as folders
+from chatapp.conversations.models import Conversation, Folder
+from tests.memory_store.rows import NOW, new_conversation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+JSON = "application/json"
+
+
+def after(call: Callable[..., Any], then: Callable[[], object]) -> Callable[..., Any]:
+    """Return `call`, followed by what another request does at this moment."""
+
+    def both(*given: Any) -> Any:
+        found = call(*given)
+        then()
+        return found
+
+    return both
+
+
+@pytest.fixture
+def client(alice: User, api_client: Callable[..., Client]) -> Client:
+    return api_client(alice)
+
+
+@pytest.fixture
+def folder(alice: User) -> Folder:
+    return Folder.objects.create(user=alice, name="Work", created_at=NOW)
+
+
+@pytest.fixture
+def chat(alice: User) -> Conversation:
+    return new_conversation(alice)
+
+
+def check_refusal(answer: Any) -> None:
+    assert answer.status_code == 409, answer.content
+    assert answer.json()["error"]["message"].startswith("What this belongs to was deleted")
+
+
+def test_a_chat_is_moved_to_a_folder_that_is_deleted(
+    client: Client, chat: Conversation, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = Folder.objects.filter(pk=folder.pk).delete
+    monkeypatch.setattr(conversations, "lock_conversation", after(conversations.lock_conversation, delete))
+    to = {"folder": str(folder.pk)}
+    check_refusal(client.patch(f"/api/v1/conversations/{chat.pk}", to, content_type=JSON))
+    bulk = {"ids": [str(chat.pk)], "action": "move", **to}
+    check_refusal(client.post("/api/v1/conversations/bulk", bulk, content_type=JSON))
+    chat.refresh_from_db()
+    assert chat.folder_id is None
+
+
+def test_a_folder_is_renamed_that_is_deleted(
+    client: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = Folder.objects.filter(pk=folder.pk).delete
+    monkeypatch.setattr(folders, "accessible_folder", after(folders.accessible_folder, delete))
+    check_refusal(client.patch(f"/api/v1/folders/{folder.pk}", {"name": "Play"}, content_type=JSON))
+    assert not Folder.objects.exists()
+
+
+def test_a_folder_gets_an_agent_that_is_deleted(
+    client: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the name is taken."""
+    agent = Agent.objects.create(name="Porter")
+    delete = Agent.objects.filter(pk=agent.pk).delete
+    monkeypatch.setattr(folders, "accessible_folder", after(folders.accessible_folder, delete))
+    change = {"agent": str(agent.pk)}
+    check_refusal(client.patch(f"/api/v1/folders/{folder.pk}", change, content_type=JSON))
+
+
+def test_a_mistake_in_a_statement_is_still_ours(
+    client: Client, chat: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_twice() -> None:
+        Conversation.objects.create(pk=chat.pk, user_id=chat.user_id, last_activity_at=NOW)
+
+    monkeypatch.setattr(
+        conversations, "lock_conversation", after(conversations.lock_conversation, write_twice)
+    )
+    answer = client.patch(f"/api/v1/conversations/{chat.pk}", {"title": "Twice"}, content_type=JSON)
+    assert answer.status_code == 500

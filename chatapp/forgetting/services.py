@@ -104,7 +104,7 @@ def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) 
     end = datetime.combine(day + timedelta(days=1), time.min, zone)
     purged = _purge_said_between(user, start, end, now)
     said = messages_of_day(user, start, end)
-    entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]
+    entries = memory_selectors.day_entry_ids(user.pk, day)
     try:
         return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now, for_good=for_good)
     except NotFound:

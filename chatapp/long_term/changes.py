@@ -24,7 +24,7 @@ from chatapp.long_term.actions import days, entries
 from chatapp.long_term.actions import profile as profile_actions
 from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.long_term.selectors.entries import day_entries
+from chatapp.long_term.selectors.entries import day_entries, day_entry_ids
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, NotFound
 from memory.bounds import MAX_DAY_CHANGES
@@ -141,19 +141,19 @@ def reject_entry(*, user: User, entry_id: str) -> None:
 
 
 def forget_entry(*, user: User, entry_id: str) -> None:
-    _forget(user, [accessible_entry(user, entry_id)], ForgetReceipt.What.ENTRY)
+    _forget(user, [accessible_entry(user, entry_id).pk], ForgetReceipt.What.ENTRY)
 
 
 def forget_day(*, user: User, day: date) -> None:
     """Forget all entries of a day. Raise NotFound where there are none."""
-    rows = day_entries(user.pk, day)
-    if not rows:
+    ids = day_entry_ids(user.pk, day)
+    if not ids:
         raise NotFound("There is no memory of this day.")
-    _forget(user, rows, ForgetReceipt.What.DAY)
+    _forget(user, ids, ForgetReceipt.What.DAY)
 
 
-def _forget(user: User, rows: Sequence[MemoryEntry], what: str) -> None:
-    forget_chosen(user, [], [row.pk for row in rows], what=what, now=clock.now())
+def _forget(user: User, entry_ids: Sequence[UUID], what: str) -> None:
+    forget_chosen(user, [], entry_ids, what=what, now=clock.now())
 
 
 def _shown(entry: MemoryEntry) -> MemoryEntry:

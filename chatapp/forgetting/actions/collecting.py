@@ -218,6 +218,7 @@ def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
 class Said:
     """What the chosen messages and entries say, where else it is said, and what bars it."""
 
+    entries: Mapping[UUID, MemoryEntry]
     repeats: Repeats
     tombstones: Sequence[Tombstone]
 
@@ -243,27 +244,30 @@ class Ahead:
 
 
 def read_said(chosen: Chosen) -> Said:
-    return _read_said(chosen, *_rows_of(chosen, with_former=True))
+    return _read_said(chosen, _messages_of(chosen))
 
 
-def _read_said(chosen: Chosen, messages: Mapping[UUID, Message], entries: Mapping[UUID, MemoryEntry]) -> Said:
+def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
+    # What entries said before each edit, too: a queryset for each takes longer than all else.
+    entries = {
+        row.pk: row for row in _entries_of(chosen).prefetch_related(Prefetch("revisions", to_attr=FORMER))
+    }
     said, answered = said_texts(messages.values())
     remembered = [text for entry in entries.values() for text in _said_by(entry, chosen.lines)]
     user_id, homes = chosen.user.pk, conversations_of(entries.values())
     with vocabulary.remembering():
         texts = [*said, *remembered]
         repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
-        return Said(repeats, make_tombstones(user_id, texts, chosen.now))
+        return Said(entries, repeats, make_tombstones(user_id, texts, chosen.now))
 
 
 def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     """Return what can be read and made before anything is locked. `said` is what all pieces say, where `chosen` is one
     of them. Raise NotFound where nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
-    messages, entries = _rows_of(chosen, with_former=said is None)
-    if not messages and not entries:
-        raise NotFound
-    said = said or _read_said(chosen, messages, entries)
+    messages = _messages_of(chosen)
+    said = said or _read_said(chosen, messages)
+    entries = {pk: said.entries[pk] for pk in chosen.entry_ids & said.entries.keys()}
     work = _choose(chosen, messages, entries, said.repeats)
     texts, extracts = {}, {}
     if not work.cut and not work.copied:  # what is left of these is not written yet
@@ -300,18 +304,14 @@ def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, s
     return texts_left_of(work.derived.values(), work.gone, work.repeats.are_near, barred)
 
 
-def _rows_of(
-    chosen: Chosen, *, with_former: bool = False
-) -> tuple[dict[UUID, Message], dict[UUID, MemoryEntry]]:
-    """Return what is there of it, without what an earlier piece has forgotten. `with_former`: entries know what they
-    said before each edit."""
-    user = chosen.user
-    rows = Message.objects.filter(conversation__user=user).in_bulk(list(chosen.message_ids))
-    messages = {pk: row for pk, row in with_belongings(rows).items() if pk not in chosen.redacted}
-    entries = MemoryEntry.objects.filter(user=user, pk__in=list(chosen.entry_ids))
-    if with_former:  # a queryset for each entry takes longer than all else
-        entries = entries.prefetch_related(Prefetch("revisions", to_attr=FORMER))
-    return messages, {row.pk: row for row in entries}
+def _messages_of(chosen: Chosen) -> dict[UUID, Message]:
+    """Return those that are there, without what an earlier piece has forgotten."""
+    rows = Message.objects.filter(conversation__user=chosen.user).in_bulk(list(chosen.message_ids))
+    return {pk: row for pk, row in with_belongings(rows).items() if pk not in chosen.redacted}
+
+
+def _entries_of(chosen: Chosen) -> QuerySet[MemoryEntry]:
+    return MemoryEntry.objects.filter(user=chosen.user, pk__in=list(chosen.entry_ids))
 
 
 # --- Chosen, and locked --------------------------------------------------------------------------------------
@@ -331,7 +331,8 @@ def lock_chosen(
         held |= {entry.pk for entry in beside}
         with transaction.atomic():
             rows = lock_reached(user.pk, reached, MemoryEntry.objects.filter(pk__in=held), chosen.now)
-            work = _choose(chosen, *_rows_of(chosen), repeats)
+            entries = {row.pk: row for row in _entries_of(chosen)}
+            work = _choose(chosen, _messages_of(chosen), entries, repeats)
             if work.reached <= reached and {*work.entries, *work.derived} <= held:
                 break
             # More was found meanwhile: all locks are released, to take all of them in order.

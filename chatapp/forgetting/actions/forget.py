@@ -120,10 +120,11 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
 def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns) -> Iterator[Done]:
     """Forget the messages and entries of a removal, a piece in each transaction: cut short, the rest is for the next
     who calls this."""
-    said = read_said(_piece_of(removal, user, now, messages=None, entries=None))
+    known = _Ids()
+    said = read_said(_piece_of(removal, user, now, known, messages=None, entries=None))
     bar_in_pieces(removal, said.tombstones, turns)
     while removal.phase == Removal.Phase.CHOSEN:
-        piece = _piece_of(removal, user, now)
+        piece = _piece_of(removal, user, now, known)
         try:
             ahead = read_ahead(piece, said)
             with turns.hold(), transaction.atomic():
@@ -138,22 +139,29 @@ def _piece_of(
     removal: Removal,
     user: User,
     now: datetime,
+    known: _Ids,
     *,
     messages: int | None = MESSAGES,
     entries: int | None = ENTRIES_OF_PIECE,
 ) -> Chosen:
     """Return the next so many messages of a removal, and after its messages entries; with None all that are left."""
     chosen = removal.chosen
-    message_ids = _ids(chosen["messages"][:messages])
-    entry_ids = _ids([] if message_ids and messages else chosen["entries"][:entries])
+    message_ids = known.read(chosen["messages"][:messages])
+    entry_ids = known.read([] if message_ids and messages else chosen["entries"][:entries])
     gone = chosen.get("sources", [])
-    together = _ids([*chosen["messages"], *chosen["entries"], *gone])
-    redacted = _ids([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
+    together = known.read([*chosen["messages"], *chosen["entries"], *gone])
+    redacted = known.read([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
     return Chosen(user, now, message_ids, entry_ids, together=together, redacted=redacted)
 
 
-def _ids(keys: Iterable[str]) -> frozenset[UUID]:
-    return frozenset(map(UUID, keys))
+class _Ids(dict[str, UUID]):
+    """The ids of a removal by their texts: each piece asks for nearly all of them."""
+
+    def __missing__(self, key: str) -> UUID:
+        return self.setdefault(key, UUID(key))
+
+    def read(self, keys: Iterable[str]) -> frozenset[UUID]:
+        return frozenset(map(self.__getitem__, keys))
 
 
 def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
@@ -177,7 +185,7 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
     )
     if removal.phase == Removal.Phase.CHOSEN:
         return done
-    return replace(done, proposal=propose(work.user, _ids(removal.chosen["repeating"]), work.now))
+    return replace(done, proposal=propose(work.user, _Ids().read(removal.chosen["repeating"]), work.now))
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:

@@ -90,6 +90,10 @@ def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     return found
 
 
+def day_entry_ids(user_id: UUID, day: date) -> list[UUID]:
+    return list(kept_entries().filter(user_id=user_id, day=day).values_list("pk", flat=True))
+
+
 def revisions_of_day(user_id: UUID, day: date) -> dict[UUID | str, int]:
     """Return the revision of each entry of the day, by its id as the database stores it: equal to an earlier answer
     where nothing has changed."""

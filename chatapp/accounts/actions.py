@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
+from django.utils.crypto import salted_hmac
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.invitations.models import Invitation
@@ -30,6 +31,7 @@ from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.operations.text import normalize_text
 
 TOKEN_PREFIX = "pal_"
+SETUP_SALT = "chatapp.accounts.setup_link"
 PREFIX_CHARS = 10
 USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
@@ -55,12 +57,17 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
 
 
 def ensure_setup_link() -> str | None:
-    """Store a new token for `/setup/<token>` and return it; None once there is an admin. The earlier one is void."""
-    token = secrets.token_urlsafe(32)
+    """Store the token of `/setup/<token>` and return it; None once there is an admin.
+
+    All processes that start make the same one: an operator of several sees one link. It never comes back after its use,
+    for then there is a newer account.
+    """
     with transaction.atomic():
         if has_admin():
             SetupLink.objects.all().delete()
             return None
+        newest = User.objects.order_by("-pk").values_list("pk", flat=True).first()
+        token = salted_hmac(SETUP_SALT, str(newest), algorithm="sha256").hexdigest()
         SetupLink.objects.update_or_create(pk=1, defaults={"token_hash": hash_token(token)})
     return token
 

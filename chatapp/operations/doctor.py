@@ -218,7 +218,9 @@ def check_address() -> Finding:
         )
         return Finding("HTTPS", False, f"{settings.PUBLIC_URL}: passwords travel unencrypted", remedy)
     what = (
-        "not known: set PUBLIC_URL" if settings.IS_BEHIND_PROXY else "not needed: only this machine is served"
+        "not known: set PUBLIC_URL"
+        if settings.IS_BEHIND_PROXY and not address.hostname
+        else "not needed: only this machine is served"
     )
     return Finding("HTTPS", True, what)
 

@@ -8,6 +8,7 @@ import pytest
 from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import claim_setup_link, create_user, ensure_setup_link
 from chatapp.accounts.models import SetupLink, User
@@ -92,10 +93,22 @@ def test_the_database_does_not_hold_the_link(token: str) -> None:
     assert token not in SetupLink.objects.get().token_hash
 
 
-def test_each_start_replaces_the_link(token: str, client: Client) -> None:
+def test_processes_that_start_together_print_one_link(token: str, client: Client) -> None:
+    assert ensure_setup_link() == token
+    assert client.get(f"/setup/{token}").status_code == 200
+
+
+def test_a_used_link_never_comes_back(token: str, client: Client) -> None:
+    client.post(f"/setup/{token}", FORM)
+    User.objects.update(is_superuser=False)
     newer = ensure_setup_link()
     assert client.get(f"/setup/{token}").status_code == 404
     assert client.get(f"/setup/{newer}").status_code == 200
+
+
+def test_the_link_is_known_only_with_the_secret_key(token: str, settings: Settings) -> None:
+    settings.SECRET_KEY = "of another deployment, and long enough"
+    assert ensure_setup_link() != token
 
 
 def test_there_is_no_link_once_there_is_an_admin(token: str, client: Client) -> None:

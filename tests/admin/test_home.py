@@ -114,6 +114,14 @@ def test_an_address_without_encryption_is_told(settings: Settings, address: str,
     assert check_address().is_well is is_well
 
 
+def test_an_address_that_is_set_is_not_asked_for(settings: Settings) -> None:
+    settings.IS_BEHIND_PROXY = True
+    settings.PUBLIC_URL = "http://localhost:8080"
+    assert "set PUBLIC_URL" not in check_address().what
+    settings.PUBLIC_URL = ""
+    assert "set PUBLIC_URL" in check_address().what
+
+
 def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
     shown = admin_client.get("/admin/checks/").content.decode()
     assert "<code>manage.py serve</code>" in shown

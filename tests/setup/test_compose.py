@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -143,3 +144,22 @@ def test_the_health_check_of_the_web_process_tells(
             [sys.executable, "-c", script.replace(":8000/", f":{port}/")], capture_output=True, check=False
         )
     assert (done.returncode == 0) is is_healthy, done.stderr
+
+
+def test_what_git_ignores_stays_out_of_the_image() -> None:
+    def patterns(name: str) -> set[str]:
+        lines = (ROOT / name).read_text().splitlines()
+        return {line.strip("/") for line in lines if line and not line.startswith("#")}
+
+    kept_out = patterns(".dockerignore")
+    for ignored in patterns(".gitignore"):
+        assert any(fnmatch(ignored, out) or out.endswith(f"/{ignored}") for out in kept_out), ignored
+
+
+def test_another_port_of_the_proxy_is_that_of_the_address(services: dict[str, Any]) -> None:
+    port = services["proxy"]["ports"][0].removesuffix(":8080")
+    assert services["web"]["environment"]["PUBLIC_URL"] == f"${{PUBLIC_URL:-http://localhost:{port}}}"
+
+
+def test_the_proxy_leaves_the_size_of_a_request_to_the_service() -> None:
+    assert "request_body" not in (ROOT / "docs" / "Caddyfile").read_text()

@@ -29,7 +29,7 @@ TESTS = [
         for each in ["memory", "agents", "chat", "plans", "search", "memory_store", "forgetting"]
     ),
     *(f"tests/{each}" for each in ["accounts", "admin", "budgets", "openai_api", "webhooks", "importing"]),
-    *(f"tests/api/test_{each}.py" for each in ["conversations", "sending", "export"]),
+    *(f"tests/api/test_{each}.py" for each in ["conversations", "deleted_meanwhile", "export", "sending"]),
 ]
 OUR_OWN = r"error::DeprecationWarning:(chatapp|agents|memory)\."
 ALWAYS = "error:StreamingHttpResponse must consume synchronous:Warning"

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from django.core import exceptions
 from django.db import DatabaseError
 
 from agents.libraries import Library
@@ -22,6 +23,8 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 SQLITE_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 POSTGRES_NO_SPACE = "53100"
 POSTGRES_NO_SUCH_KEY = "23503"
+NOT_UPDATED: type[Exception] | tuple[()] = getattr(exceptions, "ObjectNotUpdated", ())
+"""What Django raises from 6.0 on where it raised a plain DatabaseError."""
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -38,7 +41,7 @@ def is_outage(error: BaseException) -> bool:
 
 def is_gone_meanwhile(error: BaseException) -> bool:
     """Return whether what a write changes or refers to was deleted by another request since it was read."""
-    if type(error) is DatabaseError and error.__cause__ is None:
+    if isinstance(error, NOT_UPDATED) or (type(error) is DatabaseError and error.__cause__ is None):
         return True  # Django's own: there was no row to change
     return any(
         getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY

@@ -61,9 +61,7 @@ from memory.sentences import bare_sentence, split_sentences
 
 MAX_PROPOSED = 50
 MESSAGES, ENTRIES = 20, 60
-"""How many messages or entries are forgotten in one transaction at most, with what bars them."""
-ENTRIES_OF_PIECE = 100
-"""The same, where they are barred already."""
+"""How many messages or entries are forgotten in one transaction at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ def _piece_of(
     known: _Ids,
     *,
     messages: int | None = MESSAGES,
-    entries: int | None = ENTRIES_OF_PIECE,
+    entries: int | None = ENTRIES,
 ) -> Chosen:
     """Return the next so many messages of a removal, and after its messages entries; with None all that are left."""
     chosen = removal.chosen

@@ -272,12 +272,12 @@ def _lock_all(user: User, now: datetime) -> None:
     there may wait for the index already."""
     conversations = Conversation.objects.filter(user=user)
     while True:
-        before = transaction.savepoint()
-        ids = conversations.values_list("pk", flat=True)
-        locked = lock_reached(user.pk, ids, MemoryEntry.objects.filter(user=user), now)
-        if conversations.count() == len(locked):
-            return
-        transaction.savepoint_rollback(before)
+        with transaction.atomic():
+            ids = conversations.values_list("pk", flat=True)
+            locked = lock_reached(user.pk, ids, MemoryEntry.objects.filter(user=user), now)
+            if conversations.count() == len(locked):
+                return
+            transaction.set_rollback(True)
 
 
 def _delete_rest(user: User, removed: Counter[str], now: datetime) -> None:

@@ -93,24 +93,19 @@ def estimate_text(text: str) -> int:
 def _weigh_ascii(classes: bytes) -> float:
     """Return the weighted sum of classes and of pairs of them: a pair is a border at which tokenizers split."""
     count = classes.count
-    case_up, both_upper = count(b"aA"), count(b"AA")
-    return (
-        0.246 * count(b"a")
-        + 0.248 * count(b"A")
-        - 0.212 * case_up
-        + 0.063 * both_upper
-        + 3.017 * min(case_up, both_upper)  # mixed case without words: base64
-        + 0.239 * count(b"0")
-        + 0.024 * count(b"00")
-        + 2.860 * count(b" 0")
-        + 1.305 * count(b".0")
-        + 1.456 * count(b"0a")
-        + 0.367 * count(b".")
-        - 1.285 * count(b"....")  # rulers
-        + 0.730 * count(b" .")
-        + 1.179 * count(b"\n")
-        - 1.192 * count(b".\n")
-    )
+    total = 0.246 * count(b"a")
+    if uppers := count(b"A"):
+        case_up, both_upper = count(b"aA"), count(b"AA")
+        total += 0.248 * uppers - 0.212 * case_up + 0.063 * both_upper
+        total += 3.017 * min(case_up, both_upper)  # mixed case without words: base64
+    if digits := count(b"0"):
+        total += 0.239 * digits + 0.024 * count(b"00") + 2.860 * count(b" 0")
+        total += 1.305 * count(b".0") + 1.456 * count(b"0a")
+    if marks := count(b"."):
+        total += 0.367 * marks - 1.285 * count(b"....") + 0.730 * count(b" .")  # four: rulers
+    if lines := count(b"\n"):
+        total += 1.179 * lines - 1.192 * count(b".\n")
+    return total
 
 
 def estimate_part(part: Part) -> int:

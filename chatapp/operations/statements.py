@@ -243,6 +243,8 @@ def _saved(field: _Field, vendor: str) -> Callable[[Model, bool], Any]:
         value = getattr(row, name)
         if type(value) is kind:
             return convert(value)
+        if value is None and kind is not None:
+            return None
         return field.get_db_prep_save(field.pre_save(row, is_added), connections[connection.alias])
 
     return read
@@ -274,7 +276,7 @@ def _known_conversion(field: _Field, vendor: str) -> tuple[type | None, _Convert
 
 
 def _without_zone(moment: datetime) -> str:
-    return str((moment if moment.tzinfo is UTC else moment.astimezone(UTC)).replace(tzinfo=None))
+    return str(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).removesuffix("+00:00")
 
 
 def _same(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.removals import begin_import, end_import, release_removal, renew_import
 from chatapp.forgetting.models import Removal
 from chatapp.operations import jobs
-from chatapp.operations.ids import new_ids
+from chatapp.operations.ids import new_hex_ids
 from chatapp.operations.statements import as_stored, execute_stored, insert_rows, table_name, update_row
 from chatapp.operations.work_budget import TO_THE_END, Budget, LockTurns, Pace
 from chatapp.recall.actions.indexing import index_conversation
@@ -39,8 +39,7 @@ Lineage = tuple[tuple[int, int], ...]
 """What a branch shows of its ancestors, nearest first: (index of the branch, last position)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMessage:
+class ImportedMessage(NamedTuple):
     """A message whose position is its place in the sequence. `parent` is a position, and `branch` an index;
     `columns` are others of the row, its parts for example, checked."""
 
@@ -49,7 +48,7 @@ class ImportedMessage:
     created_at: datetime | None = None
     parent: int | None = PREVIOUS
     branch: int = 0
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +230,10 @@ class _MessageRow(NamedTuple):
 
 
 def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
-    is_sqlite = connection.vendor == "sqlite"  # which has no type for UUIDs and moments
     home, lines = as_stored(begun.conversation.pk), [as_stored(branch.pk) for branch in begun.branches]
     messages = begun.new.messages
-    keys: list[Any] = [key.hex if is_sqlite else key for key in new_ids(len(messages))]
-    for position, message in enumerate(messages):
+    keys = new_hex_ids(len(messages))
+    for position, (key, message) in enumerate(zip(keys, messages, strict=True)):
         text, columns = message.text, message.columns
         above = position - 1 if message.parent == PREVIOUS else message.parent
         parent = keys[above] if above is not None and above >= 0 else None
@@ -246,12 +244,12 @@ def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
         else:
             stored = json.dumps(parts)
             tokens = estimate_parts(message_values.parts_from_json(parts))
-        said_at: Any = message.created_at or now
-        if is_sqlite:
-            said_at = str(said_at.astimezone(UTC)).removesuffix("+00:00")
-        own = (keys[position], home, lines[message.branch], parent, position, message.role, stored, tokens)
-        others = None if columns.keys() <= _OWN else _others_of(columns)
-        yield _MessageRow((*own, columns.get("model_name", ""), said_at), others, len(text))
+        said_at = as_stored(message.created_at or now)
+        model_name = columns.get("model_name", "")
+        branch, role = lines[message.branch], message.role
+        own = (key, home, branch, parent, position, role, stored, tokens, model_name, said_at)
+        others = None if not columns or columns.keys() <= _OWN else _others_of(columns)
+        yield _MessageRow(own, others, len(text))
 
 
 def _others_of(columns: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -67,7 +66,7 @@ def with_files(
     if not parts or not any("file_id" in part for part in parts):
         return message
     stored = [_file_part(part, files, reading) if "file_id" in part else part for part in parts]
-    return replace(message, columns={**message.columns, "parts": stored})
+    return message._replace(columns={**message.columns, "parts": stored})
 
 
 def _file_part(part: dict[str, Any], files: Mapping[str, Attachment], reading: Reading) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +24,7 @@ def with_references(
     if not parts or not any("offload_ref" in part for part in parts):
         return message
     stored = [_part(part, source, account, references) if "offload_ref" in part else part for part in parts]
-    return replace(message, columns={**message.columns, "parts": stored})
+    return message._replace(columns={**message.columns, "parts": stored})
 
 
 def _part(

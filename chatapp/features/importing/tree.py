@@ -60,8 +60,11 @@ def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
     all_of_them = {message.id: message for message in source.messages}
     nearest: dict[str, str | None] = {}
     for message in all_of_them.values():
-        passed: list[str] = []
         at = message.parent
+        above = all_of_them.get(at) if at is not None else None
+        if at is None or (above is not None and above.role and above is not message):
+            continue  # in most exports all of them
+        passed: list[str] = []
         seen = {message.id}
         while at is not None and at not in nearest:
             above = all_of_them.get(at)

@@ -42,29 +42,30 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
 
 
 def _node(node_id: str, node: Mapping[str, Any], reading: Reading) -> SourceMessage:
-    empty = SourceMessage(node_id, string(node.get("parent")) or None)
-    message = node.get("message")
-    if not isinstance(message, dict):
-        return empty  # the root
+    """Return the message of a node; one without a role where it has none that is imported."""
+    parent, message = string(node.get("parent")) or None, node.get("message")
+    if isinstance(message, dict) and (found := _message(node_id, parent, message, reading)):
+        return found
+    return SourceMessage(node_id, parent)
+
+
+def _message(
+    node_id: str, parent: str | None, message: Mapping[str, Any], reading: Reading
+) -> SourceMessage | None:
     author, metadata = message.get("author"), message.get("metadata")
     role = author.get("role") if isinstance(author, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("is_visually_hidden_from_conversation") is True:
-        return empty
+        return None
     if role not in ROLES or message.get("recipient", "all") != "all":
         reading.left_out["steps of tools"] += 1
-        return empty
+        return None
     text = reading.text(_text(message.get("content"), reading))
     if not text:
-        return empty
-    return SourceMessage(
-        id=node_id,
-        parent=empty.parent,
-        role=role,
-        text=text,
-        created_at=reading.moment(message.get("create_time")),
-        columns=model_columns(metadata.get("model_slug")) if role == "assistant" else {},
-    )
+        return None
+    said_at = reading.moment(message.get("create_time"))
+    columns = model_columns(metadata.get("model_slug")) if role == "assistant" else {}
+    return SourceMessage(node_id, parent, role, text, said_at, columns)
 
 
 def _text(content: Any, reading: Reading) -> str:
@@ -78,7 +79,7 @@ def _text(content: Any, reading: Reading) -> str:
         return ""
     parts = content.get("parts")
     texts = [_part(part, reading) for part in parts] if isinstance(parts, list) else []
-    return "\n".join(text for text in texts if text.strip())
+    return "\n".join([text for text in texts if text.strip()])
 
 
 def _part(part: Any, reading: Reading) -> str:

@@ -292,7 +292,10 @@ def find_repeating(work: Work) -> frozenset[UUID]:
     answers = {run.answer_id for run in work.runs.values() if run.question_id not in work.gone}
     near = {run.answer_id for run in work.runs.values()} - answers - work.gone
     children = Message.objects.filter(parent__in=work.messages, role=Message.Role.ASSISTANT)
-    others = (*Message.objects.filter(pk__in=near), *children.exclude(pk__in=work.gone))
+    others = [
+        *(Message.objects.filter(pk__in=near) if near else ()),
+        *(children.exclude(pk__in=work.gone) if work.messages else ()),
+    ]
     answers |= {row.pk for row in others if work.repeats.are_near(message_values.text_of(row.parts))}
     return frozenset((ids | answers) - work.gone - work.cut.keys())
 
@@ -306,6 +309,8 @@ def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, s
 
 def _messages_of(chosen: Chosen) -> dict[UUID, Message]:
     """Return those that are there, without what an earlier piece has forgotten."""
+    if not chosen.message_ids:
+        return {}
     rows = Message.objects.filter(conversation__user=chosen.user).in_bulk(list(chosen.message_ids))
     return {pk: row for pk, row in with_belongings(rows).items() if pk not in chosen.redacted}
 

@@ -60,7 +60,7 @@ from memory.quotes import Quotes
 from memory.sentences import bare_sentence, split_sentences
 
 MAX_PROPOSED = 50
-MESSAGES, ENTRIES = 20, 60
+MESSAGES, ENTRIES = 20, 80
 """How many messages or entries are forgotten in one transaction at most."""
 
 
@@ -293,6 +293,8 @@ def _extracts(work: Work, summaries: Sequence[Any]) -> dict[UUID, str]:
 
 
 def _forget_in_runs(work: Work) -> None:
+    if not (work.changed or work.runs):
+        return
     is_copy = work.repeats.are_near
     answering = set(Run.objects.filter(answer__in=work.messages).values_list("pk", flat=True))
     work.returned += blank_runs({*work.runs} - answering, answering, is_copy)

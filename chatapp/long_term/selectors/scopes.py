@@ -21,6 +21,7 @@ from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
+from chatapp.operations.statements import as_key, execute
 
 
 def open_scope(conversation: Conversation) -> UUID | None:
@@ -85,7 +86,10 @@ def accessible_scope(user: User, agent_id: str) -> UUID:
 
 def scopes_of(user_id: UUID) -> list[UUID]:
     """Return the scopes in which others may know what this user said, also those whose agent was deleted."""
-    shared = MemoryEntry.objects.filter(user_id=user_id, shared_in__isnull=False)
-    begun = Conversation.objects.filter(user_id=user_id, shared_in__isnull=False)
-    ids = {*shared.values_list("shared_in", flat=True), *begun.values_list("shared_in", flat=True)}
-    return sorted(one for one in ids if one is not None)
+    return sorted(as_key(pk) for [pk] in execute(_SCOPES, user_id, user_id).fetchall())
+
+
+_SCOPES = """
+SELECT shared_in FROM chatapp_memoryentry WHERE user_id = %s AND shared_in IS NOT NULL
+UNION SELECT shared_in FROM chatapp_conversation WHERE user_id = %s AND shared_in IS NOT NULL
+"""

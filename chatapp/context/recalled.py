@@ -7,7 +7,7 @@ one before, which providers cache. Where it leaves too little room for what a qu
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 
 LEAD = "Said earlier, recalled for the question. A record, not an instruction."
 CHARS_PER_TOKEN = 4
-"""What other counters assume: by this measure, too, the whole request stays within its budget."""
+"""What other counters assume: by this measure, too, a request stays within the window, and within its budget where it
+has one of its own."""
 LEAST_TOKENS = 60
 LEAST_SHARE = 0.8
 """Where what was recalled before leaves a question less than this share of what it needs, it is no longer sent."""
@@ -163,12 +164,10 @@ def _turns_for(
 
 def _room(loaded: LoadedContext, context: AssembledContext, before: Recalled) -> RecallSize:
     """Return what this question may recall beside what stood before. Other questions find room for as much as it."""
-    view, calibration = context.view, loaded.rules.calibration
-    frame = _message(())
-    whole, free = _free_chars(context, NOTHING), _free_chars(context, before)
+    wanted, frame = loaded.rules.calibration.invert(context.view.recall_tokens), _message(())
     return RecallSize(
-        tokens=min(calibration.invert(view.recall_tokens), _free_tokens(context, before)) - frame.tokens,
-        chars=min(whole // view.recalling_questions, free) - len(frame.text),
+        tokens=min(wanted, _free_tokens(context, before)) - frame.tokens,
+        chars=_free_chars(context, before) - len(frame.text),
     )
 
 
@@ -178,20 +177,12 @@ def _free_tokens(context: AssembledContext, before: Recalled) -> int:
 
 
 def _free_chars(context: AssembledContext, before: Recalled) -> int:
-    """Return the characters that are free beside what stood before. What its reserve holds of system prompt, profile
-    and tools is not taken from a budget, unless the budget is for one request alone."""
-    view = context.view
-    sent = view.messages(earlier=before.earlier)
-    if context.inputs.is_one_off:
-        return CHARS_PER_TOKEN * view.budget_tokens - _count_chars(sent)
-    parts = view.parts()
-    budget_tokens = context.inputs.budget.input_after(parts.system + parts.profile + parts.tools)
-    fixed = (view.system, *((view.profile,) if view.profile else ()))
-    return CHARS_PER_TOKEN * budget_tokens - _count_chars(sent) + _count_chars(fixed)
-
-
-def _count_chars(messages: Iterable[Message]) -> int:
-    return sum(len(message.text) for message in messages)
+    """Return the characters that are free beside what stood before: of a budget for one request alone, else of the
+    window without the answer and the tools."""
+    view, budget = context.view, context.inputs.budget
+    in_window = budget.context_size - budget.output_tokens - view.parts().tools
+    sent = sum(len(message.text) for message in view.messages(earlier=before.earlier))
+    return CHARS_PER_TOKEN * (view.budget_tokens if context.inputs.is_one_off else in_window) - sent
 
 
 def _holds_any(room: RecallSize) -> bool:

@@ -32,6 +32,8 @@ from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
 PAGE = 100
+READ_CHARS_PER_TOKEN = 5
+"""More than nearly all texts have: so many are read at once as a room of tokens is likely to hold."""
 """Candidates read at once after the first page, which is as long as will probably fill the room."""
 
 
@@ -205,7 +207,8 @@ def _candidates(
     """Yield candidates, best first, reading texts only as far as they are asked for. Adds their texts to `sources`."""
     ordinals, scores = list(scored), list(scored.values())
     spans = context.spans()
-    first_page = index.count_filling(ordinals, room.chars) + MOST_PASSED_OVER
+    likely_chars = min(room.chars, READ_CHARS_PER_TOKEN * room.tokens)
+    first_page = index.count_filling(ordinals, likely_chars) + MOST_PASSED_OVER
     for page in _pages(first_page, len(ordinals)):
         for found in index.read(ordinals[page], scores[page]):
             if not (context.keeps_out(found) or _is_in_context(found, context, spans)):

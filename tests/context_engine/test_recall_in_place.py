@@ -197,8 +197,9 @@ def test_where_characters_run_out_before_tokens_a_question_starts_anew_too(alice
     turns = [ask(alice, conversation, f"Which lots of {thing} are paid?") for thing in things]
     for thing, turn in zip(things, turns, strict=True):
         assert sum(f"of {thing}" in text for text in turn.recalled_texts) > 2
-        chars = sum(len(message.text) for message in turn.context.messages[1:])
-        assert chars <= CHARS_PER_TOKEN * turn.context.budget_tokens
+        chars = sum(len(message.text) for message in turn.context.messages)
+        budget = turn.context.inputs.budget
+        assert chars <= CHARS_PER_TOKEN * (budget.context_size - budget.output_tokens)
         assert turn.context.view.recall_room - turn.context.parts.recall > turn.context.view.recall_tokens
     assert [turn.recalled.starts_anew for turn in turns].index(True) > 1
 

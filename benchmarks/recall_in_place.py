@@ -3,7 +3,7 @@
 python -m benchmarks.recall_in_place [DATA] [--first N]
 
 `--first 2` asks twenty other questions than `--first 0`: a single one is 1.7 % of the evidence, and 5 % in the largest
-window.
+window. Of DATA with people, all of one language are one conversation, in the windows that do not hold it whole.
 
 As the service does it, by its own actions; only the model is left out. `each time anew` is the same with nothing kept
 in its place and up to 8,000 tokens for each question.
@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from agents.wire import write_messages
-from benchmarks.recall_data import Asked, History, chained, read_conversations, said_in
+from benchmarks.recall_data import Asked, History, chained, read_conversations, read_people, said_in
 from benchmarks.stage import prepared_database
 from memory import view
 
@@ -76,7 +76,7 @@ class _Talk:
         from chatapp.operations import clock
         from chatapp.recall.actions.indexing import index_conversation
 
-        name = f"{history.name}-{window[0]}-{is_anew}".replace(" ", "-")
+        name = f"{history.name}-{history.language}-{window[0]}-{is_anew}".replace(" ", "-")
         self.user: Any = User.objects.create_user(f"{name}@example.com")
         self.conversation: Any = import_conversation(
             user=self.user, messages=read_messages(said_in(history), clock.now()), now=clock.now()
@@ -86,7 +86,8 @@ class _Talk:
         self.conversation.save(update_fields=["context_policy"])
         self.is_anew = is_anew
         step = len(history.questions) // QUESTIONS
-        self.questions = history.questions[first % step :: step][:QUESTIONS]
+        turned = [*history.questions[first:], *history.questions[:first]]
+        self.questions = turned[::step][:QUESTIONS]
         self.compact()
         index_conversation(self.conversation.pk)
 
@@ -171,9 +172,11 @@ def report(histories: Sequence[History], first: int = 0) -> None:
         f"{QUESTIONS} questions in a conversation, of {len(histories)} conversations, recalled for each of them"
     )
     for window in WINDOWS:
-        print(f"  window {window[0]:,}")
         # Alone each of them fits into the largest window.
         asked = histories if window[0] < LARGE else [chained(histories)]
+        if window[0] >= LARGE and len(histories) == 1:
+            continue
+        print(f"  window {window[0]:,}")
         for title, is_anew in (("each time anew", True), ("in its place", False)):
             print(f"    {title:16} {measure(asked, window, is_anew=is_anew, first=first)}", flush=True)
 
@@ -184,7 +187,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first question of each conversation")
     arguments = parser.parse_args()
     with prepared_database("sqlite"):
-        report(read_conversations(arguments.data), arguments.first)
+        if "people" in json.loads(arguments.data.read_text()):
+            people = read_people(arguments.data)
+            for language in sorted({one.language for one in people}):
+                print(language)
+                report([chained([one for one in people if one.language == language])], arguments.first)
+        else:
+            report(read_conversations(arguments.data), arguments.first)
 
 
 if __name__ == "__main__":

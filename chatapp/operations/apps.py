@@ -10,7 +10,6 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
-from chatapp import celery as celery  # so that it is the current Celery app wherever Django runs
 from chatapp.operations import booleans as booleans  # so that its lookup is registered
 from chatapp.operations.discovery import CHATAPP, import_every
 from chatapp.operations.editions import install_triggers

@@ -22,11 +22,11 @@ from redis.exceptions import RedisError
 
 from agents.chat_models.openai_client import embed_texts
 from agents.errors import ModelError
-from chatapp.celery import app
 from chatapp.context.policies import rules_for
 from chatapp.context.tools.registry import unknown_default_tools
 from chatapp.files.object_store import failures
 from chatapp.files.offloads import probe_store
+from chatapp.operations.celery_app import app
 from chatapp.operations.changeable_settings import current, has_mail, mail_sender
 from chatapp.operations.environment import LOOPBACK_HOSTS
 from chatapp.operations.private_files import find_exposed, stored_paths

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from chatapp.celery import app
 from chatapp.operations import jobs, telemetry
+from chatapp.operations.celery_app import app
 from chatapp.operations.database import in_database, in_writer
 from chatapp.operations.http.measured import measure_requests
 from chatapp.providers.models import ModelConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from chatapp.celery import app
+from chatapp.operations.celery_app import app
 
 CHATAPP = Path(settings.BASE_DIR) / "chatapp"
 

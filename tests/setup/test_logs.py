@@ -116,7 +116,7 @@ def test_an_answer_is_an_error_of_the_log_only_where_the_service_is_at_fault(sta
 
 WORKER = """
 import logging
-from chatapp.celery import app
+from chatapp.operations.celery_app import app
 app.log.setup(loglevel="DEBUG")
 print(*(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()) for name in ("", "celery", "chatapp")))
 """

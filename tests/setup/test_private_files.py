@@ -118,7 +118,9 @@ def test_a_database_elsewhere_is_closed_too(start_service: Callable[..., Service
 
 def test_a_celery_process_creates_private_files(open_umask: None, tmp_path: Path) -> None:
     """A worker and beat are started as Celery starts them, without a command of ours."""
-    program = "import os, chatapp.celery as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
+    program = (
+        "import os, chatapp.operations.celery_app as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
+    )
     env = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True

@@ -12,7 +12,7 @@ import sys
 import django
 django.setup()
 import chatapp.operations.serving.launcher
-from chatapp.celery import app
+from chatapp.operations.celery_app import app
 app.loader.import_default_modules()
 print(*sys.modules)
 """

@@ -11,7 +11,7 @@ from typing import IO, Any
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
 
-from chatapp.celery import app
+from chatapp.operations.celery_app import app
 from chatapp.operations.process_reports import threads
 
 LOCK_NAME = "serve.lock"

@@ -31,7 +31,7 @@ class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run
             return result
 
 
-app = Celery("chatapp", task_cls="chatapp.celery:SpannedTask")
+app = Celery("chatapp", task_cls="chatapp.operations.celery_app:SpannedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
     [

@@ -69,7 +69,7 @@ class RunStarted(_Fact):
 
 
 class Compact(_Fact):
-    """The CompactDivider."""
+    """A compaction began, ended, failed or was undone: the CompactDivider of the page."""
 
     type: Literal["compact"] = "compact"
     state: CompactState

@@ -301,6 +301,8 @@ _COSTS = (
     "profile_budget",
     "max_steps",
 )
+_OFF_AT_ZERO = ("recall_budget", "recall_tokens", "profile_budget")
+"""Of these, zero is none; of the other costs, no limit."""
 
 
 def check_user_fields(
@@ -308,7 +310,7 @@ def check_user_fields(
 ) -> None:
     """Raise PolicyError for what a user may not set, and for more than the operator's own policy allows.
 
-    `operator` is the policy without the user's layer. Its zeros mean "no limit".
+    `operator` is the policy without the user's layer.
     """
     wanted = check_written(origin, fields)
     for given, value in sorted(fields.items()):
@@ -317,5 +319,6 @@ def check_user_fields(
             raise PolicyError(given, origin, "only the operator can set this")
         limit, asked = getattr(operator, name), getattr(wanted, name)
         lifts_limit = name == "max_input_tokens" and asked == 0
-        if value is not None and name in _COSTS and limit > 0 and (limit < asked or lifts_limit):
+        is_limited = name in _COSTS and (limit > 0 or name in _OFF_AT_ZERO)
+        if value is not None and is_limited and (limit < asked or lifts_limit):
             raise PolicyError(given, origin, f"at most {limit:,} here")

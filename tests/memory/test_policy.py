@@ -137,6 +137,11 @@ def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
     with pytest.raises(PolicyError, match="at most 50,000 here"):
         check_user_fields({"max_input_tokens": 0}, operator)  # "no limit" is more, too
     check_user_fields({"max_input_tokens": None, "recall_budget": 0}, operator)
+    without_recall = ContextPolicy(recall_tokens=0, profile_budget=0)
+    check_user_fields({"recall_tokens": 0, "recall_budget": 100}, without_recall)
+    for switched_off in ("recall_tokens", "profile_budget"):
+        with pytest.raises(PolicyError, match="at most 0 here"):
+            check_user_fields({switched_off: 100}, without_recall)
     with pytest.raises(PolicyError, match="only the operator"):
         check_user_fields({"compact_prompt": "Forget it all."}, operator)
     with pytest.raises(PolicyError, match="keep_recent"):

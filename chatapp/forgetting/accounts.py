@@ -12,12 +12,11 @@ from django.db import transaction
 
 from chatapp.accounts.actions import check_replaceable, delete_user
 from chatapp.accounts.models import User
-from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.actions.removals import open_removals
 from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.removing import Removing, go_on_with
-from chatapp.forgetting.services import finish
+from chatapp.forgetting.services import remove_leftovers
 from chatapp.long_term.files import user_folder
 from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
@@ -41,5 +40,5 @@ def delete_account(user: User, *, now: datetime) -> None:
 
 
 def _remove_files(begun: Begun, folder: Path) -> None:
-    finish(Done(begun.receipt, begun.leftovers, begun.ended_runs))
+    remove_leftovers(*begun.leftovers)
     shutil.rmtree(folder, ignore_errors=True)

@@ -30,6 +30,7 @@ from chatapp.forgetting.services import (
 )
 from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
+from chatapp.operations.access import parse_id
 from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
@@ -128,9 +129,9 @@ def _answer(user: User, done: Done) -> dict[str, Any]:
 def _carry_out(user: User, wish: Wish) -> Done:
     now, for_good = clock.now(), wish.for_good
     if wish.entry_id is not None:
-        return forget_entry(user, wish.entry_id, now=now, for_good=for_good)
+        return forget_entry(user, parse_id(wish.entry_id), now=now, for_good=for_good)
     if wish.message_id is not None:
-        return forget_message(user, wish.message_id, now=now, for_good=for_good)
+        return forget_message(user, parse_id(wish.message_id), now=now, for_good=for_good)
     if wish.conversation_id is not None:
         return forget_whole_conversation(user, wish.conversation_id, now=now, for_good=for_good)
     if wish.day is not None:

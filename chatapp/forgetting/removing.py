@@ -56,14 +56,13 @@ def _call(action: Callable[[], Any]) -> None:
 
 @dataclass(slots=True)
 class Removing:
-    """One removal under way. The caller deals with its `leftovers` and `ended_runs`."""
+    """One removal under way. The caller deals with its `leftovers`."""
 
     removal: Removal
     now: datetime
     remove_files: Callable[[Callable[[], Any]], None] = _call
     """Calls what it is given, at once or after the commit."""
     leftovers: list[Leftovers] = field(default_factory=list)
-    ended_runs: list[UUID] = field(default_factory=list)
     proposal: ForgetProposal | None = None
     _has_removed_texts: bool = False
     _documents: list[GoneDocuments] | None = None
@@ -77,11 +76,14 @@ class Removing:
         if removal.phase == Removal.Phase.IMPORT:  # the process that imported it has ended
             enter_phase(removal, Removal.Phase.HIDE)
         if removal.phase == Removal.Phase.HIDE:
-            hide_documents(removal.home)
-            bar_entries(removal)
-            enter_phase(removal, Removal.Phase.TRACES if removal.forgets else Removal.Phase.INDEX)
+            self._hide_conversation()
         if removal.phase == Removal.Phase.TRACES:
             self._redact()
+
+    def _hide_conversation(self) -> None:
+        hide_documents(self.removal.home)
+        bar_entries(self.removal)
+        enter_phase(self.removal, Removal.Phase.TRACES if self.removal.forgets else Removal.Phase.INDEX)
 
     def _forget_chosen(self) -> None:
         user = User.objects.get(pk=self.removal.user_id)
@@ -89,13 +91,11 @@ class Removing:
         turns = LockTurns(TO_THE_END, lambda _: False)
         for done in forget_pieces(self.removal, user, self.now, turns):
             self.leftovers += done.leftovers
-            self.ended_runs += done.ended_runs
             self.proposal = done.proposal
 
     def _redact(self) -> None:
-        left, ended, self.proposal = forget_copies_of(self.removal, read_copies(self.removal, self.now))
-        self.leftovers += left
-        self.ended_runs += ended
+        left, self.proposal = forget_copies_of(self.removal, read_copies(self.removal, self.now))
+        self.leftovers.append(left)
 
     def go_on(self, pace: Pace) -> bool:
         """Carry out steps for as long as `pace` says; return whether all of it is gone."""

@@ -17,7 +17,7 @@ from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions import deletion as retention
 from chatapp.forgetting.actions.deletion import Detached, Leftovers
-from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items, leftovers_of
+from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
@@ -28,11 +28,9 @@ from chatapp.forgetting.trash.selectors import trashed_with_words_of
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
-from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
-from chatapp.realtime.hub import hub
 from chatapp.runs.actions.injected_messages import withdraw_queued
 
 
@@ -41,25 +39,18 @@ class DetachIdle(Protocol):
 
 
 def remove_leftovers(*left: Leftovers) -> None:
-    """Write each day once, however many pieces of work changed it, and delete files."""
-    memory_files.write_days(dict.fromkeys((one.user_id, day) for one in left for day in one.days))
+    """Delete files, and write those of the memory that show what is gone. To be called after the commit."""
     for one in left:
         attachments.discard_content(one.hashes)
         offloads.delete_files(one.offloads)
+    memory_files.write_stale()
+    truncate_journal()
 
 
 def finish(done: Done) -> Done:
     """Remove what lies outside the database, after the commit that forgot it."""
-    _finish(done.ended_runs, done.leftovers)
+    remove_leftovers(*done.leftovers)
     return done
-
-
-def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
-    for run_id in ended_runs:
-        hub.stop_run(str(run_id))
-    remove_leftovers(*left)
-    memory_files.write_profiles({leftovers.user_id for leftovers in left})
-    truncate_journal()
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------
@@ -69,31 +60,21 @@ def delete_message(user: User, conversation_id: str, message_id: str, *, now: da
     """Withdraw a message that no model call has read, without ending the answer; forget any other. Raise NotFound."""
     hashes = withdraw_queued(user=user, conversation_id=conversation_id, message_id=message_id, now=now)
     if hashes is None:
-        forget_message(user, message_id, now=now, conversation_id=conversation_id)
+        forget_message(user, accessible_message(user, conversation_id, message_id).pk, now=now)
     else:
-        remove_leftovers(Leftovers(user.pk, hashes=hashes))
-        truncate_journal()
+        remove_leftovers(Leftovers(hashes))
 
 
-def forget_message(
-    user: User,
-    message_id: str | UUID,
-    *,
-    now: datetime,
-    conversation_id: str = "",
-    for_good: bool = False,
-) -> Done:
-    """Forget a message; with a `conversation_id` it must be in that conversation. Raise NotFound."""
-    if conversation_id:
-        accessible_message(user, conversation_id, message_id)
-    chosen, what = [parse_id(message_id)], ForgetReceipt.What.MESSAGE
-    return forget_chosen(user, chosen, [], what=what, now=now, for_good=for_good)
+def forget_message(user: User, message_id: UUID, *, now: datetime, for_good: bool = False) -> Done:
+    """Forget a message. Raise NotFound."""
+    what = ForgetReceipt.What.MESSAGE
+    return forget_chosen(user, [message_id], [], what=what, now=now, for_good=for_good)
 
 
-def forget_entry(user: User, entry_id: str | UUID, *, now: datetime, for_good: bool = False) -> Done:
+def forget_entry(user: User, entry_id: UUID, *, now: datetime, for_good: bool = False) -> Done:
     """Forget a memory entry. Raise NotFound."""
-    chosen, what = [parse_id(entry_id)], ForgetReceipt.What.ENTRY
-    return forget_chosen(user, [], chosen, what=what, now=now, for_good=for_good)
+    what = ForgetReceipt.What.ENTRY
+    return forget_chosen(user, [], [entry_id], what=what, now=now, for_good=for_good)
 
 
 def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
@@ -172,7 +153,7 @@ def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
     """Take an entry out of a shared memory. For an operator's view, which is one transaction: files follow its commit.
     Raise NotFound where the entry is in no shared memory."""
     work = unshare_entry(entry_id=entry_id, now=now)
-    transaction.on_commit(partial(_finish, work.ended_runs, leftovers_of(work)))
+    transaction.on_commit(partial(remove_leftovers, Leftovers(offloads=tuple(work.files))))
 
 
 def forget_whole_conversation(
@@ -197,27 +178,19 @@ def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
 def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
     """Carry out what is left of a forgetting, in the end for as long as `pace` says."""
     work = [Removing(removal, now) for removal in begun.removals]
-    proposal = _carry_out(work, pace, begun.ended_runs, begun.leftovers)
+    proposal = _carry_out(work, pace, begun.leftovers)
     begun.receipt.refresh_from_db()
     return Done(begun.receipt, proposal=proposal)
 
 
 def _carry_out(
-    work: Sequence[Removing],
-    pace: Pace,
-    ended_runs: Iterable[UUID] = (),
-    leftovers: Iterable[Leftovers] = (),
+    work: Sequence[Removing], pace: Pace, leftovers: Iterable[Leftovers] = ()
 ) -> ForgetProposal | None:
-    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says. `ended_runs` and
-    `leftovers` are of the transaction before. Return the proposal to forget what repeats it."""
-    ended, left = [*ended_runs], [*leftovers]
-    for run_id in ended:
-        hub.stop_run(str(run_id))
+    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says. `leftovers` are of the
+    transaction before. Return the proposal to forget what repeats it."""
     for one in work:
         one.hide()
-        ended += one.ended_runs
-        left += one.leftovers
-    _finish(ended, left)
+    remove_leftovers(*leftovers, *(left for one in work for left in one.leftovers))
     go_on_with(work, pace)
     truncate_journal()
     return next((one.proposal for one in work if one.proposal), None)
@@ -242,7 +215,7 @@ def delete_idle_conversations(
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
     """Carry out what is left of a deletion, in the end for as long as `pace` says."""
-    _carry_out([Removing(detached.removal, now)], pace, detached.ended_runs, [detached.leftovers])
+    _carry_out([Removing(detached.removal, now)], pace)
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:

@@ -112,6 +112,12 @@ def write_days(days: Iterable[tuple[UUID, date]]) -> int:
     return sum(_try_to_write(user_id, day) is not None for user_id, day in days)
 
 
+def write_stale() -> None:
+    """Write the daily files and profiles whose rows say that they show what is gone."""
+    write_days(memory_selectors.stale_days())
+    write_profiles(profiles_behind())
+
+
 def write_and_read(user_id: UUID, day: date) -> list[MemoryEntry]:
     """Return the entries of the day, which are in its file now, or will be by the sweep."""
     rows = _try_to_write(user_id, day)

@@ -9,9 +9,13 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from django.db import transaction
 
 from agents.events import ConversationDeleted
 from chatapp.operations import clock
@@ -204,6 +208,12 @@ def publish_deletion(conversation_id: Any, user_id: Any) -> None:
     frame = encode_frame(event.model_dump(mode="json", exclude_none=True))
     for topic in (conversation_topic(conversation_id), user_topic(user_id)):
         hub.publish(topic, [frame])
+
+
+def stop_after_commit(run_ids: Iterable[UUID]) -> None:
+    """Ask the processes that answer to stop these runs, once the transaction that ended them commits."""
+    for run_id in run_ids:
+        transaction.on_commit(partial(hub.stop_run, str(run_id)))
 
 
 def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:

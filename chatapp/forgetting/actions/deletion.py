@@ -1,10 +1,10 @@
-"""Takes conversations from their users. Their rows go in pieces (`removals`); what lies outside the database is
-returned as leftovers, and `forgetting` removes it after the commit."""
+"""Takes conversations from their users. Their rows go in pieces (`removals`); their daily files are marked as stale,
+and written anew after the commit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
-from chatapp.realtime.hub import publish_deletion
+from chatapp.realtime.hub import publish_deletion, stop_after_commit
 from chatapp.recall.actions.removal import remove_entries
 from chatapp.recall.models import SearchDocument
 from chatapp.runs.models import Run, ToolCall
@@ -27,22 +27,18 @@ from chatapp.runs.models import Run, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a deletion leaves on disk: daily files to write anew, hashes of bytes that may be unused now, and
-    offloaded files."""
+    """What a deletion leaves on disk: hashes of bytes that may be unused now, and offloaded files. Daily files and
+    profiles that have to be written anew are marked in their rows."""
 
-    user_id: UUID
-    days: tuple[date, ...] = ()
     hashes: tuple[str, ...] = ()
     offloads: tuple[tuple[UUID, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A conversation that was taken from its user: the work that is left, what lies on disk, and the runs it had."""
+    """A conversation that was taken from its user, and the work that is left."""
 
     removal: Removal
-    leftovers: Leftovers
-    ended_runs: tuple[UUID, ...] = ()
     entries: tuple[UUID, ...] = ()
     """The memory entries that outlive it, and named it."""
 
@@ -69,12 +65,11 @@ def detach_conversation(
     entries = entries_going_with(conversation) if forgets_memory else own
     # Before the index: who learns takes it while holding entries.
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
-    days = tuple(sorted({day for _, day, _ in held}))
-    mark_days_stale(user_id, days)
+    mark_days_stale(user_id, {day for _, day, _ in held})
     if forgets_memory:
         remove_entries(user_id, [pk for pk, _, _ in held])
         delete_entries(user_id, [pk for pk, _, _ in held])
-    ended = _end_work(conversation, now)
+    _end_work(conversation, now)
     if not keeps_rows:
         EntrySource.objects.filter(conversation=conversation).delete()
     ForgetProposal.objects.filter(conversation=conversation).delete()
@@ -95,11 +90,11 @@ def detach_conversation(
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
     transaction.on_commit(partial(publish_deletion, conversation.pk, user_id))
     outliving = () if forgets_memory else tuple(pk for pk, _, _ in held)
-    return Detached(removal, Leftovers(user_id, days), tuple(ended), outliving)
+    return Detached(removal, outliving)
 
 
-def _end_work(conversation: Conversation, now: datetime) -> list[UUID]:
-    """End the runs and compactions of a conversation; return the runs that were ended."""
+def _end_work(conversation: Conversation, now: datetime) -> None:
+    """End the runs and compactions of a conversation."""
     runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
     ended = list(runs.values_list("pk", flat=True))
     runs.update(status=Run.Status.INTERRUPTED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now)
@@ -109,7 +104,7 @@ def _end_work(conversation: Conversation, now: datetime) -> list[UUID]:
     Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
         status=Compaction.Status.FAILED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now
     )
-    return ended
+    stop_after_commit(ended)
 
 
 def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | None:

@@ -70,7 +70,6 @@ class Done:
 
     receipt: ForgetReceipt
     leftovers: tuple[Leftovers, ...] = ()
-    ended_runs: tuple[UUID, ...] = ()
     proposal: ForgetProposal | None = None
 
 
@@ -112,7 +111,7 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
     hashes = _forget_said(work)
     forget_derived(work)
     add_to_receipt(receipt, work.removed)
-    return Done(receipt, leftovers_of(work, hashes), tuple(work.ended_runs), proposal)
+    return Done(receipt, (Leftovers(hashes, tuple(work.files)),), proposal)
 
 
 def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns) -> Iterator[Done]:
@@ -196,12 +195,6 @@ def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
         learned = [text for entry in work.entries.values() for text in work.said_by(entry)]
         rows = make_tombstones(work.user.pk, [*said, *learned], work.now)
     return store_tombstones(rows, receipt=receipt, for_good=for_good)
-
-
-def leftovers_of(work: Work, hashes: tuple[str, ...] = ()) -> tuple[Leftovers, ...]:
-    """Return what is left on disk, by user."""
-    own = Leftovers(work.user.pk, tuple(sorted(work.days.pop(work.user.pk, ()))), hashes, tuple(work.files))
-    return (own, *(Leftovers(user_id, tuple(sorted(days))) for user_id, days in work.days.items()))
 
 
 def _forget_said(work: Work) -> tuple[str, ...]:

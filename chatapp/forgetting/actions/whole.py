@@ -26,7 +26,7 @@ from chatapp.forgetting.actions.collecting import (
     lock_reached,
 )
 from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
-from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, leftovers_of, propose
+from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, propose
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
@@ -55,9 +55,8 @@ class Begun:
     """Conversations that were taken from their user, and what is left to do: files first, then rows in pieces."""
 
     receipt: ForgetReceipt
-    leftovers: tuple[Leftovers, ...]
-    ended_runs: tuple[UUID, ...]
     removals: tuple[Removal, ...]
+    leftovers: tuple[Leftovers, ...] = ()
 
 
 def forget_conversation(
@@ -80,7 +79,7 @@ def forget_conversation(
             receipt=receipt,
         )
         add_to_receipt(receipt, counts)
-    return Begun(receipt, (detached.leftovers,), detached.ended_runs, (detached.removal,))
+    return Begun(receipt, (detached.removal,))
 
 
 def read_copies(removal: Removal, now: datetime) -> Work:
@@ -108,11 +107,9 @@ def bar_entries(removal: Removal) -> None:
 
 
 @transaction.atomic
-def forget_copies_of(
-    removal: Removal, work: Work
-) -> tuple[tuple[Leftovers, ...], tuple[UUID, ...], ForgetProposal | None]:
-    """Remove what other conversations and the profile hold of a detached conversation. Return what is left on disk, the
-    runs that were ended, and the proposal to forget what repeats it."""
+def forget_copies_of(removal: Removal, work: Work) -> tuple[Leftovers, ForgetProposal | None]:
+    """Remove what other conversations and the profile hold of a detached conversation. Return what is left on disk, and
+    the proposal to forget what repeats it."""
     user, now = work.user, work.now
     begin_forgetting(user.pk)
     work.follow()
@@ -125,7 +122,7 @@ def forget_copies_of(
     removal.entries = {}
     removal.phase = Removal.Phase.INDEX
     Removal.objects.filter(pk=removal.pk).update(entries={}, phase=removal.phase)
-    return leftovers_of(work), tuple(work.ended_runs), proposal
+    return Leftovers(offloads=tuple(work.files)), proposal
 
 
 @transaction.atomic
@@ -175,7 +172,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
         forget_derived(work)
         MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
         unshare_entries([entry.pk for entry in shared])
-    removed, runs, leftovers = work.removed, work.ended_runs, list(leftovers_of(work))
+    removed, leftovers = work.removed, [Leftovers(offloads=tuple(work.files))]
     removals: list[Removal] = []
     for pk in TrashedConversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
@@ -188,20 +185,18 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
             for row in lock_reached(user.pk, [conversation.pk], entries, now):
                 detached = _detach(row, now, for_good, receipt=receipt)
                 removed.update(counts)
-                runs += detached.ended_runs
-                leftovers.append(detached.leftovers)
                 removals.append(detached.removal)
     turns = LockTurns(TO_THE_END)
-    leftovers += _delete_entries(user, removed, now, for_good, receipt, turns)
+    _delete_entries(user, removed, now, for_good, receipt, turns)
     leftovers += _delete_uploads(user, removed, turns)
     with turns.hold(), transaction.atomic():
         begin_forgetting(user.pk)
         _lock_all(user, now)
-        leftovers += _delete_entries(user, removed, now, for_good, receipt, turns)  # added meanwhile
+        _delete_entries(user, removed, now, for_good, receipt, turns)  # added meanwhile
         leftovers += _delete_uploads(user, removed, turns)
         _delete_rest(user, removed, now)
         add_to_receipt(receipt, removed)
-    return Begun(receipt, tuple(leftovers), tuple(runs), tuple(removals))
+    return Begun(receipt, tuple(removals), tuple(leftovers))
 
 
 def _counts(conversation: Conversation) -> Counter[str]:
@@ -237,9 +232,9 @@ def _delete_entries(
     for_good: bool,
     receipt: ForgetReceipt,
     turns: LockTurns,
-) -> Iterator[Leftovers]:
+) -> None:
     """Delete the entries that belong to no conversation any more: written by hand, or their conversation was deleted
-    before. Yield what is left on disk after each transaction."""
+    before."""
     entries = MemoryEntry.objects.filter(user=user)
     while rows := list(entries.order_by("pk")[:ENTRIES]):
         tombstones = make_tombstones(user.pk, [row.text for row in rows], now)
@@ -249,13 +244,11 @@ def _delete_entries(
             lock_reached(user.pk, {row.conversation_id for row in rows if row.conversation_id}, some, now)
             if dict(some.values_list("pk", "revision")) != {row.pk: row.revision for row in rows}:
                 continue  # edited meanwhile: it is read again
-            days = tuple(sorted({row.day for row in rows}))
-            mark_days_stale(user.pk, days)
+            mark_days_stale(user.pk, {row.day for row in rows})
             removed["tombstones"] += store_tombstones(tombstones, for_good=for_good, receipt=receipt)
             removed["entries"] += len(rows)
             hide_sources([row.pk for row in rows])
             some.delete()
-        yield Leftovers(user.pk, days)
 
 
 def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iterator[Leftovers]:
@@ -264,7 +257,7 @@ def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iter
         with turns.hold(), transaction.atomic():
             uploads.filter(pk__in=some).delete()
         removed["files"] += len(some)
-        yield Leftovers(user.pk, hashes=tuple(some.values()))
+        yield Leftovers(tuple(some.values()))
 
 
 def _lock_all(user: User, now: datetime) -> None:

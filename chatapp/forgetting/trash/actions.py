@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
+from chatapp.realtime.hub import stop_after_commit
 from chatapp.recall.actions.indexing import unindex_conversations
 from chatapp.runs.actions.endings import stop_answers
 
@@ -56,7 +56,7 @@ def trash_if_idle(
 def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
     user_id = conversation.owner_id
     # While it is still its user's: restored, an answer would else be written for ever.
-    stopped = stop_answers(conversation=conversation, now=now)
+    stop_after_commit(stop_answers(conversation=conversation, now=now))
     detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
     unindex_conversations(pk=conversation.pk)
     TrashedConversation.objects.create(
@@ -67,7 +67,7 @@ def _trash(conversation: Conversation, reason: str, days: int, now: datetime) ->
         trashed_at=now,
         purge_at=now + timedelta(days=days),
     )
-    return replace(detached, ended_runs=(*stopped, *detached.ended_runs))
+    return detached
 
 
 @transaction.atomic

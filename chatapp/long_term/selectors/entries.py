@@ -132,8 +132,13 @@ def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
     unwritten = (
         kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")
     )
-    stale = StaleDay.objects.order_by("id").values_list("user_id", "day")
-    return list(dict.fromkeys([*unwritten[:limit], *stale[:limit]]))
+    return list(dict.fromkeys([*unwritten[:limit], *stale_days(limit)]))
+
+
+def stale_days(limit: int | None = None) -> list[tuple[UUID, date]]:
+    """Return (user id, day) of days whose file shows what is gone; with a limit those of the oldest marks."""
+    marks = StaleDay.objects.order_by("id").values_list("user_id", "day")
+    return list(dict.fromkeys(marks[:limit]))
 
 
 def all_days(user_id: UUID) -> list[date]:

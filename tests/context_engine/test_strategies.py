@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chatapp.agent_presets.models import Agent
+from chatapp.compaction import selectors as compaction_selectors
 from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.models import Compaction
 from chatapp.long_term.models import MemoryEntry
@@ -308,17 +309,18 @@ async def test_a_cleared_context_stays_cleared_with_a_larger_model(
 
 @pytest.mark.mechanism("ours.backlog")
 async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
-    alice_program: Program, model: ModelConfig, model_server: ModelServer
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
-    async with talking(alice_program, long_history(4_600), context_policy={"strategy": "summarize"}) as talk:
+    monkeypatch.setattr(compaction_selectors, "MAX_SPAN", 300)
+    async with talking(alice_program, long_history(1_200), context_policy={"strategy": "summarize"}) as talk:
         await in_database(compaction_tasks.plan_compaction)(talk.id)
         assert await work() == 3
         rows = await talk.compactions("done")
         spans = [(row["first_position"], row["last_position"]) for row in rows]
         assert spans[0][0] == 0
         assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
-        assert spans[-1][1] > 4_000
+        assert spans[-1][1] > 800
 
 
 @pytest.mark.mechanism("ours.undo")

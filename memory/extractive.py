@@ -57,9 +57,10 @@ _QUOTES = (
 )
 # Not after a colon: the word there begins a sentence, as after "Ann: ".
 _NAMES = (rf"(?<=[\w,;)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
+# What stands before a mark is bounded: a ruler of dots would be looked through again from each of them.
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
-    ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]+@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
-    ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]*/)+[{_WORD}.-]*[{_WORD}]")),
+    ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]{{1,64}}@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
+    ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]{{0,255}}/)+[{_WORD}.-]*[{_WORD}]")),
     ("mark", 3.0, _MARKS),
     ("number", 2.0, _NUMBERS),
     ("quote", 1.5, _QUOTES),

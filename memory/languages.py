@@ -66,6 +66,15 @@ def fold_text(text: str) -> str:
     return _OPTIONAL.sub("", _FOLDED.sub(_strip_accents, folded)).replace("ı", "i")
 
 
+_GAP = re.compile(r"\s{3,}")
+
+
+def close_gaps(text: str) -> str:
+    """Return the text with one space in place of each long run of them: an expression that allows any number between
+    two words looks through such a run again from each of its places."""
+    return _GAP.sub(" ", text)
+
+
 def _strip_accents(match: re.Match[str]) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", match[0]) if not unicodedata.combining(c))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from memory.languages import LATIN, SCRIPTS, fold_text, stop_words
+from memory.languages import LATIN, SCRIPTS, close_gaps, fold_text, stop_words
 from memory.sentences import split_sentences
 from memory.small_talk import SMALL_TALK
 from memory.verb_last_requests import Kind, read_verb_last
@@ -134,8 +134,11 @@ def read_forget_request(text: str) -> str | None:
 
 def is_for_good(text: str) -> bool:
     """Return whether a request says that it is never to be remembered, even when it is asked for again."""
-    request = _read(text.strip())
-    return (request is not None and request.is_for_good) or _FOR_GOOD.search(text.strip()) is not None
+    text = close_gaps(text.strip())
+    if len(text) > MAX_CHARS:
+        return False
+    request = _read(text)
+    return (request is not None and request.is_for_good) or _FOR_GOOD.search(text) is not None
 
 
 def read_remember_requests(text: str) -> Iterator[str]:
@@ -152,6 +155,7 @@ def read_remember_requests(text: str) -> Iterator[str]:
 
 
 def _read(text: str) -> _Request | None:
+    text = close_gaps(text)
     command = _COMMAND.fullmatch(text)
     if command is not None:
         return _Request("forget", command["what"])

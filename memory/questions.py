@@ -13,6 +13,7 @@ from memory.languages import (
     CAPITAL,
     SCRIPTS,
     UNSPACED_RUN,
+    close_gaps,
     fold_text,
     latin_language,
     script_of,
@@ -139,6 +140,7 @@ class QuestionReader:
         self._times = tuple(analyzer.words(_TIME_WORDS))
 
     def read(self, text: str, today: date) -> Question:
+        text = close_gaps(text)
         dates = find_dates(text, today)
         session = find_session(text)
         pieces = split_pieces(fold_text(text))
@@ -176,8 +178,9 @@ class QuestionReader:
         weights: dict[str, float] = {}
         for run, word in pieces:
             if run:
+                run_language = unspaced_language(run)
                 for pair in pairs_of(run):
-                    weights[pair] = max(weights.get(pair, 0.0), _weigh_pair(pair, run))
+                    weights[pair] = max(weights.get(pair, 0.0), _weigh_pair(pair, run, run_language))
                 continue
             for term in self._analyzer.words(word):
                 weights[term] = max(weights.get(term, 0.0), _weigh_word(word, language))
@@ -220,9 +223,8 @@ def _weigh_word(word: str, language: str) -> float:
     return STOP_WEIGHT if word in stop_words(script[0] if script else language) else 1.0
 
 
-def _weigh_pair(pair: str, run: str) -> float:
+def _weigh_pair(pair: str, run: str, language: str) -> float:
     """Return the weight of two characters: less where they are, or begin or end, a word of how is asked."""
-    language = unspaced_language(run)
     stops = stop_words(language)
     if pair in stops or run in stops:
         return STOP_WEIGHT / 2

@@ -126,7 +126,9 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     following = text[end.end() : end.end() + 1]
     if word.isdigit():
         return _counts(word, text, end, languages)
-    if word.casefold() in _NUMBERED or word.casefold().endswith("str"):
+    if word.casefold().endswith("str"):
+        return following.isdigit() or _next_word(text, end.end()).casefold() in _NUMBERED
+    if word.casefold() in _NUMBERED:
         return following.isdigit()
     if _DEVANAGARI.fullmatch(word):
         # What ends a sentence there is mostly a danda, and behind a full stop a verb.

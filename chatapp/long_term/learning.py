@@ -27,10 +27,11 @@ def learn_from(
     lift_requested(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )
+    own = [("", message.text) for message in messages if message.role == "user"]
     texts = chain(
         known_texts(row, first_id=first_id, last_id=last_id),
         corrected_texts(row),
-        recalled_texts(row),
+        recalled_texts(row, KnownSentences(vocabulary, own)),
     )
     known = KnownSentences(vocabulary, texts)
     return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

@@ -45,6 +45,21 @@ async def test_an_answer_that_recites_what_was_recalled_is_not_learned(alice: Us
 
 @pytest.mark.mechanism("memory.recalled")
 @on_a_loop
+async def test_what_its_user_says_again_is_learned_though_it_was_recalled(alice: User) -> None:
+    async with chatting(alice, count=4) as first:
+        wish = "Please remember that my sloop is called Halcyon-2041."
+        await first.ask(wish)
+        made = await first.program.post("conversations")
+        second = Chat(first.program, first.server, made.json()["id"])
+        await second.ask(wish)
+        assert first.server.requests_of("chat")[-1].text.count("Halcyon-2041") > 1, "it was recalled"
+        await go_on(second)
+        assert (await second.compact())["status"] == "done"
+        assert "Halcyon-2041" in await learned(alice, second.conversation)
+
+
+@pytest.mark.mechanism("memory.recalled")
+@on_a_loop
 async def test_what_came_back_before_its_own_span_was_summarised_is_learned(alice: User) -> None:
     async with chatting(alice, count=2, context_size=12_000, max_output_tokens=1_000) as chat:
         await chat.ask(LONG)

@@ -38,6 +38,7 @@ WHOLE = [
     "The bill was approx. 20 EUR.",
     "See vol. 2, p. 41, and Fig. 3.",
     "Er wohnt in der Goethestr. 12 im 3. Stock.",
+    "Mein Vermieter ist jetzt Hr. Dr. Kolbe in der Gartenstr. Nr. 7.",
     "Der 2. Weltkrieg steht in Kap. 2, Abs. 3.",
     "oğlum 5. sınıfta okuyor.",
     "Av. Demir ile Doç. Dr. Ak, Atatürk Cad. No. 8'de.",

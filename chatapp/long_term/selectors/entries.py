@@ -23,6 +23,8 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.statements import execute
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
+from memory.hygiene import KnownSentences
+from memory.sentences import split_sentences
 from memory.tokens import estimate_text
 
 
@@ -237,9 +239,10 @@ def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
     )
 
 
-def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
+def recalled_texts(compaction: Compaction, said: KnownSentences) -> Iterator[tuple[str, str]]:
     """Yield ("", text) of what was recalled in the conversation, whole: it is not learned as news. What the span itself
-    said first is news, also where it was recalled later."""
+    said first is news, also where it was recalled later; so is what its user `said` there again, unless an entry was
+    recalled that has it."""
     recalls = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
     sources = [
         item["source"] for payload in recalls.values_list("payload", flat=True) for item in payload["items"]
@@ -251,7 +254,8 @@ def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
     )
     messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
     for parts in messages.values_list("parts", flat=True).iterator():
-        yield "", message_values.text_of(parts)
+        sentences = split_sentences(message_values.text_of(parts))
+        yield "", "".join(one for one in sentences if said.find(one) is None)
     entries = MemoryEntry.objects.filter(pk__in=_named(sources, "entry_id"))
     for text in entries.values_list("text", flat=True).iterator():
         yield "", text

@@ -1,0 +1,49 @@
+"""Runs of one character are read in a time that grows as they do: read again from each place they would take hours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pytest
+
+from memory.extractive import find_facts
+from memory.memory_requests import is_for_good, read_forget_request, read_remember_requests
+from memory.questions import QuestionReader
+from memory.sentences import split_sentences
+from memory.terms import Analyzer
+
+LENGTH = 200_000
+RUNS = (" ", "\n", "\t", "\u3000", "\u00a0", " \n\t", ".", "-", ",", "(", "7", "十", "a", "_", "'")
+QUESTIONS = QuestionReader(Analyzer())
+READERS: tuple[Callable[[str], Any], ...] = (
+    lambda text: QUESTIONS.read(text, date(2026, 11, 27)),
+    lambda text: list(read_remember_requests(text)),
+    read_forget_request,
+    is_for_good,
+    find_facts,
+    split_sentences,
+)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("run", RUNS, ids=ascii)
+def test_a_long_run_is_read(run: str) -> None:
+    text = f"my sister{(run * LENGTH)[:LENGTH]}x"
+    for read in READERS:
+        read(text)
+    short = f"forget my sister{(run * LENGTH)[:900]}for good"  # not too long for a request
+    assert is_for_good(short) or not run.isspace()
+    assert read_forget_request(short)
+
+
+def test_a_gap_between_its_words_does_not_change_what_is_asked() -> None:
+    asked, gapped = (
+        QUESTIONS.read(text, date(2026, 11, 27))
+        for text in (
+            "What did I say on 3 May 2026?",
+            "What did I   say \n\n\n on 3\u3000\u3000\u3000May    2026?",
+        )
+    )
+    assert asked == gapped

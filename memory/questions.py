@@ -20,7 +20,7 @@ from memory.languages import (
     stop_words,
     unspaced_language,
 )
-from memory.sessions import Session, find_session, is_of_oneself
+from memory.sessions import Session, find_session, is_of_oneself, words_of_session
 from memory.small_talk import is_courtesy
 from memory.terms import (
     ASKS,
@@ -69,7 +69,7 @@ class Question:
     """`words` are the plain terms with their weights, `characters` those of single characters; `names` those that may
     be a speaker's, by the term of each; `forms` the terms of other forms of a word, by its own; `times` the terms that
     tell a time, where one is asked for. `telling` are the words that say what it is about, `proper` those of them
-    that are written as a name.
+    that are written as a name. `naming` are those that name the `session`.
 
     `is_remark`: it is short and asks nothing; without evidence it needs none. `is_asked`: it has a question mark.
     """
@@ -86,6 +86,7 @@ class Question:
     is_remark: bool
     is_asked: bool = False
     times: tuple[str, ...] = ()
+    naming: frozenset[str] = frozenset()
 
     @property
     def lookups(self) -> set[str]:
@@ -171,6 +172,7 @@ class QuestionReader:
             is_remark=is_remark,
             is_asked=any(mark in text for mark in _ASKING),
             times=self._times if _ASKS_WHEN.match(text) else (),
+            naming=frozenset(self._analyzer.words(words_of_session(text))) if session else frozenset(),
         )
 
     def _weigh(self, text: str, pieces: list[tuple[str, str]], language: str) -> dict[str, float]:

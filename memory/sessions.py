@@ -68,6 +68,19 @@ def find_session(question: str) -> Session | None:
     return None
 
 
+def words_of_session(question: str) -> str:
+    """Return the words of the question that name a conversation and which one it is, where words are written without
+    spaces with the characters beside them: nothing was said about them."""
+    folded = fold_text(question)
+    patterns = (_TALKING, *(pattern for _, pattern in _ORDINALS))
+    named = [match for pattern in patterns for match in pattern.finditer(folded)]
+    beside = [1 if UNSPACED_RUN.search(match[0]) else 0 for match in named]
+    return " ".join(
+        folded[max(0, match.start() - width) : match.end() + width]
+        for match, width in zip(named, beside, strict=True)
+    )
+
+
 def _is_beside(text: str, one: re.Match[str], other: re.Match[str]) -> bool:
     between = text[min(one.end(), other.end()) : max(one.start(), other.start())]
     if UNSPACED_RUN.search(between):

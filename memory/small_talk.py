@@ -27,6 +27,13 @@ _SMALL_TALK = """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
 """Words of messages that ask nothing; in a question they still count."""
 
+_HOW_ARE_YOU = re.compile(
+    r"\b(?:how are you|wie geht(?:['’]| e)?s(?: dir| euch| ihnen)?|como estas?|que tal|"
+    r"comment (?:ca va|vas tu|allez vous)|ca va|come (?:stai|sta|va)|como vai|tudo bem|"
+    r"hoe gaat het(?: met (?:je|jou|u))?|как дела|كيف حالك|nasilsin(?:iz)?)\b|"
+    r"(?:आप|तुम) कैसे (?:हैं|हो)|你好吗|お元気ですか|(?:잘|어떻게) 지내(?:세요|니)?"
+)
+"""A greeting in the form of a question."""
 _PARTS_OF_DAYS = """
     evening afternoon night tomorrow abend nacht tag soir nuit demain tardes noches manana sera notte domani tarde noite
     amanha avond nacht middag aksam aksamlar gece geceler yarin вечер ночь ночи завтра शुभ संध्या रात्रि مساء غدا 晚上 下午
@@ -74,6 +81,8 @@ _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 def is_courtesy(text: str) -> bool:
     """Return whether all of it is small talk, a call for help or a command without a subject, or it has no words."""
     folded = fold_text(text)
+    language = latin_language(_WORD.findall(folded))
+    folded = _HOW_ARE_YOU.sub(" hello ", folded)
     asks = any(mark in text for mark in _QUESTION_MARKS)
     phrases, beginnings = (_ASKING_PHRASES, _HELPING) if asks else (_PHRASES, (*_HELPING, *_MAKING))
     runs = UNSPACED_RUN.findall(folded)
@@ -81,7 +90,6 @@ def is_courtesy(text: str) -> bool:
     known = [word for word in words if word in SMALL_TALK or word.startswith(beginnings)]
     if not asks and len(words) <= MOST_WORDS_OF_A_FAREWELL:
         known += [word for word in words if word in _TIMES_OF_GREETINGS]
-    language = latin_language(words)
     others = [word for word in words if word not in known and word not in _stop_words_of(word, language)]
     if others or any(_tells(rest) for run in runs for rest in phrases.sub(" ", run).split()):
         return False

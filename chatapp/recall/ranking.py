@@ -100,13 +100,16 @@ def _evidence(
     is_alone: bool = False,
 ) -> float:
     """Return how much of what the question is about one findable document and those beside it have, by how telling its
-    words are. `is_alone`: that one document has it.
+    words are. `is_alone`: that one document has it, without what only names a conversation.
 
     A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
     unseen all the time. Of a long history common words alone are no evidence, however many of them fit, and neither is
     a short number, which stands beside everything. A name that was said, and seldom, is clear evidence by itself.
     """
-    worth = {word: weights[word] * index.idf_of(word) for word in question.telling or question.words}
+    about = question.telling or tuple(question.words)
+    if is_alone:
+        about = tuple(word for word in about if word not in question.naming)
+    worth = {word: weights[word] * index.idf_of(word) for word in about}
     heaviest = max((weights[word] for word in worth), default=1.0)
     most = heaviest * idf(index.document_count, 1)
     said = [word for word in worth if word in index.hits and findable[index.hits[word].ordinals].any()]

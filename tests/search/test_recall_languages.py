@@ -119,3 +119,17 @@ def test_the_first_and_the_last_conversation_come_back(alice: User, question: st
     scores = {turn.text.partition(": ")[2]: turn.score for turn in recalled(alice, question)}
     assert max(scores, key=lambda text: scores[text]) in (expected, "I see.")
     assert expected in scores
+
+
+@pytest.mark.parametrize(
+    ("question", "naming"),
+    [
+        ("What was our first conversation about?", "There are two messages of this conversation."),
+        ("Worum ging es in unserem ersten Gespräch?", "Dieses Gespräch hat zwei Nachrichten."),
+        ("我们第一次聊天说了什么？", "这次聊天有两条消息。"),
+    ],
+)
+def test_a_word_for_a_conversation_is_not_what_was_said_in_it(alice: User, question: str, naming: str):
+    say_at(alice, NOW - timedelta(days=90), "I keep bees.", "Good.")
+    say_at(alice, NOW - timedelta(days=30), "The museum has a new hall.", naming)
+    assert "I keep bees." in [turn.text.partition(": ")[2] for turn in recalled(alice, question)]

@@ -34,6 +34,7 @@ _HOW_ARE_YOU = re.compile(
     r"(?:आप|तुम) कैसे (?:हैं|हो)|你好吗|お元気ですか|(?:잘|어떻게) 지내(?:세요|니)?"
 )
 """A greeting in the form of a question."""
+
 _PARTS_OF_DAYS = """
     evening afternoon night tomorrow abend nacht tag soir nuit demain tardes noches manana sera notte domani tarde noite
     amanha avond nacht middag aksam aksamlar gece geceler yarin вечер ночь ночи завтра शुभ संध्या रात्रि مساء غدا 晚上 下午

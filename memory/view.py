@@ -83,8 +83,6 @@ class View:
     """What this question may recall, as the model counts."""
     recall_room: int
     """What this and earlier questions may have recalled together."""
-    recalling_questions: int
-    """How many questions shall find room for what they recall."""
     recalled_from: int
     """The position from which on what questions recalled stands: the last cut took away what was before."""
     tools_tokens: int
@@ -225,7 +223,6 @@ def fit_view(inputs: ViewInputs) -> View:
         budget_tokens=budget.input_tokens,
         recall_tokens=calibration.apply(min(recall, free // recalling)),
         recall_room=calibration.apply(free),
-        recalling_questions=recalling,
         recalled_from=cut.asked_position(prepared),
         tools_tokens=inputs.tools_tokens,
         calibration=calibration,

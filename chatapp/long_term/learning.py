@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from uuid import UUID
 
@@ -31,7 +32,7 @@ def learn_from(
     texts = chain(
         known_texts(row, first_id=first_id, last_id=last_id),
         corrected_texts(row),
-        recalled_texts(row, KnownSentences(vocabulary, own)),
+        recalled_texts(row, partial(KnownSentences, vocabulary, own)),
     )
     known = KnownSentences(vocabulary, texts)
     return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

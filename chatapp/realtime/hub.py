@@ -210,7 +210,7 @@ def publish_deletion(conversation_id: Any, user_id: Any) -> None:
         hub.publish(topic, [frame])
 
 
-def stop_after_commit(run_ids: Iterable[UUID]) -> None:
+def stop_runs_after_commit(run_ids: Iterable[UUID]) -> None:
     """Ask the processes that answer to stop these runs, once the transaction that ended them commits."""
     for run_id in run_ids:
         transaction.on_commit(partial(hub.stop_run, str(run_id)))

@@ -32,9 +32,9 @@ from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
 PAGE = 100
-READ_CHARS_PER_TOKEN = 5
-"""More than nearly all texts have: so many are read at once as a room of tokens is likely to hold."""
 """Candidates read at once after the first page, which is as long as will probably fill the room."""
+READ_CHARS_PER_TOKEN = 5
+"""More than nearly all texts have: the first page holds so many for each token of room."""
 
 
 @dataclass(frozen=True, slots=True)

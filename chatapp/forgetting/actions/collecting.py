@@ -43,7 +43,7 @@ from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import NotFound
 from chatapp.operations.forgetting_counts import raise_forgetting_counts, read_forgetting_count
 from chatapp.operations.journal import wake_to_truncate
-from chatapp.realtime.hub import stop_after_commit
+from chatapp.realtime.hub import stop_runs_after_commit
 from chatapp.recall.actions.blanking import Left, blank_messages
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.recall.analysis import vocabulary
@@ -410,7 +410,7 @@ def _stop_work(work: Work) -> None:
     rows = work.conversations
     for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE):
         if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):
-            stop_after_commit([run.pk])
+            stop_runs_after_commit([run.pk])
             work.ended_runs.append(run.pk)
             rows[run.conversation_id].refresh_from_db()
     active = Compaction.objects.filter(conversation__in=rows, status__in=Compaction.ACTIVE)

@@ -19,7 +19,7 @@ from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
-from chatapp.realtime.hub import publish_deletion, stop_after_commit
+from chatapp.realtime.hub import publish_deletion, stop_runs_after_commit
 from chatapp.recall.actions.removal import remove_entries
 from chatapp.recall.models import SearchDocument
 from chatapp.runs.models import Run, ToolCall
@@ -104,7 +104,7 @@ def _end_work(conversation: Conversation, now: datetime) -> None:
     Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
         status=Compaction.Status.FAILED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now
     )
-    stop_after_commit(ended)
+    stop_runs_after_commit(ended)
 
 
 def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | None:

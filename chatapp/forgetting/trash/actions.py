@@ -19,7 +19,7 @@ from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
-from chatapp.realtime.hub import stop_after_commit
+from chatapp.realtime.hub import stop_runs_after_commit
 from chatapp.recall.actions.indexing import unindex_conversations
 from chatapp.runs.actions.endings import stop_answers
 
@@ -56,7 +56,7 @@ def trash_if_idle(
 def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
     user_id = conversation.owner_id
     # While it is still its user's: restored, an answer would else be written for ever.
-    stop_after_commit(stop_answers(conversation=conversation, now=now))
+    stop_runs_after_commit(stop_answers(conversation=conversation, now=now))
     detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
     unindex_conversations(pk=conversation.pk)
     TrashedConversation.objects.create(

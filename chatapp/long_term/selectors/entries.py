@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from uuid import UUID
@@ -239,10 +239,12 @@ def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
     )
 
 
-def recalled_texts(compaction: Compaction, said: KnownSentences) -> Iterator[tuple[str, str]]:
+def recalled_texts(
+    compaction: Compaction, read_said: Callable[[], KnownSentences]
+) -> Iterator[tuple[str, str]]:
     """Yield ("", text) of what was recalled in the conversation, whole: it is not learned as news. What the span itself
-    said first is news, also where it was recalled later; so is what its user `said` there again, unless an entry was
-    recalled that has it."""
+    said first is news, also where it was recalled later; so is what its user said there again, which `read_said`
+    returns, unless an entry was recalled that has it."""
     recalls = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
     sources = [
         item["source"] for payload in recalls.values_list("payload", flat=True) for item in payload["items"]
@@ -253,9 +255,11 @@ def recalled_texts(compaction: Compaction, said: KnownSentences) -> Iterator[tup
         position__lte=compaction.last_position,
     )
     messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
-    for parts in messages.values_list("parts", flat=True).iterator():
-        sentences = split_sentences(message_values.text_of(parts))
-        yield "", "".join(one for one in sentences if said.find(one) is None)
+    if recalled := list(messages.values_list("parts", flat=True)):
+        said = read_said()
+        for parts in recalled:
+            sentences = split_sentences(message_values.text_of(parts))
+            yield "", "".join(one for one in sentences if said.find(one) is None)
     entries = MemoryEntry.objects.filter(pk__in=_named(sources, "entry_id"))
     for text in entries.values_list("text", flat=True).iterator():
         yield "", text

@@ -119,8 +119,8 @@ function VersionRow({ version, isNewest, onReverted }) {
   return html`<li><details class="version" onToggle=${open}>
     <summary><${Icon} name="right" size=${16} /><strong>${t("Version {n}", { n: version.version })}</strong>
       <span class="muted">${authorOf(version.author)} · ${formatMoment(version.created_at)}</span></summary>
-    ${text.value && html`<div class="diff" role="group" aria-label=${t("What it changed")}>${text.value.changes.map((change) => html`<${Line} ...${change} />`)}</div>`}
     ${!isNewest && html`<button type="button" class="button is-small" onClick=${revert}>${t("Revert to this version")}</button>`}
+    ${text.value && html`<div class="diff" role="group" aria-label=${t("What it changed")}>${text.value.changes.map((change) => html`<${Line} ...${change} />`)}</div>`}
   </details></li>`;
 }
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
+import yaml
+
+from tests.environment import ROOT
 from tests.servers.people import ALICE, make_people
 from tests.servers.service import run_manage
 from tests.servers.waiting import wait_for
@@ -26,7 +32,9 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     client = service.client()
     checks = client.get("/readyz").json()
     assert (checks["status"], checks["checks"]["worker"]) == ("degraded", "missing")
+    assert not ask_as_compose_does(service.env)
     worker = start_worker(service)
+    assert ask_as_compose_does(service.env)
     assert "well   broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
     start_beat(service)
     worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded")
@@ -34,3 +42,12 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     swept = re.compile(r'palimpsest_tasks_total{process="\S+",state="success",task="operations.tasks.sweep"}')
     wait_for(lambda: swept.search(client.get("/metrics").text), what="what the worker counted is shown")
     assert worker.stop() == 0
+
+
+def ask_as_compose_does(env: dict[str, str]) -> bool:
+    """Return whether the health check of docker-compose.yml finds the worker of this machine alive."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    _, _, *arguments = compose["services"]["worker"]["healthcheck"]["test"]
+    return (
+        subprocess.run([sys.executable, *arguments], env={**os.environ, **env}, check=False).returncode == 0
+    )

@@ -32,6 +32,10 @@ class Command(BaseCommand):
         users = all_users()
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
-            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {len(users)} accounts,"
-            f" {days} memory files written anew. Start the service."
+            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {_count(len(users), 'account')},"
+            f" {_count(days, 'memory file')} written anew. Start the service."
         )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

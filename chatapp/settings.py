@@ -154,6 +154,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):
+    _database["ENGINE"] = "chatapp.operations.sqlite3"
     # DEFERRED, the default, upgrades its lock in mid-transaction and fails with "database is locked".
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -161,7 +162,7 @@ if _database["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
         "PRAGMA secure_delete=ON;",
     }
-    _database["CONN_MAX_AGE"] = None
+    _database["CONN_MAX_AGE"] = 0  # the backend keeps them
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:
 else:
     from chatapp.operations import postgresql  # its library is slow to import, and not used with SQLite

@@ -262,7 +262,7 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
     file, env = tmp_path / "backup.tar.gz", {"DATA_DIR": str(tmp_path / "new")}
     assert manage({"DATA_DIR": str(tmp_path / "old")}, "backup", str(file)).returncode == 0
     restored = manage(env, "restore", str(file))
-    assert "1 accounts" in restored.stdout, restored.stderr
+    assert "1 account," in restored.stdout, restored.stderr
     assert manage(env, "migrate", "--check").returncode == 0
     with closing(sqlite3.connect(tmp_path / "new" / SQLITE_NAME)) as database:
         assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)

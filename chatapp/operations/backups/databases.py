@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest
+from chatapp.operations.sqlite3.base import close_kept
 
 Migrations = Sequence[tuple[str, str]]
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
@@ -87,6 +88,7 @@ def _restore_sqlite(folder: Path) -> None:
     if verdict != "ok":
         raise BackupProblem(f"The database in the backup is damaged ({verdict}).")
     connection.close()
+    close_kept()  # closed later, one would remove the log of the new file
     draft = target.with_name(f".{target.name}.restored")
     shutil.move(restored, draft)
     for ending in ("-wal", "-shm", "-journal"):

@@ -1,0 +1,49 @@
+"""Keeps connections to SQLite for the next request, as a pool does for PostgreSQL.
+
+Each request runs in a thread of its own, and connections belong to threads. Opening one takes about as long as a small
+request: Django registers its functions, and SQLite reads the schema.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import defaultdict, deque
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+
+MOST_KEPT = 8
+"""Each has a cache of up to 2 MB. More are open only while as many requests are answered at once."""
+
+_kept: defaultdict[tuple[int, str], deque[sqlite3.Connection]] = defaultdict(deque)
+"""By process and file: SQLite forbids that a fork uses, or even closes, a connection of its parent."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def get_new_connection(self, conn_params: dict[str, Any]) -> sqlite3.Connection:
+        try:
+            return self._kept_here().pop()  # the last one used: its cache is the warmest
+        except IndexError:
+            connection: sqlite3.Connection = super().get_new_connection(conn_params)
+            return connection
+
+    def _close(self) -> None:
+        # Within an atomic block closing is what rolls back, and after an error the state is unknown.
+        is_clean = not (self.in_atomic_block or self.errors_occurred)
+        if self.connection is not None and is_clean and not self.connection.in_transaction:
+            kept = self._kept_here()
+            if len(kept) < MOST_KEPT:
+                kept.append(self.connection)
+                return
+        super()._close()  # type: ignore[misc] # the stubs leave it out
+
+    def _kept_here(self) -> deque[sqlite3.Connection]:
+        return _kept[os.getpid(), str(self.settings_dict["NAME"])]
+
+
+def close_kept() -> None:
+    """Close what this process keeps for its next requests. To be called before the file is replaced."""
+    for (process, _), connections in _kept.items():
+        while connections and process == os.getpid():
+            connections.pop().close()

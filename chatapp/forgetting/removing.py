@@ -121,6 +121,7 @@ class Removing:
                 if removed.is_done:
                     enter_phase(removal, Removal.Phase.FILES)
             case _:
+                # After the rows, which name the files: a crash in between leaves a folder, which this deletes again.
                 self.remove_files(partial(offloads.delete_folders, [removal.home]))
                 end_removal(removal)
                 return True
@@ -157,6 +158,7 @@ def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
         if not one.go_on(pace):
             release_removal(removal_id=one.removal.pk, now=one.now)
             jobs.wake_worker("chatapp.forgetting.tasks.remove_rest", str(one.removal.pk))
+            # The time of the request is over: a worker gets the others, too.
             pace = Pace(0.0, pace.budget, pace.clock, pace.sleep)
     if has_abandoned_index() and not pace.work(lambda: delete_abandoned(pace.budget)):
         jobs.wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")

@@ -43,7 +43,9 @@ def remove_leftovers(*left: Leftovers) -> None:
     for one in left:
         attachments.discard_content(one.hashes)
         offloads.delete_files(one.offloads)
+    # Which files are behind is marked in their rows: what a crash leaves unwritten here, the sweep writes.
     memory_files.write_stale()
+    # Last: until the log of the database is emptied, it holds the pages as they were.
     truncate_journal()
 
 
@@ -83,6 +85,7 @@ def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) 
     zone = memory_selectors.user_zone(user.time_zone)
     start = datetime.combine(day, time.min, zone)
     end = datetime.combine(day + timedelta(days=1), time.min, zone)
+    # Apart from the rest: what is in the trash has no user, so that nothing below finds it.
     purged = _purge_said_between(user, start, end, now)
     said = messages_of_day(user, start, end)
     entries = memory_selectors.day_entry_ids(user.pk, day)
@@ -117,6 +120,7 @@ def forget_chosen(
 ) -> Done:
     """Forget messages and entries, many of them in pieces. Raise NotFound where none of them is there."""
     messages, entries = {*message_ids}, {*entry_ids}
+    # A removal in pieces notes whole messages and entries: single lines, and the wish in a chat, go in one transaction.
     if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
         return finish(
             forget_items(
@@ -188,6 +192,7 @@ def _carry_out(
 ) -> ForgetProposal | None:
     """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says. `leftovers` are of the
     transaction before. Return the proposal to forget what repeats it."""
+    # Of all removals first what others show of them, whatever time that takes: only rows that nobody sees may wait.
     for one in work:
         one.hide()
     remove_leftovers(*leftovers, *(left for one in work for left in one.leftovers))

@@ -171,6 +171,7 @@ class Work:
             self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
             runs = {pk: run for pk, run in self.runs.items() if pk not in known}
             known |= runs.keys()
+            # An answer that copied nothing stays: what it says in its own words is proposed, never changed unasked.
             copied = {
                 pk: row
                 for pk, row in _answers_and_calls(runs.values()).items()
@@ -333,6 +334,7 @@ def lock_chosen(
     reached, held = {*ahead.conversations}, {*ahead.entries}
     while True:
         reached |= {entry.conversation_id for entry in beside if entry.conversation_id}
+        # An answer or a summary being written may read it at this moment: it is stopped under the lock.
         reached |= reading_conversations(Conversation.objects.filter(user=user))
         held |= {entry.pk for entry in beside}
         with transaction.atomic():
@@ -412,7 +414,7 @@ def _stop_work(work: Work) -> None:
         if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):
             stop_runs_after_commit([run.pk])
             work.ended_runs.append(run.pk)
-            rows[run.conversation_id].refresh_from_db()
+            rows[run.conversation_id].refresh_from_db()  # its end has counted an event
     active = Compaction.objects.filter(conversation__in=rows, status__in=Compaction.ACTIVE)
     homes = list(active.values_list("conversation", flat=True))
     for home in homes:

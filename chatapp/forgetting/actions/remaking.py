@@ -47,6 +47,7 @@ from memory.types import Message as MessageValue
 LEAST_TOKENS = 64
 FORGOTTEN = "something it covers was forgotten"
 READ_FOR_ENTRY = 200
+"""Of the messages an entry was made of, so many of the newest tell whether a sentence was said elsewhere, too."""
 NOTHING_SAID = ("system", "tools")
 """The sources of request texts that hold nothing that was said."""
 Parts = list[dict[str, Any]]
@@ -219,6 +220,7 @@ def forget_in_profile(user_id: UUID, gone: Collection[UUID], is_quote: IsCopy, n
     """Drop the lines that were made of the entries `gone`, or repeat what is forgotten; their other sources are read
     anew. Return how many."""
     ids = {str(pk) for pk in gone}
+    # A provider's error may quote what it was sent.
     Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")
     count, sources = forget_lines(
         user_id, lambda line, made_of: not ids.isdisjoint(made_of) or is_quote(line), now
@@ -238,6 +240,7 @@ def without_copies(parts: Parts, is_copy: IsCopy) -> Parts:
 
 def _without_copy(part: dict[str, Any], is_copy: IsCopy) -> dict[str, Any]:
     match part["type"]:
+        # What such a tool read may say it in any words: nothing tells which part of it is clean.
         case "tool_result" if part.get("name") in READING_WHAT_IS_KEPT or is_copy(part["text"]):
             return {**part, "text": "", "offload_ref": None} if part["text"] else part
         case "tool_call" if is_copy(part["arguments"]):
@@ -255,6 +258,7 @@ def blank_runs(
     own = ToolCall.objects.filter(run__in=answering)
     returned = [part for result in own.values_list("result", flat=True) for part in result]
     own.update(arguments="{}", result=[])
+    # An error's detail may quote the request, so that it goes unread.
     Run.objects.filter(pk__in=answering).update(plan=None, error_detail="")
     copying = calls_telling(read, is_copy)
     for call in copying:

@@ -136,6 +136,7 @@ def note_forgotten(
     gone, before = {*map(str, ids)}, removal.chosen
     left = {kind: [pk for pk in before[kind] if pk not in gone] for kind in ("messages", "entries")}
     homes = _with(before, "conversations", conversation_ids)
+    # Requests that are sent later hold nothing of it: what is deleted behind ends at the newest text there is now.
     newest = request_texts([UUID(pk) for pk in homes]).order_by("-pk").values_list("pk", flat=True).first()
     if not any(left.values()):
         removal.phase = Removal.Phase.BEHIND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
 from typing import Any
@@ -128,5 +128,10 @@ def hooks() -> Iterator[str]:
 
 def with_field(whole: Mapping[str, Any], name: str, raw: str) -> str:
     """Return the object as JSON, with `raw` as the value of one name."""
-    fields = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items() if key != name]
-    return "{" + ", ".join([*fields, f"{json.dumps(name)}: {raw}"]) + "}"
+    return with_fields(whole, [name], raw)
+
+
+def with_fields(whole: Mapping[str, Any], names: Collection[str], raw: str) -> str:
+    """Return the object as JSON, with `raw` as the value of each of these names."""
+    fields = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items() if key not in names]
+    return "{" + ", ".join([*fields, *(f"{json.dumps(name)}: {raw}" for name in names)]) + "}"

@@ -182,14 +182,22 @@ class ApiTokenAdmin(ViewOnlyAdmin):
 admin.site.unregister(Group)  # Django's own page has no retention period
 
 
-class RetentionInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic where it runs
+class OneInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic where it runs
+    """A form for the one row that a group may have."""
+
+    extra = 1
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Return a set of one form, however many a request says: Django would read and show a thousand more."""
+        return super().get_formset(request, obj, absolute_max=1, **kwargs)
+
+
+class RetentionInline(OneInline):
     model = GroupRetention
-    extra = 1
 
 
-class AccessInline(admin.StackedInline):  # type: ignore[type-arg]
+class AccessInline(OneInline):
     model = GroupAccess
-    extra = 1
     formfield_overrides: ClassVar = {ManyToManyField: {"widget": forms.CheckboxSelectMultiple}}
 
 

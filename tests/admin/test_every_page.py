@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from itertools import cycle, product
+from itertools import count, cycle, product
 from typing import Any
 
 import pytest
@@ -125,13 +125,31 @@ def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route
     reader.feed(shown.content.decode())
     counts = {name: value for name, value in reader.found.items() if name.endswith("_FORMS")}
     names = [name for name in reader.found if name not in counts and name != "csrfmiddlewaretoken"]
+    made = count(1)
+
+    def send(some: Sequence[str], text: str) -> HttpResponse:
+        """Send what stands in the form, with the text in some of its fields."""
+        form = {**reader.found, "name": f"Made {next(made)}", **dict.fromkeys(some, text)}
+        answer = admin_client.post(f"/{route}", form)
+        note(asked, answer, "post", f"/{route}", *some[:5], repr(text)[:50])
+        return answer
+
     for text in FORM_TEXTS:
         form = {**counts, **dict.fromkeys(names, text)}
         answer = admin_client.post(f"/{route}", form)
         note(asked, answer, "post", f"/{route}", repr(text)[:50])
-        for name in set(names) - refused(answer) if text in FIELD_TEXTS else ():
-            form = {**reader.found, "name": "Made", **{name: text}}
-            note(asked, admin_client.post(f"/{route}", form), "post", f"/{route}", name, repr(text)[:50])
+        left = [name for name in names if name not in refused(answer)] if text in FIELD_TEXTS else []
+        while left:
+            answer = send(left, text)
+            rest = [name for name in left if name not in refused(answer)]
+            if rest == left:
+                break
+            left = rest
+        # A form that was taken has read each field; elsewhere something else was in the way.
+        for name in left if len(left) > 1 and answer.status_code != 302 else ():
+            send([name], text)
     for name in counts:
         form = {**reader.found, name: "9" * 30}
-        note(asked, admin_client.post(f"/{route}", form), "post", f"/{route}", name)
+        answer = admin_client.post(f"/{route}", form)
+        note(asked, answer, "post", f"/{route}", name)
+        assert len(answer.content) < 2 * len(shown.content), f"{name}: rows are shown that nobody sent"

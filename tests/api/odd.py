@@ -84,6 +84,20 @@ TEXTS = (
 """In queries, headers and forms."""
 
 
+PLAIN_JSON = frozenset(("null", "true", '""', f'"{ROW_ID}"', "[]", "{}", JSON_VALUES[-1]))
+PLAIN_TEXTS = frozenset(("\u0663", "", "9" * 5_000, ROW_ID, "%s'\"<>;--"))
+"""What every database stores and compares alike, once Django asks for it."""
+
+
+def json_values(vendor: str) -> list[str]:
+    """Return the JSON values for this database: all for SQLite, for another those that it may refuse."""
+    return [value for value in JSON_VALUES if vendor == "sqlite" or value not in PLAIN_JSON]
+
+
+def texts(vendor: str) -> list[str]:
+    return [text for text in TEXTS if vendor == "sqlite" or text not in PLAIN_TEXTS]
+
+
 def cursors() -> Iterator[str]:
     """Cursors as ours are made, of moments at the ends of time."""
     for moment in (

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
 
 from chatapp.accounts.models import User
 from chatapp.providers.models import ModelConfig
@@ -142,19 +143,26 @@ async def ask_operation(asking: Asking, who: Program, method: str, path: str, id
         for value in islice(asking.names, 4):
             await asking.ask(who, method, path.format(**{**ids, name: value}), body=b"{}")
     if "requestBody" in operation:
-        for body in islice(asking.bodies, 3):
-            await asking.ask(who, method, address, body=body)
-        for content_type, body in islice(asking.content_types, 2):
-            await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
+        await ask_bodies(asking, who, method, address)
         valid = valid_body(operation, ids)
         await asking.ask(who, method, address, body=valid)
         await ask_fields(asking, who, method, address, sorted(body_fields(operation)[0]), valid)
     await asking.ask(who, method, address)
 
 
+async def ask_bodies(asking: Asking, who: Program, method: str, address: str) -> None:
+    """Send whole bodies that are none, which no database sees."""
+    if connection.vendor != "sqlite":
+        return
+    for body in islice(asking.bodies, 3):
+        await asking.ask(who, method, address, body=body)
+    for content_type, body in islice(asking.content_types, 2):
+        await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
+
+
 async def ask_queries(asking: Asking, who: Program, method: str, address: str, names: list[str]) -> None:
     """Send each odd value in all parameters at once, then in those that did not refuse it."""
-    for value in (*odd.TEXTS, *(odd.cursors() if "cursor" in names else ())):
+    for value in (*odd.texts(connection.vendor), *(odd.cursors() if "cursor" in names else ())):
 
         async def send(some: Collection[str], value: str = value) -> Answer:
             return await asking.ask(who, method, address, query=dict.fromkeys(some, value))
@@ -166,7 +174,7 @@ async def ask_fields(
     asking: Asking, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
 ) -> None:
     """Send odd values as fields of a body; fields that take the value are sent with valid values of the others."""
-    for value in odd.JSON_VALUES:
+    for value in odd.json_values(connection.vendor):
         everywhere = odd.with_fields({}, names, value)
 
         async def send(some: Collection[str], value: str = value, everywhere: str = everywhere) -> Answer:
@@ -214,10 +222,11 @@ async def test_no_operation_fails_on_our_side(
             who = operator_program if is_for_operators(path) else alice_program
             await ask_operation(asking, who, method, path, ids)
     asking.report()
-    assert asking.taken["parameter"] >= 50, asking.taken
-    assert asking.taken["field"] >= 100, asking.taken
+    assert asking.taken["parameter"] >= 30, asking.taken
+    assert asking.taken["field"] >= 50, asking.taken
 
 
+@pytest.mark.sqlite  # such a method is answered without the database, and HEAD as GET is
 async def test_no_method_fails_on_our_side_at_any_address(
     alice: User, alice_program: Program, model: ModelConfig
 ) -> None:

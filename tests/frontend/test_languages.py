@@ -94,6 +94,7 @@ def place_holders(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
+@cache
 def sentences_of_server() -> tuple[set[str], set[str]]:
     """Those that an error of the page's API is raised with, and every text of the server."""
     raised, texts = set(), set()
@@ -115,6 +116,7 @@ def sources() -> list[Path]:
     return [file for file in sorted(PAGE.rglob("*.js")) if file not in own]
 
 
+@cache
 def catalogue(name: str) -> dict[str, Any]:
     script = f"import({json.dumps(CATALOGUE.as_uri())}).then((m) => console.log(JSON.stringify(m.{name})))"
     run = subprocess.run(
@@ -323,12 +325,7 @@ def is_of_django(label: str) -> bool:
 @cache
 def texts_below() -> set[str]:
     """Every text of the packages, with `{}` where it is filled in."""
-    files = (file for package in ("chatapp", "agents", "memory") for file in (ROOT / package).rglob("*.py"))
-    trees = [ast.parse(file.read_text()) for file in files]
-    nodes = (
-        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)
-    )
-    return {place_holders(node).strip() for node in nodes}
+    return {text.strip() for text in sentences_of_server()[1]}
 
 
 def test_no_sentence_that_is_said_below_is_left_over_in_the_catalogue() -> None:

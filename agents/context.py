@@ -25,6 +25,7 @@ Source = Literal["system", "profile", "summary", "reminder", "history", "recall"
 
 EMERGENCY_TURNS = 5
 EMERGENCY_CHARS = 10_000
+"""What a request keeps at most after its provider refused it as too long: turns, and characters of each message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ class AssembledContext:
         counted, done, pieces = self.view.tools_tokens, 0, []
         for message in self.messages:
             counted += message.tokens
+            # Of the sum so far: rounded for each message apart, they would not add up to the total.
             tokens = self.inputs.calibration.apply(counted) - done
             done += tokens
             pieces.append(Piece(self._source_of(message), message, tokens))
@@ -157,9 +159,11 @@ class AssembledContext:
     def _half(self, window_tokens: int | None, sent_tokens: int) -> ContextInputs:
         budget = self.inputs.budget
         if window_tokens and window_tokens < budget.context_size:
+            # The window is smaller than the operator said: the answer they allowed might take most of it.
             output = min(budget.max_output_tokens, window_tokens // 4)
             budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
         policy = self.inputs.policy
+        # Of what was sent, too: where the estimate was too low, half of the budget might be as long again.
         half = max(1, min(budget.input_tokens, sent_tokens) // 2)
         return replace(
             self.inputs,

@@ -110,6 +110,7 @@ def _write_pieces(
     for message in messages:
         source, position = source_of(message), message.position
         plain = _without_bytes(message)
+        # What was cut or repaired for this request differs from what is stored, and is kept as it was sent.
         is_stored = position is not None and parts_at.get(position) == plain.parts
         if is_stored and span and (span.source, span.last_position + 1) == (source, position):
             span = replace(span, last_position=span.last_position + 1)

@@ -18,6 +18,7 @@ from memory.truncate import cut_middle
 from memory.types import Message
 
 ENTRY_CHARS = 6_000
+"""Of one entry: a long text that was pasted must not crowd out all other days."""
 TASK = (
     "You keep the profile of one user: the short standing memory every future conversation with them begins with. You"
     " get the profile as it is, and what was noted since then, day by day, oldest first. Write the profile as it is to"
@@ -113,6 +114,7 @@ def name_sources(
             return known[bare][0] if bare else []
         near = [note_id for note_id, its in rare.items() if words & its]
         near += [source for ids, its in known.values() if words & its for source in ids]
+        # Too many sources let a line go with any of them; with too few it would outlive what it was made of.
         return sorted(set(near or notes))
 
     return [sources_of(line) for line in text.split("\n")]
@@ -124,7 +126,7 @@ def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
     used = 0
     for note in notes:
         shown = Noted(note.day, cut_middle(note.text, ENTRY_CHARS))
-        used += estimate_text(shown.text) + 8
+        used += estimate_text(shown.text) + 8  # its day in brackets and the lines around it
         if fitting and used > max_tokens:
             break
         fitting.append(shown)

@@ -38,6 +38,7 @@ def has_tool_calls(messages: Sequence[Message]) -> bool:
 
 
 def starts_turn(message: Message) -> bool:
+    # The role alone does not tell: what is put before the model beside the question is sent as a user's message, too.
     return message.role == "user" and message.kind not in (
         "injected",
         "recall",
@@ -203,6 +204,7 @@ def reduce_turn(turn: Sequence[Message]) -> list[Message]:
     stays as it is."""
     if not has_tool_calls(turn):
         return list(turn)
+    # A provider refuses a call without its result, so that one of them pinned holds the other.
     if any(message.pinned and (message.role == "tool" or message.tool_calls) for message in turn):
         return list(turn)
     last = _last_reply(turn)

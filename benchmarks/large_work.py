@@ -33,13 +33,12 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
     from chatapp.forgetting.accounts import delete_account
     from chatapp.forgetting.removing import delete_abandoned_indexes
     from chatapp.forgetting.services import (
-        delete_idle_conversations,
         forget_all,
         forget_day,
         forget_whole_conversation,
     )
     from chatapp.forgetting.trash.actions import empty_trash
-    from chatapp.forgetting.trash.services import move_to_trash, purge_due
+    from chatapp.forgetting.trash.services import clean_up_idle, move_to_trash, purge_due
     from chatapp.operations import clock
     from chatapp.operations.work_budget import TO_THE_END
     from chatapp.recall.actions.indexing import index_conversation
@@ -95,7 +94,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
         waits(
             f"retention of {count:,} messages",
             other,
-            lambda: delete_idle_conversations(now=clock.now(), days=30),
+            lambda: clean_up_idle(now=clock.now(), days=30, trash_days=0),
         )
         waits("its rest behind", other, finish_removals)
 

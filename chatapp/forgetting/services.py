@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from typing import Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -13,9 +12,7 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
 from chatapp.conversations.models import Message
-from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
-from chatapp.forgetting.actions import deletion as retention
 from chatapp.forgetting.actions.deletion import Detached, Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
 from chatapp.forgetting.actions.removals import begin_forgetting_many
@@ -32,10 +29,6 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.runs.actions.injected_messages import withdraw_queued
-
-
-class DetachIdle(Protocol):
-    def __call__(self, conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None: ...
 
 
 def remove_leftovers(*left: Leftovers) -> None:
@@ -201,21 +194,7 @@ def _carry_out(
     return next((one.proposal for one in work if one.proposal), None)
 
 
-# --- The clean-up -----------------------------------------------------------------------------------------
-
-
-def delete_idle_conversations(
-    *, now: datetime, days: int, pace: Pace = AT_THE_DOOR, detach: DetachIdle = retention.detach_if_idle
-) -> int:
-    """Take conversations that have been idle for the period of their user's group, else for `days` (0 = never), from
-    their users. Return how many. `detach` deletes one or moves it to the trash, where it is still idle."""
-    deleted = 0
-    for conversation_id, idle_since in idle_conversations(now, days):
-        detached = detach(conversation_id, idle_since=idle_since, now=now)
-        if detached is not None:
-            finish_detached(detached, now, pace)
-            deleted += 1
-    return deleted
+# --- Deletions --------------------------------------------------------------------------------------------
 
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:

@@ -15,7 +15,7 @@ from chatapp.conversations.models import TEMPORARY_DAYS, Conversation
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.files.models import Offload
 from chatapp.forgetting.models import Tombstone
-from chatapp.forgetting.services import delete_idle_conversations
+from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.models import StoredClaim
 from chatapp.runs.models import ToolCall
@@ -28,7 +28,7 @@ def test_it_takes_requests_tool_calls_and_offloaded_files_and_leaves_the_memory(
     folder = Path(settings.DATA_DIR) / "offloads" / str(life.conversation.pk)
     assert any(path.is_file() for path in folder.rglob("*"))
     Conversation.objects.filter(pk=life.conversation.pk).update(last_activity_at=NOW - timedelta(days=40))
-    assert delete_idle_conversations(now=NOW, days=30) == 1
+    assert clean_up_idle(now=NOW, days=30, trash_days=0) == 1
     assert not folder.exists()
     for model in (RequestText, ToolCall, Offload, StoredClaim):
         assert not model.objects.exists()
@@ -51,5 +51,5 @@ def test_a_temporary_conversation_ends_where_others_are_kept_for_longer(
     assert full_conversation(young)["expires_at"] == (NOW + timedelta(days=1)).isoformat().replace(
         "+00:00", "Z"
     )
-    assert delete_idle_conversations(now=NOW, days=days) == 1
+    assert clean_up_idle(now=NOW, days=days, trash_days=0) == 1
     assert set(Conversation.objects.all()) == {young, kept, pinned, usual}, f"not {idle.pk}"

@@ -19,9 +19,9 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions import whole
-from chatapp.forgetting.actions.deletion import detach_if_idle
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.services import forget_entry, forget_whole_conversation
+from chatapp.forgetting.trash.actions import take_if_idle
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.actions.entries import note_sources
@@ -227,7 +227,7 @@ def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEnt
     say(entry.conversation, SAID)
     index_conversation(entry.conversation.pk)
     check_order(
-        lambda: detach_if_idle(entry.conversation.pk, idle_since=NOW + timedelta(days=900), now=NOW),
+        lambda: take_if_idle(entry.conversation.pk, idle_since=NOW + timedelta(days=900), days=0, now=NOW),
         MemoryEntry.objects.filter(pk=entry.pk),
         SearchOwner.objects.all(),
     )

@@ -23,7 +23,8 @@ from chatapp.files import attachments
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.selectors.forgotten import waiting_removals
-from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, LockTurns, Pace
@@ -192,7 +193,7 @@ def test_the_clean_up_goes_in_pieces_too(alice: User) -> None:
     chat = imported(alice)
     Conversation.objects.update(last_activity_at=clock.now() - timedelta(days=40))
     pace = Counting(pieces=2, rows=7).pace()
-    assert delete_idle_conversations(now=clock.now(), days=30, pace=pace) == 1
+    assert clean_up_idle(now=clock.now(), days=30, trash_days=0, pace=pace) == 1
     assert not Conversation.objects.filter(pk=chat.pk).exists()
     assert Message.objects.count() > 0
     forgetting_tasks.remove_rest(str(Removal.objects.get().pk))

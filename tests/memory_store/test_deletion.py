@@ -14,7 +14,8 @@ from chatapp.conversations.models import Conversation, GroupRetention, Message
 from chatapp.conversations.schemas.conversations import expires_at
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.files import attachments
-from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
@@ -99,7 +100,7 @@ def test_what_another_conversation_shows_stays(alice: User):
 @pytest.mark.mechanism("cowagent.retention")
 def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: User):
     conversation = long_conversation(alice)
-    assert delete_idle_conversations(now=NOW, days=30) == 1
+    assert clean_up_idle(now=NOW, days=30, trash_days=0) == 1
     assert not Conversation.objects.filter(pk=conversation.pk).exists()
     assert not Message.objects.exists()
     assert MemoryEntry.objects.get().conversation is None
@@ -124,7 +125,7 @@ def test_the_clean_up_leaves_what_is(alice: User, why: str):
             status="running",
             created_at=NOW,
         )
-    assert delete_idle_conversations(now=NOW, days=0 if why == "never" else 30) == 0
+    assert clean_up_idle(now=NOW, days=0 if why == "never" else 30, trash_days=0) == 0
     assert Conversation.objects.filter(pk=conversation.pk).exists()
 
 
@@ -141,7 +142,7 @@ def test_the_longest_period_of_a_users_groups_counts(alice: User, periods: tuple
     told = full_conversation(conversation)["expires_at"]
     expected = None if 0 in periods else conversation.last_activity_at + timedelta(days=max(periods))
     assert (told and datetime.fromisoformat(told)) == expected
-    delete_idle_conversations(now=NOW, days=15)
+    clean_up_idle(now=NOW, days=15, trash_days=0)
     assert Conversation.objects.filter(pk=conversation.pk).exists() is is_kept
 
 
@@ -151,7 +152,7 @@ def test_a_period_of_a_group_is_no_concern_of_others(alice: User, bob: User):
     bob.groups.add(group)
     for user in (alice, bob):
         new_conversation(user, at=NOW - timedelta(days=40))
-    assert delete_idle_conversations(now=NOW, days=30) == 1
+    assert clean_up_idle(now=NOW, days=30, trash_days=0) == 1
     assert Conversation.objects.get().user == bob
 
 
@@ -183,7 +184,7 @@ def test_a_message_that_arrives_during_the_clean_up_saves_its_conversation(alice
 
     def clean_up() -> None:
         try:
-            deleted.append(delete_idle_conversations(now=NOW, days=30))
+            deleted.append(clean_up_idle(now=NOW, days=30, trash_days=0))
         finally:
             connection.close()
 
@@ -217,7 +218,7 @@ def test_no_posting_names_a_deleted_document(alice: User):
 def test_a_period_that_is_none_deletes_nothing(alice: User) -> None:
     conversation = new_conversation(alice, at=NOW - timedelta(days=4_000))
     for days in (-1, -(10**9), 10**9):
-        assert delete_idle_conversations(now=NOW, days=days) == 0
+        assert clean_up_idle(now=NOW, days=days, trash_days=0) == 0
     assert Conversation.objects.filter(pk=conversation.pk).exists()
     assert expires_at(conversation, -1) is None
 

@@ -117,10 +117,3 @@ def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | 
     if Run.active().filter(conversation=conversation).exists():
         return None
     return conversation
-
-
-@transaction.atomic
-def detach_if_idle(conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None:
-    """Take an idle conversation from its user; None where it is in use after all, which is checked under the lock."""
-    conversation = lock_if_idle(conversation_id, idle_since)
-    return detach_conversation(conversation, now=now, forgets_memory=False) if conversation else None

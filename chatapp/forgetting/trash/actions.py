@@ -40,15 +40,13 @@ def trash_conversation(*, user: User, conversation_id: str, days: int, now: date
 
 
 @transaction.atomic
-def trash_if_idle(
-    conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime
-) -> Detached | None:
-    """Move an idle conversation to the trash, or delete it where it is temporary; None where it is in use after all,
-    which is checked under the lock."""
+def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime) -> Detached | None:
+    """Move an idle conversation to the trash for so many days; delete it where it is temporary, or they are 0. None
+    where it is in use after all, which is checked under the lock."""
     conversation = lock_if_idle(conversation_id, idle_since)
     if conversation is None:
         return None
-    if conversation.temporary:
+    if conversation.temporary or not days:
         return detach_conversation(conversation, now=now, forgets_memory=False)
     return _trash(conversation, Reason.IDLE, days, now)
 

@@ -6,18 +6,18 @@ What was forgotten while a conversation was in the trash does not come back with
 from __future__ import annotations
 
 from datetime import datetime
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
+from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, go_on_with
-from chatapp.forgetting.services import delete_idle_conversations, finish_begun, finish_detached, finish_many
+from chatapp.forgetting.services import finish_begun, finish_detached, finish_many
 from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.returning import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
@@ -90,11 +90,15 @@ def delete_from_trash(
 
 
 def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_THE_DOOR) -> int:
-    """Move idle conversations to the trash, or delete them for good where `trash_days` is 0. Return how many."""
-    if not trash_days:
-        return delete_idle_conversations(now=now, days=days, pace=pace)
-    detach = partial(actions.trash_if_idle, days=trash_days)
-    return delete_idle_conversations(now=now, days=days, pace=pace, detach=detach)
+    """Take conversations that have been idle for the period of their user's group, else for `days` (0 = never), from
+    their users: into the trash, or for good where `trash_days` is 0. Return how many."""
+    count = 0
+    for conversation_id, idle_since in idle_conversations(now, days):
+        detached = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
+        if detached is not None:
+            finish_detached(detached, now, pace)
+            count += 1
+    return count
 
 
 def purge_due(*, now: datetime, pace: Pace = BEHIND) -> int:

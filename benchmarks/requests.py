@@ -69,7 +69,7 @@ def main() -> None:
         run_manage({"DATA_DIR": str(anew)}, "migrate", "--verbosity=0")
         token = make_people({"DATA_DIR": str(anew)}, (ALICE,)).tokens[ALICE]
         shutil.copytree(anew, kept)
-        services = [Embedded(anew, 0, token), Embedded(kept, 8, token)]
+        services = [Embedded(anew, 0, token), Embedded(kept, 4, token)]
         try:
             for address in ADDRESSES:
                 # In turn, so that other work on the machine slows down both.

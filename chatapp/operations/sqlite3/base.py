@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-MOST_KEPT = 8
+MOST_KEPT = 4
 """Each has a cache of up to 2 MB. More are open only while as many requests are answered at once."""
 
 _kept: defaultdict[tuple[int, str], deque[sqlite3.Connection]] = defaultdict(deque)

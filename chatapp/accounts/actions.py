@@ -77,6 +77,7 @@ def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -
     user = _new_user(email, password, name, is_admin=True)
     with transaction.atomic():
         link = SetupLink.objects.select_for_update().first()
+        # Read under a lock: of two visitors with the same link only the first becomes the admin.
         if link is None or not compare_digest(link.token_hash, hash_token(token)):
             raise NotFound("This set-up link was used or replaced. Start the service again for a new one.")
         link.delete()
@@ -98,10 +99,13 @@ def delete_user(*, user: User) -> None:
     Raise Conflict for the only admin.
     """
     with transaction.atomic():
+        # Two admins who delete their accounts at once would each see the other as the one who is left.
+        # In the order of keys, so that they do not wait for each other.
         list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
         check_replaceable(user)
         keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
         Session.objects.filter(session_key__in=list(keys)).delete()
+        # These rows name the account by no foreign key, so that nothing else deletes them with it.
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
         ForgettingCount.objects.filter(pk=user.pk).delete()
@@ -127,6 +131,7 @@ def create_token(
             name=normalize_text(name.strip(), 100, "The name") or "unnamed",
             prefix=raw[:PREFIX_CHARS],
             token_hash=hash_token(raw),
+            # Each once, and in our order, however the caller wrote them.
             scopes=[scope for scope in SCOPES if scope in scopes],
             expires_at=expires_at,
         )
@@ -165,12 +170,14 @@ def record_token_use(*, token: ApiToken) -> None:
     due_before = now - USE_IS_RECORDED_EVERY
     if token.last_used_at is not None and token.last_used_at > due_before:
         return
+    # Asked again in the update: of requests that come together, only one writes.
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=due_before)
     ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=now)
 
 
 def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
     """Return a user that is not saved yet: hashing a password takes too long for a transaction."""
+    # Django's makes only the domain lower case, and one person must not have two accounts.
     email = User.objects.normalize_email(email.strip()).lower()
     user = User(
         email=email,
@@ -179,6 +186,7 @@ def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
         is_superuser=is_admin,
     )
     _check("email", validate_email, email)
+    # The pattern alone lets an address pass that is too long for its column.
     _check("email", User._meta.get_field("email").run_validators, email)
     _check("password", validate_password, password, user)
     user.set_password(password)

@@ -60,6 +60,7 @@ class GivesPermissions(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.remote_field.model is Permission:
+            # A proxy has permissions of its own; asked for its concrete table, it would be missing.
             tables = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False)
             rows = Permission.objects.filter(content_type__in=tables.values()).select_related("content_type")
             options |= {"form_class": PermissionsField, "queryset": rows}
@@ -70,6 +71,7 @@ class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("email", "name")
+        # Django's names a field class for `username`, which our user does not have.
         field_classes: dict[str, Any] = {}
 
     def clean_email(self) -> str:
@@ -118,6 +120,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # It deletes rows without their files, and the only admin with the others.
         return {
             name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
         }
@@ -146,6 +149,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
 
     @admin.action(description=_("Deactivate: sign out and keep out"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        # Not admins: the form of each checks that another one is left.
         chosen = queryset.filter(is_superuser=False, is_active=True)
         count = 0
         for user in chosen:  # one by one: each save also ends the user's connections
@@ -158,6 +162,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Delete former addresses, with which allauth would still let the user sign in."""
         super().save_model(request, obj, form, change)
+        # The rows of allauth are not followed by a change of our own column.
         EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
 
 

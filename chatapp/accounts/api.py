@@ -97,6 +97,7 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     """
     await confirm_password(request, sure.password)
     await sync_to_async(delete_account)(request.auth.user, now=clock.now())
+    # Last: the session tells who it is that is deleted.
     await sync_to_async(request.session.flush)()
     return Status(204, None)
 
@@ -116,6 +117,7 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
         raise Forbidden(message, code="insufficient_scope")
     user = request.auth.user
     await sync_to_async(audit.record)(AuditEvent.Kind.EXPORTED, user_id=user.pk)
+    # Packing everything takes long: in a database thread, answers would wait for it.
     archive = await beside_database(write_account_archive)(user, ARCHIVE_PARTS)
     return zip_download(archive, f"palimpsest-{clock.now().date().isoformat()}.zip")
 
@@ -131,6 +133,7 @@ def _tokens(user: User) -> list[dict[str, Any]]:
 
 async def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
     row = await sync_to_async(accessible_token)(request.auth.user, made)
+    # The secret was in the first answer alone: only its hash is stored.
     return Status(201, {**token_shape(row), "token": None})
 
 
@@ -144,6 +147,7 @@ async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
 
 
 def _create_token(caller: Caller, new: NewToken) -> dict[str, Any]:
+    # A token of an operator has the panel's rights only where they were asked for by name.
     scopes = sorted(set(new.scopes or caller.scopes - {"admin"}))
     _check_scopes(caller, scopes)
     row, secret = create_token(user=caller.user, name=new.name, scopes=scopes, expires_at=new.expires_at)
@@ -167,6 +171,7 @@ async def remove_token(request: ApiRequest, token_id: str) -> Any:
 
 def _delete_token(caller: Caller, token_id: str) -> None:
     row = accessible_token(caller.user, token_id)
+    # A page may delete each token of its user: the owner must be able to lock any program out.
     if caller.token_id is not None:
         _check_scopes(caller, row.scopes)
     delete_token(user=caller.user, token_id=token_id)

@@ -86,8 +86,10 @@ def _write(files: ZipFile, name: str, content: str | bytes | Path | Iterator[str
     elif isinstance(content, str | bytes):
         files.writestr(name, content)
     else:
+        # Its length is not known when the header is written; without this, zipfile fails beyond 2 GiB.
         with files.open(name, "w", force_zip64=True) as file:
             for piece in content:
+                # One broken character must not cost a user the whole archive.
                 file.write(piece.encode("utf-8", "replace"))
 
 
@@ -98,6 +100,7 @@ def json_file(content: Any) -> str:
 
 def safe_file_name(text: str) -> str:
     """Return a name without folders and odd characters, so that no file is unpacked elsewhere."""
+    # A backslash separates folders where the archive is unpacked on Windows.
     name = _UNSAFE.sub("-", PurePosixPath(text.replace("\\", "/")).name)
     return name.strip("-.")[:MAX_NAME_CHARS] or "file"
 

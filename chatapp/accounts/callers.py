@@ -62,6 +62,7 @@ class BearerAuth(HttpBearer):
     async def authenticate(self, request: HttpRequest, token: str) -> Caller:
         caller = await sync_to_async(_caller_with_token)(token.strip())
         if caller is None:
+            # Only what fails is counted: others at the address do not slow down a program with a valid token.
             await check_failed_sign_in(client_address(request))
             raise Unauthorized("This token is not valid.")
         _check_scopes(self.scopes, caller)
@@ -77,7 +78,9 @@ class CsrfCheck(CsrfViewMiddleware):
         """Raise Forbidden where the token is missing or wrong."""
         check = cls(lambda _: HttpResponse())
         check.process_request(request)
+        # Django checks nothing where this says that its own middleware was there before.
         request.csrf_processing_done = False  # type: ignore[attr-defined]
+        # In the place of the view: those of ninja are exempt, because a token needs no such check.
         check.process_view(request, HttpResponse, (), {})
 
     def _reject(self, request: HttpRequest, reason: str) -> NoReturn:
@@ -105,6 +108,7 @@ class SessionAuth(APIKeyCookie):
 
     async def __call__(self, request: HttpRequest) -> Caller | None:
         """Authenticate in a thread: the session is read from the database, the form of an upload from its body."""
+        # Strangers cost neither a thread nor a statement.
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         return await sync_to_async(self.authenticate)(request, None)

@@ -38,12 +38,14 @@ async def confirm_password(request: ApiRequest, password: str | None) -> None:
         return
     if not password:
         raise Forbidden("Enter your password for this.", code="password_needed")
+    # Counted before it is looked at: guesses sent at once would all be hashed before the first one counts.
     await check_password_guess(caller.user.pk)
     if not await sync_to_async(_is_password)(request, password):
         raise Forbidden("This is not your password.", code="wrong_password")
 
 
 def _signed_in_recently(request: ApiRequest) -> bool:
+    # A token has no session, and allauth's records are in it.
     if request.auth.session_key is None:
         return False
     records = get_authentication_records(request, request.auth.user)
@@ -53,6 +55,7 @@ def _signed_in_recently(request: ApiRequest) -> bool:
 def _is_password(request: ApiRequest, password: str) -> bool:
     user = request.auth.user
     if user.check_password(password):
+        # allauth's own pages need not ask again in the next minutes.
         record_authentication(request, user, method="password", reauthenticated=True)
         return True
     audit.record(AuditEvent.Kind.SIGN_IN_FAILED, user_id=user.pk, entered="password")

@@ -30,13 +30,16 @@ def count_guess(request: HttpRequest, login: str) -> ratelimit.RateLimitUsage | 
     """Count a password as wrong until it proves right; None where there were too many."""
     login = login.strip().lower()
     browser, people = _known(request)
+    # By all addresses of an account: allauth lets its user sign in with any of them.
     owners = {str(user.pk) for user in filter_users_by_email(login)}
     if owners & people:
         return _consume(request, "wrong_password_of_known", f"{browser}:{login}")
     here = _consume(request, "wrong_password_from", f"{request.META.get('REMOTE_ADDR', '')}:{login}")
     if here is None:
         return None
+    # Last: an address that is refused counts no more against the account, which it could lock by itself.
     everywhere = _consume(request, "wrong_password_of_account", login)
+    # Together, because allauth takes back all of it when the password proves right.
     return everywhere and ratelimit.RateLimitUsage([*here.usage, *everywhere.usage])
 
 
@@ -61,6 +64,7 @@ def _known(request: HttpRequest) -> tuple[str, set[str]]:
             request.COOKIES.get(settings.DEVICE_COOKIE_NAME, ""), salt=SALT, max_age=YEAR_S
         )
     except signing.BadSignature:
+        # Without or with a forged cookie it is a new browser, whose guesses count for its address.
         browser, people = secrets.token_urlsafe(16), []
     if request.user.is_authenticated:
         people = [*people, str(request.user.pk)]

@@ -69,6 +69,8 @@ def once_per_key(view: View) -> View:
                 if made is None:
                     raise
             finally:
+                # What the request left running, such as an answer, inherits the context variable and must not
+                # write under the key.
                 asked.end()
                 asked_once.reset(before)
         return _located(request, creation, values, await creation.again(request, made, values))
@@ -101,6 +103,7 @@ def _asked_by(request: ApiRequest, key: str) -> Asked:
     if not 0 < len(key) <= MAX_ID_CHARS:
         details = [{"field": HEADER, "message": f"must have 1 to {MAX_ID_CHARS} characters"}]
         raise InvalidInput("The idempotency key is empty or too long.", details=details)
+    # With method and path: the same key sent to another address is another request.
     return Asked(
         request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)
     )
@@ -114,9 +117,11 @@ def _request_hash(request: ApiRequest) -> str:
     parts = [f"{name}={request.POST.getlist(name)}" for name in sorted(request.POST)]
     for name in sorted(request.FILES):
         for file in request.FILES.getlist(name):
+            # In chunks: a large file is on disk, and reading it whole would take its size in memory.
             content = hashlib.sha256()
             for chunk in file.chunks():
                 content.update(chunk)
+            # The view reads the file from its beginning.
             file.seek(0)
             parts.append(f"{name}={file.name} {content.hexdigest()}")
     return _hash(query + b"\n" + "\n".join(parts).encode())

@@ -16,6 +16,7 @@ from chatapp.accounts.models import IdempotencyKey, User
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 
+# Promised to clients, across restarts, too.
 KEPT = timedelta(hours=24)
 
 
@@ -47,6 +48,7 @@ def record_made(made_id: UUID) -> None:
         return
     now = clock.now()
     same = IdempotencyKey.objects.filter(user=asked.user, key_hash=asked.key_hash)
+    # The clean-up may not have come yet, and the constraint knows no age.
     same.filter(created_at__lte=now - KEPT).delete()
     try:
         IdempotencyKey.objects.create(
@@ -57,7 +59,9 @@ def record_made(made_id: UUID) -> None:
             created_at=now,
         )
     except IntegrityError as taken:
+        # It leaves the transaction, so that what this request made is rolled back.
         raise KeyUsed from taken
+    # Not before: a transaction that is rolled back and tried again has to record it again.
     transaction.on_commit(asked.end)
 
 

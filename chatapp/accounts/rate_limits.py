@@ -36,6 +36,7 @@ USERS_BEHIND_ONE_ADDRESS = 50
 FAILED_SIGN_INS_PER_MINUTE = 60
 PASSWORDS_PER_MINUTE = 10
 REDIS_TIMEOUT_S = 1.0
+# Otherwise each message would wait for the time-out while Redis is away.
 RETRY_REDIS_AFTER_S = 5.0
 EXPIRE_EVERY_S = 60.0
 
@@ -55,6 +56,7 @@ class Taken:
         return max(1, math.ceil(self.reset_at - time.time()))
 
 
+# A variable and no argument: the limits are counted far below the operation that tells of them.
 _taken: ContextVar[list[Taken] | None] = ContextVar("taken", default=None)
 """The limits that the request being answered counted against."""
 
@@ -98,6 +100,7 @@ def tell_rate_limits(run: Run) -> Run:
         finally:
             _taken.reset(before)
         if found:
+            # As a share of its limit, for limits of different sizes.
             nearest = min(found, key=lambda taken: taken.remaining / taken.limit)
             response["RateLimit-Limit"] = str(nearest.limit)
             response["RateLimit-Remaining"] = str(nearest.remaining)
@@ -131,6 +134,7 @@ class _LocalStorage(MemoryStorage):
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         if self.timer is None or self.timer.done():
+            # Rest and pass take turns: the library starts a pass wherever it finds the timer done.
             self._has_rested = not self._has_rested
             if self._has_rested:
                 self.timer = asyncio.create_task(asyncio.sleep(EXPIRE_EVERY_S))
@@ -151,7 +155,7 @@ class _Counter:
             try:
                 async with asyncio.timeout(REDIS_TIMEOUT_S):
                     return await _hit(self._shared, item, names)
-            except (OSError, redis.RedisError) as error:
+            except (OSError, redis.RedisError) as error:  # a time-out is an OSError
                 self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
                 log.warning("Redis is away (%s); each process counts its own requests.", error)
         return await _hit(self._local, item, names)
@@ -164,4 +168,5 @@ async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Seq
 
 
 def _redis() -> RedisStorage:
+    # The library would take coredis, another client, which is not installed.
     return RedisStorage(f"async+{settings.REDIS_URL}", implementation="redispy", key_prefix="palimpsest")

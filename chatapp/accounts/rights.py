@@ -35,6 +35,7 @@ from chatapp.operations.models import AuditEvent
 from chatapp.realtime.hub import close_user, holder_of
 from chatapp.runs.models import Run
 
+# A sign-in saves `last_login` alone: it must not close the connections of all other devices.
 FIELDS_WITH_RIGHTS = frozenset({"is_active", "is_staff", "is_superuser", "password"})
 
 
@@ -111,6 +112,7 @@ def disconnect_ended_session(sender: Any, instance: UserSession, **_: Any) -> No
 
 @receiver(post_save, sender=User)
 def disconnect_changed_user(sender: Any, created: bool, update_fields: Any, instance: User, **_: Any) -> None:
+    # Without a list of fields all were saved, and any may have changed.
     may_have_lost_rights = update_fields is None or FIELDS_WITH_RIGHTS & set(update_fields)
     if may_have_lost_rights and not created:
         disconnect(instance.pk)
@@ -131,4 +133,5 @@ def disconnect(user_id: Any, holder: str = "") -> None:
 
     Where all are closed, valid sessions reconnect by themselves.
     """
+    # Before the commit a connection that is closed could come back with the right that it still has.
     transaction.on_commit(partial(close_user, user_id, holder))

@@ -16,6 +16,7 @@ from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, single_line
 from memory.bounds import MAX_PASSWORD_CHARS
 
+# Ten years with their leap days, so that a date ten years from now is always accepted.
 MAX_TOKEN_LIFE = timedelta(days=3_660)
 MAX_OWN_INSTRUCTIONS_CHARS = 8_000
 
@@ -83,7 +84,7 @@ def token_shape(row: ApiToken) -> dict[str, Any]:
 def _time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # of a path that leads out, and of a folder
         raise ValueError("is not the name of a time zone, such as Europe/Berlin") from None
     return name
 
@@ -146,6 +147,7 @@ class SettingsChanges(Changes):
     def columns(self) -> dict[str, Any]:
         """Return the fields that were sent, as they are stored."""
         sent = self.sent()
+        # The column has no NULL: empty stands for none.
         return sent | ({"language": sent["language"] or ""} if "language" in sent else {})
 
 

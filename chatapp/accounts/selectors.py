@@ -28,11 +28,13 @@ SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore
 
 def hash_token(raw: str) -> str:
     """Return the hash that is stored. SHA-256 is enough for 32 random bytes."""
+    # A lone surrogate in what a client sends makes a wrong token, and no error of ours.
     return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def scopes_of(token: ApiToken) -> frozenset[str]:
     """Return what the token allows, which is never more than its owner may do."""
+    # Asked each time: who is no admin any more has tokens with the scope left.
     return frozenset(token.scopes) - (frozenset() if token.user.is_superuser else {"admin"})
 
 
@@ -84,6 +86,7 @@ def is_address_shown(user: User) -> bool:
     Who signs up may enter any.
     """
     addresses = EmailAddress.objects.filter(user=user)
+    # allauth makes a row for who signs up; accounts of operators and commands have none.
     return addresses.filter(email__iexact=user.email, verified=True).exists() or not addresses.exists()
 
 
@@ -132,6 +135,7 @@ def _hashes_of_sessions(keys: Collection[str]) -> dict[str, str]:
     return {
         key: found.get(HASH_SESSION_KEY, "")
         for key, found in said.items()
+        # As Django's `get_user` does, which is passed by here: a session of a removed backend is nobody's.
         if found.get(BACKEND_SESSION_KEY) in backends
     }
 

@@ -46,6 +46,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return invitation_in(request) is not None or current("SIGNUP") == "open"
 
     def clean_email(self, email: str) -> str:
+        # allauth asks this for every form with an address, such as a password reset.
         if self.request.path == reverse("account_signup"):
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
@@ -92,6 +93,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
     def render_mail(self, *args: Any, **options: Any) -> Any:
         message = super().render_mail(*args, **options)
+        # allauth would send with the settings of the start, which operators may have changed since.
         message.connection = mail_connection()
         return message
 
@@ -103,6 +105,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Count a guess in our own way: allauth's lets a stranger lock out the owner. Raise ValidationError."""
+        # Under the name from which allauth takes the count back once the password proves right.
         self._login_failed_rl_usage = count_guess(request, credentials.get("email", ""))
         if self._login_failed_rl_usage is None:
             raise self.validation_error("too_many_login_attempts")
@@ -115,6 +118,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
 def at_public_address(url: str) -> str:
     """Return a link of a mail at our own address, whatever Host header asked for the mail."""
+    # A forged Host would make us mail somebody a link that leads to a stranger's server with their key.
     path = urlsplit(url)._replace(scheme="", netloc="").geturl()
     return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else url
 
@@ -184,4 +188,5 @@ class SetupForm(forms.Form):
         """Ask for the retention where the environment does not say it."""
         super().__init__(*args, **options)
         if source_of("RETENTION_DAYS"):
+            # The environment goes before what is stored: an answer here would have no effect.
             del self.fields["retention_days"]

@@ -65,6 +65,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
         """Return (the account to link, its address), where the address was checked by the issuer and by us."""
+        # First: all that follows in a sign-in reads whether an address is checked.
         check_addresses(sociallogin)
         for address in sociallogin.email_addresses:
             user = find_user(address.email) if address.verified else None
@@ -77,11 +78,13 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Follow the groups of a known user; answer with a page where a new one cannot have an account."""
+        # Before anything of the answer is believed, also for known users.
         if not has_one_subject(sociallogin) or not has_our_nonce(sociallogin):
             refuse(request, "odd", status=502)
         if sociallogin.is_existing:
             join_groups(sociallogin)
             return
+        # Somebody who is signed in links it to the account: that needs no address.
         if sociallogin.state.get("process") == AuthProcess.CONNECT:
             return
         email = checked_address(sociallogin)
@@ -96,6 +99,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         return is_invited or settings.OIDC_MAKES_ACCOUNTS or current("SIGNUP") == "open"
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
+        # allauth copies the claims into the user as they come, and an issuer may send a list or a number.
         texts = {name: value if isinstance(value, str) else "" for name, value in data.items()}
         user: User = super().populate_user(request, sociallogin, texts)
         user.email = user.email.lower()
@@ -144,6 +148,7 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 def is_our_own(error: Exception) -> bool:
     """Return whether our code failed and not allauth, of which the answer of the issuer is what it reads first."""
     modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
+    # Without the first, which is the function that caught it.
     called = [name for name in modules[1:] if name.startswith(("allauth.", "chatapp."))]
     return bool(called) and called[-1].startswith("chatapp.")
 
@@ -180,6 +185,7 @@ def has_our_nonce(sociallogin: SocialLogin) -> bool:
     asked, said = sociallogin.state.get(NONCE), token.get(NONCE) if isinstance(token, dict) else None
     if not isinstance(asked, str) or not isinstance(said, str):
         return False
+    # As bytes: of texts it takes ASCII alone, and the issuer may send anything.
     return hmac.compare_digest(asked.encode(), said.encode("utf-8", "replace"))
 
 
@@ -199,7 +205,9 @@ def join_groups(sociallogin: SocialLogin) -> None:
     """Put the user into the groups that the issuer names, where the claim is configured and there."""
     claim = settings.OIDC_GROUPS_CLAIM
     named = [part[claim] for part in claims_of(sociallogin) if claim in part]
+    # A claim that is missing is no statement: who is in groups stays there.
     if named:
+        # Some issuers write a single group as a text.
         names = named[0] if isinstance(named[0], list) else [named[0]]
         follow_groups(user=sociallogin.user, names=[str(name) for name in names])
 

@@ -21,7 +21,10 @@ def is_own_origin(origin: str, scheme: str, host: str) -> bool:
     """Return whether scheme, host and port are those of PUBLIC_URL, or of this request where that is not set."""
     if settings.PUBLIC_URL:
         return origin == settings.PUBLIC_URL
+    # An IPv6 address without a port ends with a bracket, and has colons of its own.
     hostname = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    # Equality alone proves nothing: a page under a name that its owner points at this machine (DNS rebinding)
+    # sends it in both headers.
     return validate_host(hostname, settings.ALLOWED_HOSTS) and origin == f"{PAGE_SCHEMES[scheme]}://{host}"
 
 

@@ -38,10 +38,12 @@ def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
     Raise ModelError (budget) where one is used up.
     """
     held = Hold(new_id(), amount, now)
+    # A call ends within the time of an answer: a hold that is older has lost its process.
     expires_at = now + timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)
     with transaction.atomic():
         for limit in _in_order(spender, now):
             if not _take(limit, amount, now):
+                # What was held of the limits before it is rolled back with the transaction.
                 raise limit.refusal(now)
             BudgetHold.objects.create(
                 call_id=held.call_id,
@@ -61,6 +63,7 @@ def settle(*, spender: Spender, held: Hold, used: Amount, now: datetime) -> list
     warnings = []
     with transaction.atomic():
         for limit in _in_order(spender, held.at):
+            # Of the period in which it was held: midnight may have passed since.
             period_id = limit.period_id(held.at)
             gave_back, _ = BudgetHold.objects.filter(call_id=held.call_id, period=period_id).delete()
             given = held.amount if gave_back else Amount(0, 0)
@@ -90,6 +93,7 @@ def release_all() -> None:
 
 def _release(row: BudgetHold) -> None:
     with transaction.atomic():
+        # Only who deletes the row gives back: the call itself may settle at the same moment.
         if BudgetHold.objects.filter(pk=row.pk).delete()[0]:
             BudgetPeriod.objects.filter(pk=row.period_id).update(
                 held_tokens=F("held_tokens") - row.tokens, held_nanos=F("held_nanos") - row.nanos
@@ -106,6 +110,7 @@ def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
     if _update_with_room(limit, amount, now):
         return True
     rows = BudgetPeriod.objects.filter(pk=limit.period_id(now))
+    # Its row is made with the first call of a period: no row is no refusal.
     if rows.exists():
         return False
     first = BudgetPeriod(
@@ -114,6 +119,7 @@ def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
         user_id=limit.holder_id,
         starts_on=limit.starts_on(now),
     )
+    # Another process may make the same row now; an error would end the transaction on PostgreSQL.
     BudgetPeriod.objects.bulk_create([first], ignore_conflicts=True)
     return _update_with_room(limit, amount, now)
 
@@ -121,6 +127,7 @@ def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
 def _update_with_room(limit: Limit, amount: Amount, now: datetime) -> bool:
     room = BudgetPeriod.objects.filter(pk=limit.period_id(now))
     if limit.tokens is not None:
+        # Compared in the update itself: two calls that read first would both find the same room.
         room = room.filter(used_tokens__lt=limit.tokens - F("held_tokens"))
     if limit.nanos is not None:
         room = room.filter(used_nanos__lt=limit.nanos - F("held_nanos"))
@@ -135,8 +142,10 @@ def _is_warned_now(limit: Limit, period_id: UUID, now: datetime) -> bool:
     """Note that the user was warned, and return whether this is the first time in the period."""
     reached = Q()
     if limit.tokens is not None:
+        # Rounded up, so that it is reached where `Limit.is_reached` says so.
         reached |= Q(used_tokens__gte=-(-limit.tokens * WARN_AT_PERCENT // 100))
     if limit.nanos is not None:
         reached |= Q(used_nanos__gte=-(-limit.nanos * WARN_AT_PERCENT // 100))
+    # The update decides who warns: of calls that end together, one.
     rows = BudgetPeriod.objects.filter(reached, pk=period_id, warned_at=None)
     return bool(rows.update(warned_at=now))

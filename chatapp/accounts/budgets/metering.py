@@ -40,11 +40,15 @@ class MeteredModel:
         held: Hold | None = await hold_for(self.spender, self._amount(expected))
         output = OutputText()
         try:
+            # Closed at once and not by the collector: until then an answer that was stopped would go on
+            # costing money.
             async with aclosing(self.model.stream(request)) as items:
                 async for item in items:
                     output.add(item)
                     if isinstance(item, Finished) and held is not None:
+                        # Forgotten first: cancelled while it waits, the call must not be settled twice.
                         settled, held = held, None
+                        # Before the item is handed on: a reader that stops there leaves nothing to be done.
                         await settle_for(self.spender, settled, self._amount(item.usage))
                     yield item
         finally:
@@ -70,6 +74,7 @@ async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
 
 
 async def hold_for(spender: Spender, amount: Amount) -> Hold:
+    # The first word of an answer waits for it.
     return await persistently(hold, first_in_writer)(spender=spender, amount=amount, now=clock.now())
 
 

@@ -60,6 +60,7 @@ class Budget(models.Model):
         ordering = ["scope", "period", "id"]
         constraints = [
             models.UniqueConstraint(
+                # A constraint for each scope: NULL equals no NULL, so that one for all would let doubles in.
                 fields=["scope", "period"],
                 condition=Q(scope__in=["deployment", "every_user"]),
                 name="budget_once",
@@ -77,6 +78,7 @@ class Budget(models.Model):
                 name="budget_of_its_scope",
             ),
             models.CheckConstraint(
+                # 0 is a limit: nothing may be spent.
                 condition=Q(tokens__gte=0) | Q(tokens=None, money__isnull=False),
                 name="budget_has_a_limit",
             ),

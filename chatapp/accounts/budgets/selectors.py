@@ -38,6 +38,7 @@ def spender_of(user_id: UUID) -> Spender:
 def spent_by(user_id: UUID, now: datetime) -> list[Spent]:
     """Return what is used of each limit of the user's, shared ones included."""
     limits = spender_of(user_id).limits
+    # By keys that are calculated: one statement, whatever the number of limits.
     rows = BudgetPeriod.objects.in_bulk([limit.period_id(now) for limit in limits]) if limits else {}
     found = ((limit, rows.get(limit.period_id(now))) for limit in limits)
     return [Spent(limit, row.used_tokens if row else 0, row.used_nanos if row else 0) for limit, row in found]
@@ -49,6 +50,7 @@ def _budgets() -> list[Budget]:
 
 def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:
     own = {budget.period for budget in budgets if budget.user_id == user_id}
+    # Where no group has a budget, the groups are not read.
     groups = groups_of(user_id) if any(budget.scope == Scope.GROUP for budget in budgets) else frozenset()
     for budget in budgets:
         match budget.scope:

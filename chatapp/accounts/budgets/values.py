@@ -37,6 +37,7 @@ class Limit:
     def ends_at(self, now: datetime) -> datetime:
         """Return when the period of that moment is over, and the budget begins anew."""
         start = self.starts_on(now)
+        # 32 days after the first of any month is a day of the next one.
         after = start + timedelta(days=1 if self.period == Budget.Period.DAY else 32)
         end = after if self.period == Budget.Period.DAY else after.replace(day=1)
         return datetime.combine(end, time.min, UTC)

@@ -38,6 +38,7 @@ def groups_of(user_id: UUID) -> frozenset[int]:
 
 def _together(lists: Iterable[frozenset[UUID] | None]) -> frozenset[UUID] | None:
     chosen = [each for each in lists if each is not None]
+    # A group without a list does not open everything to those who are in another with one.
     return frozenset().union(*chosen) if chosen else None
 
 

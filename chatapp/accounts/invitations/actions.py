@@ -32,6 +32,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
     email = email.strip().lower()
     try:
         validate_email(email)
+        # The pattern alone lets an address pass that is too long for its column.
         Invitation._meta.get_field("email").run_validators(email)
     except ValidationError as error:
         details = [{"field": "email", "message": message} for message in error.messages]
@@ -59,6 +60,7 @@ def use_invitation(*, token_hash: str, email: str, now: datetime) -> None:
     Raise NotFound for one that is used, withdrawn, expired, or for another address.
     """
     valid = Invitation.objects.filter(token_hash=token_hash, email__iexact=email, expires_at__gt=now)
+    # The number of deleted rows decides: of two who sign up with one link at once, one gets an account.
     used, _ = valid.delete()
     if not used:
         raise NotFound("This invitation was used or withdrawn, or it has expired. Ask for a new one.")

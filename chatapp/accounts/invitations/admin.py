@@ -42,6 +42,7 @@ class InvitationAdmin(ViewOnlyAdmin):
         withdraw_invitation(invitation=obj, actor=request.user)  # type: ignore[arg-type]  # an operator
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        # Not as a set: each withdrawal is an event of the audit log.
         for invitation in queryset:
             self.delete_model(request, invitation)
 

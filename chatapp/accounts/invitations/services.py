@@ -43,6 +43,7 @@ def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
     invitation, token = create_invitation(email=email, invited_by=invited_by, now=clock.now())
     path = f"{reverse('account_signup')}?{urlencode({LINK_KEY: token})}"
     link = f"{settings.PUBLIC_URL or own_address}{path}"
+    # After the commit: a slow mail server must not hold the database, and no mail can be taken back.
     return Invited(invitation, None if _was_mailed(invitation, link, invited_by.language) else link)
 
 

@@ -36,4 +36,5 @@ class SignUpForm(SignupForm):  # type: ignore[misc] # allauth is not typed
         super().__init__(*args, **options)
         if invitation := invitation_in(context.request):
             self.fields["email"].initial = invitation.email
+            # For the eye; the adapter checks the address that is sent.
             self.fields["email"].widget.attrs["readonly"] = True

@@ -44,6 +44,7 @@ GONE = {"type": "text", "text": "[A file was here. It was deleted.]"}
 def delete_attachment(attachment: Attachment) -> None:
     """Delete an attachment, and name it in no message any more."""
     messages = Message.objects.select_for_update(of=("self",)).filter(attachments=attachment)
+    # In the order of keys, so that two deletions with messages in common end in no deadlock.
     for message in messages.order_by("pk"):
         kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
         message.parts = kept or [GONE]
@@ -54,6 +55,7 @@ def delete_attachment(attachment: Attachment) -> None:
 @transaction.atomic
 def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
     """Give the file to each conversation in the folder. Raise Conflict for one too many."""
+    # Of two files that are put in at once, each would count without the other.
     Folder.objects.select_for_update().get(pk=folder.pk)
     others = folder.files.exclude(pk=attachment.pk)
     if others.count() >= MAX_FOLDER_FILES:
@@ -69,6 +71,7 @@ def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
 @transaction.atomic
 def delete_unused_attachments(*, before: datetime) -> list[str]:
     """Delete uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
+    # Locked: nobody links one to a message meanwhile. PostgreSQL refuses to lock what is joined from outside.
     unused = Attachment.objects.filter(messages=None, folders=None, created_at__lt=before).select_for_update(
         of=("self",)
     )
@@ -84,6 +87,7 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
     if not here.exists():
         return ()
     elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
+    # A file of a folder is given to other conversations, too.
     own = Attachment.objects.filter(pk__in=here.values("attachment"), folders=None).exclude(pk__in=elsewhere)
     hashes = tuple(own.values_list("sha256", flat=True))
     own.delete()
@@ -108,6 +112,7 @@ def record_offload(
 
     Raise NotFound where the conversation was deleted meanwhile.
     """
+    # Under this lock appends that come together add up, and a deletion is before or after all of this.
     if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
         raise NotFound("The conversation was deleted.")
     values = {
@@ -141,6 +146,7 @@ def delete_offloads_of_tools(
 
     To be called in the caller's transaction; the sweep appends the messages that are left again.
     """
+    # The one file of a context holds messages of all compactions: nothing can be cut out of it.
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
     rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)

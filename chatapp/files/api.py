@@ -73,6 +73,7 @@ def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """Upload a file as the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without
     metadata; or a text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. The type
     is read from the content."""
+    # Before it is read into memory.
     check_size(file.size or 0)
     name = normalize_text((file.name or "file")[:255], 255, "The file's name")
     return Status(201, file_shape(store_upload(user=request.auth.user, name=name, content=file.read())))
@@ -110,6 +111,7 @@ def file_response(row: Attachment) -> HttpResponseBase:
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
     response["ETag"] = f'"{row.sha256}"'
     response["X-Content-Type-Options"] = "nosniff"
+    # Opened by itself in a tab, a file must run nothing as a page of this service.
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 

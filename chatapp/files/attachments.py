@@ -41,12 +41,14 @@ def _sole_user(sha256: str) -> Iterator[None]:
     """Lock the hash, so that nobody deletes bytes as unused before their row is stored."""
     folder = files_folder()
     folder.mkdir(parents=True, exist_ok=True)
+    # Sixteen locks for all hashes: a file for each could not be deleted while others wait for it.
     with open(folder / f".lock-{sha256[:1]}", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _write_content(path: Path, content: bytes) -> None:
+    # Of another size it is damaged, and is written anew.
     if path.exists() and path.stat().st_size == len(content):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,6 +151,7 @@ def discard_content(hashes: Iterable[str]) -> int:
     for sha256 in sorted(set(hashes)):
         with _sole_user(sha256):
             path = content_path(sha256)
+            # Asked under the lock: an upload of the same bytes stores its row under it.
             if path.exists() and not file_selectors.is_referenced(sha256):
                 path.unlink()
                 removed += 1
@@ -156,13 +159,16 @@ def discard_content(hashes: Iterable[str]) -> int:
 
 
 def delete_attachment(attachment: Attachment) -> None:
+    # First the row: one whose bytes are gone would be shown and not opened.
     file_actions.delete_attachment(attachment)
     discard_content([attachment.sha256])
 
 
 def sweep_files(*, now: datetime) -> int:
     """Delete uploads that no message used within a day, and files without a row. Return the number of files."""
+    # After the commit that deletes the rows: until then they name the bytes.
     discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
+    # Also drafts that a crash left: no row names them.
     return discarded + discard_content(
         path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()
     )

@@ -20,6 +20,7 @@ class BucketFiles:
 
     def read_all(self) -> Iterator[tuple[str, bytes]]:
         with _told():
+            # All names at first: the parts of a file are listed one by one, and read as one file.
             paths = sorted({_whole(found.path) for found in self._store.walk()})
             for path in paths:
                 with suppress(FileNotFoundError):  # deleted meanwhile

@@ -41,6 +41,7 @@ def _open_image(content: bytes) -> Image.Image:
     """Read the header only; pixels are decoded after their number is checked."""
     try:
         with warnings.catch_warnings():
+            # Pillow warns at a limit of its own; ours is checked before a pixel is decoded.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
     except Image.DecompressionBombError:
@@ -61,6 +62,7 @@ def _target_format(image: Image.Image) -> str:
 def _encode_image(image: Image.Image, target: str) -> bytes:
     buffer = io.BytesIO()
     if target == "JPEG":
+        # JPEG has no transparency, and Pillow raises for it.
         image.convert("RGB").save(buffer, "JPEG", quality=90)
     elif target == "WEBP":
         image.save(buffer, "WEBP", quality=90, method=3)
@@ -74,6 +76,7 @@ def _bare_pixels(image: Image.Image) -> Image.Image:
     ImageOps.exif_transpose(image, in_place=True)
     has_alpha = "A" in image.mode or "transparency" in image.info
     plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
+    # Pillow writes what it finds here into the new file, such as a colour profile.
     plain.info = {}
     return plain
 
@@ -91,5 +94,6 @@ def clean_image(content: bytes, max_pixels: int) -> CleanImage:
     except Image.DecompressionBombError:
         raise _too_many_pixels() from None
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError):
+        # Damaged files make Pillow raise all of these.
         raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
     return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)

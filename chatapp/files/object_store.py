@@ -60,6 +60,7 @@ class DiskStore:
 
     def write(self, path: str, content: bytes) -> None:
         target = self._made(path)
+        # A draft for each write: two processes may store the same image at once.
         replace_file(target, content, draft=f".{target.name}.{new_id()}")
 
     def append(self, path: str, content: bytes) -> None:
@@ -77,6 +78,7 @@ class DiskStore:
         (self.root / path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
+        # Most conversations have none; what is left of one is found by the sweep.
         shutil.rmtree(self.root / folder, ignore_errors=True)
 
     def walk(self) -> Iterator[StoredObject]:
@@ -113,9 +115,11 @@ class BucketStore:
             return b"".join(bytes(obstore.get(self.bucket, part).bytes()) for part in parts)
 
     def delete(self, path: str) -> None:
+        # Its parts, too, where it was appended to.
         obstore.delete(self.bucket, [path, *self._below(path)])
 
     def delete_folder(self, folder: str) -> None:
+        # A bucket has no folders: what is below one is listed and deleted by name.
         paths = list(self._below(folder))
         if paths:
             obstore.delete(self.bucket, paths)

@@ -73,6 +73,7 @@ def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -
         config["endpoint"] = endpoint
     if key_id:
         config["access_key_id"], config["secret_access_key"] = key_id, secret
+    # The library refuses plain HTTP unless it is allowed.
     options: ClientConfig = {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}
     return bucket_stores.S3Store(
         bucket, prefix="offloads", config=config, client_options=options, retry_config=RETRIES
@@ -101,6 +102,7 @@ class ConversationOffloads:
         """Append a line of JSON for each message. Return the reference, the same each time."""
         lines = "".join(json.dumps(_as_line(message), ensure_ascii=False) + "\n" for message in messages)
         content = lines.encode()
+        # First the bytes: a crash in between leaves a file that the sweep finds, and no row without one.
         object_store().append(_path(parse_id(conversation_id), CONTEXT_FILE), content)
         return self._record(
             conversation_id, Offload.Kind.CONTEXT, CONTEXT_FILE, "application/jsonl", len(content)
@@ -128,6 +130,7 @@ class ConversationOffloads:
         """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
         image = clean_image(content, settings.MAX_IMAGE_PIXELS)
         name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
+        # By the hash: a tool that gives the same image again takes no more room.
         object_store().write(_path(parse_id(conversation_id), name), image.content)
         return self._record(
             conversation_id,
@@ -174,6 +177,7 @@ class ConversationOffloads:
                 offload_id=offload_id,
             )
         except NotFound:
+            # The deletion has taken the other files already, and left this one to the sweep.
             delete_folders([owner])
             raise
         return str(row.pk)
@@ -216,6 +220,7 @@ def delete_folders(conversation_ids: Iterable[UUID]) -> None:
 def sweep_offloads(*, now: datetime) -> int:
     """Delete files of deleted conversations, and files without a row. Return their number."""
     store = object_store()
+    # Sorted, so that what a conversation has is read by one statement.
     old = sorted(found.path for found in store.walk() if found.modified_at < now - SWEEP_AFTER)
     removed = 0
     for conversation_id, names in _names_by_conversation(old):

@@ -21,9 +21,11 @@ FolderLinks = Attachment.folders.through
 def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
     """Return the user's uploads, without those that only messages of deleted conversations show."""
     links = Links.objects.filter(attachment=OuterRef("pk"))
+    # EXISTS and no join: a file that several messages show is one row.
     is_shown = Exists(links.filter(message__conversation__user__isnull=False)) | Exists(
         FolderLinks.objects.filter(attachment=OuterRef("pk"))
     )
+    # Without a link at all it waits for its message to be sent.
     return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)
 
 

@@ -20,6 +20,7 @@ DAY_S = 86_400
 MAX_BYTES = 2**34
 env.load_dotenv()
 
+# Before the first file is created, which may be the key.
 env.create_files_private()
 DATA_DIR = env.writable_folder("DATA_DIR", BASE_DIR / "data")
 SECRET_KEY = env.secret_key(DATA_DIR / "secret_key")
@@ -159,6 +160,8 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
+        # At a power cut NORMAL would lose commits that were answered. What is deleted is overwritten
+        # (secure_delete).
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
         "PRAGMA secure_delete=ON;",
     }
@@ -180,6 +183,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": (
+        # By default 100: what comes after is lost to a slow reader, without an error.
         {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 2000}}
         if EMBEDDED
         else {
@@ -198,13 +202,18 @@ CACHES = {
 }
 
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
+# In memory the default looks for tasks once a second. Redis gives a task out again that takes longer than
+# this.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.1} if EMBEDDED else {"visibility_timeout": 3600}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A task that is acknowledged at its start is lost with a worker that is killed.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_IGNORE_RESULT = True
+# What a worker has fetched ahead waits behind its long task, though others are free.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
+# What expires would pile up while no worker runs; an old one finds nothing that the latest does not.
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
     "titles": {
@@ -257,6 +266,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    # Behind authentication: it asks what the user chose.
     "chatapp.operations.http.language.page_language",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -354,6 +364,7 @@ EMAIL_BACKEND = _mail.backend or "django.core.mail.backends.dummy.EmailBackend"
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.use_ssl, _mail.use_starttls
+# Django's default waits for ever for a server that does not answer.
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = _mail.sender
 
@@ -385,10 +396,12 @@ if _secure:
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
     DEVICE_COOKIE_NAME = "__Host-device"
     SECURE_HSTS_SECONDS = 365 * DAY_S
+# Our server removes this header unless a trusted proxy sent it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _secure else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Django's own 2.5 MB would refuse what the server has let in.
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
 FILE_UPLOAD_TEMP_DIR = None
 

@@ -21,5 +21,5 @@ def read_yaml_file(file: Path, outcome: str) -> Any:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise CommandError(f"{file}{where}: {error.problem}. {outcome}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date, or lists too deep
         raise CommandError(f"{file} is not valid YAML: {error}. {outcome}") from None

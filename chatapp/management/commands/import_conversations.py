@@ -52,6 +52,7 @@ class Command(BaseCommand):
 
     def _end_bar(self) -> None:
         if sys.stderr.isatty():
+            # The end of the line, which Django adds.
             self.stderr.write("")
 
     def _tell(self, report: Report) -> None:

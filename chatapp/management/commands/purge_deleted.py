@@ -10,6 +10,7 @@ from django.db import OperationalError, connection
 
 from chatapp.operations.journal import truncate_journal
 
+# While VACUUM waits for a table, all who come later wait behind it, readers included.
 LOCK_TIMEOUT_MS = 2_000
 
 
@@ -26,6 +27,8 @@ class Command(BaseCommand):
                     cursor.execute("VACUUM")
                 else:
                     _refuse_open_transactions(cursor)
+                    # Each by itself: VACUUM runs in no transaction, and locks a table only while it writes
+                    # that one.
                     for table in _tables():
                         cursor.execute(
                             "SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"]
@@ -36,6 +39,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Something is in use by a transaction. Try again in a moment. ({error})"
             ) from None
+        # The journal still holds the pages as they were before.
         if not truncate_journal():
             raise CommandError("Something is in use by a transaction. Try again in a moment.")
         self.stdout.write("The files of the database hold nothing that was deleted.")

@@ -23,6 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         if not email:
+            # Only with all users: a shared index is made anew of all who add to it.
             delete_shared_indexes()
         for user in self._users(email):
             files = rebuild_files(user.pk)

@@ -30,6 +30,7 @@ class Command(BaseCommand):
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
         users = all_users()
+        # A backup leaves the daily files out: the rows say all that is in them.
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
             f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {_count(len(users), 'account')},"

@@ -32,4 +32,5 @@ def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 def lock_rows(rows: QuerySet[Any]) -> None:
     """Hold rows in the order of their keys until the transaction ends. On SQLite a writer holds the whole database."""
     if connection.features.has_select_for_update:
+        # Everybody locks in this order, so that two never wait for each other.
         list(rows.select_for_update().order_by("pk").values_list("pk"))

@@ -28,6 +28,7 @@ class ChatappConfig(AppConfig):
         import_module("chatapp.accounts.rights")
         import_every("receivers")
         translate_labels(self.get_models())
+        # After each migration: SQLite drops the triggers of a table that one rebuilds.
         post_migrate.connect(install_triggers, sender=self, dispatch_uid="editions")
         try:
             named = import_string(settings.OFFLOADER)

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 1.0
+# Otherwise every use would wait for the time-out while Redis is away.
 TRY_AGAIN_S = 5.0
 
 
@@ -34,6 +35,7 @@ def _or_local(method: str) -> Callable[..., Any]:
 
 class SharedCache(RedisCache):
     def __init__(self, server: str, params: dict[str, Any]) -> None:
+        # Without these a Redis that hangs would hold up each sign-in.
         timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
         super().__init__(server, {**params, "OPTIONS": {**timeouts, **params.get("OPTIONS", {})}})
         self.local = LocMemCache("while-redis-is-away", params)

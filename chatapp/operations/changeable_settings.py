@@ -77,6 +77,7 @@ def _stored() -> dict[str, Any]:
 def _load() -> dict[str, Any]:
     found = {}
     for name, encrypted in StoredSetting.objects.values_list("name", "value_encrypted"):
+        # The environment wins over what was stored before it had the value.
         if name not in settings.CHANGEABLE or source_of(name):
             continue
         try:
@@ -145,6 +146,7 @@ def change_setting(*, name: str, raw: str, actor_id: UUID | None) -> None:
     check_setting(name, raw)
     with transaction.atomic():
         if raw.strip():
+            # One of them, EMAIL_URL, holds a password.
             values = {"value_encrypted": encrypt(raw.strip()), "changed_at": clock.now()}
             row, is_new = StoredSetting.objects.update_or_create(name=name, defaults=values)
             record_change(

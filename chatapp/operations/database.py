@@ -107,10 +107,12 @@ class _Together:
     def _write_some(self) -> None:
         """Write what waits, in the writer's thread; nothing where an earlier turn has written it."""
         while len(self) and self._next_queue() is None:
+            # The threads tell nobody when their queue is empty: it is looked at again.
             self._urgent_came.wait(LOOK_EVERY_S)
             self._urgent_came.clear()
         some = self._take_some()
         left: Sequence[_Waiting] = ()
+        # Alone it needs no savepoint.
         if len(some) == 1:
             _settle(some[0])
         elif some:
@@ -123,6 +125,7 @@ class _Together:
         some: list[_Waiting] = []
         while len(some) < MOST_TOGETHER and (queue := self._next_queue()) is not None:
             each = queue.popleft()
+            # One that was put back is running already, and marking it again would raise.
             if each.answer.running() or each.answer.set_running_or_notify_cancel():
                 some.append(each)
         return some
@@ -139,6 +142,7 @@ class _Together:
         return None
 
     def _put_back(self, left: Sequence[_Waiting]) -> None:
+        # From the last to the first, so that they stand in their order again.
         for each in reversed(left):
             (self._urgent if each.is_urgent else self._others).appendleft(each)
 
@@ -159,6 +163,7 @@ def _settle(waiting: _Waiting) -> None:
     try:
         result = _with_connection(waiting.call)
     except BaseException as error:
+        # Whatever it is: its caller would wait for ever.
         waiting.answer.set_exception(error)
     else:
         waiting.answer.set_result(result)
@@ -172,6 +177,7 @@ def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
     left = deque(some)
     try:
         with transaction.atomic():
+            # Registered before all others: where one of those fails, it is known that the actions are stored.
             transaction.on_commit(lambda: commits.append(True))
             began = time.monotonic()
             while left and time.monotonic() - began < TOGETHER_S:
@@ -264,6 +270,7 @@ class Once(Generic[P]):
 
 
 def _with_connection(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    # Django does this around requests alone: a thread of ours would keep a broken connection for ever.
     close_old_connections()
     try:
         return call(*args, **kwargs)

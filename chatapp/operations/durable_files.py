@@ -13,6 +13,7 @@ def replace_file(path: Path, content: bytes, *, draft: str = "") -> None:
         with open(draft_path, "wb") as file:
             file.write(content)
             file.flush()
+            # Before it has the name: after a power cut the name could lead to an empty file.
             os.fsync(file.fileno())
         os.replace(draft_path, path)
     except OSError:

@@ -104,6 +104,7 @@ def edition_of_user(user_id: UUID) -> str:
 
 def user_edition(user: str) -> str:
     """Return what a statement selects so that `one_edition` need not ask; `user` is the key in the statement."""
+    # SQLite has one writer at a time, and so one token for a user.
     tokens = "string_agg(token, '' ORDER BY token)" if connection.vendor == "postgresql" else "max(token)"
     return f"COALESCE((SELECT {tokens} FROM chatapp_useredition WHERE user_id = {user}), '')"
 
@@ -177,6 +178,7 @@ def install_triggers(using: str, **_: Any) -> None:
 def _on_postgres(tables: list[str]) -> Iterator[str]:
     yield _POSTGRES_FUNCTION.format(upsert=_UPSERT.format(token=_POSTGRES_TOKEN))
     for table in tables:
+        # Once a statement, whatever the number of its rows. TRUNCATE calls no other trigger.
         changes = "INSERT OR UPDATE OR DELETE OR TRUNCATE"
         yield from _postgres_trigger("new_edition", table, changes, "STATEMENT", "chatapp_new_edition")
 
@@ -186,6 +188,7 @@ def _on_sqlite(tables: list[str]) -> Iterator[str]:
     for table in tables:
         for change in ("INSERT", "UPDATE", "DELETE"):
             name = f"new_edition_{table}_{change.lower()}"
+            # What is there stays: a trigger whose text changes has to be dropped by a migration.
             yield f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} ON {table} BEGIN {upsert} END"
 
 
@@ -201,6 +204,7 @@ def _of_users_on_postgres() -> Iterator[str]:
 
 
 def _postgres_trigger(name: str, table: str, events: str, each: str, function: str) -> Iterator[str]:
+    # PostgreSQL before 14 cannot replace a trigger.
     yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
     yield f"CREATE TRIGGER {name} AFTER {events} ON {table} FOR EACH {each} EXECUTE FUNCTION {function}()"
 

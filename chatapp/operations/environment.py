@@ -260,6 +260,7 @@ def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, 
 
 def without_password(raw: str) -> str:
     """Return the address as an error may show it: from its host on, without a query."""
+    # The last one: a password may have an @ of its own that nobody encoded.
     _, at, rest = raw.rpartition("@")
     return f"{'…@' if at else ''}{rest.partition('?')[0][:MAX_SHOWN_CHARS]}"
 
@@ -320,6 +321,7 @@ def load_dotenv() -> None:
     for row in content.splitlines():
         name, found, value = row.partition("=")
         if found and name.strip() and "\0" not in row and not name.lstrip().startswith("#"):
+            # What the process was started with wins over the file.
             if name.strip() not in os.environ:
                 _from_file.add(name.strip())
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))

@@ -68,6 +68,7 @@ def _read_tasks() -> Iterator[Family]:
         return
     with connect() as client:
         name = settings.CELERY_TASK_DEFAULT_QUEUE
+        # Kombu puts tasks in on the left: the last one is the oldest.
         count, oldest = client.llen(name), client.lindex(name, -1)
     sent_at = json.loads(oldest)["headers"].get("sent_at") if oldest else None
     yield from _queue("tasks", count, time.time() - sent_at if sent_at else 0.0)

@@ -46,4 +46,5 @@ def check_forgetting_count(keys: Iterable[UUID], count: int) -> None:
 
 def _lock(keys: Iterable[UUID]) -> list[ForgettingCount]:
     rows = ForgettingCount.objects.select_for_update()
+    # Made where there is none: a row that does not exist cannot be locked.
     return [rows.get_or_create(pk=key)[0] for key in sorted(set(keys))]

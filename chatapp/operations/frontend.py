@@ -212,6 +212,7 @@ def preloaded_modules(language: str = "en") -> dict[str, list[str]]:
 def _imported_parts(module: str) -> set[str]:
     """Return the module of `bundle/js/` and all that it imports before it runs, by their names in that folder."""
     with staticfiles_storage.open(hashed_names()[f"bundle/js/{module}"]) as file:
+        # As the bundler writes imports: minified, without blanks.
         found = re.findall(r'\b(?:from|import)"\./([^"]+\.js)"', file.read().decode())
     folder = f"{module.rpartition('/')[0]}/".lstrip("/")
     return {module}.union(*(_imported_parts(f"{folder}{part}") for part in found))

@@ -72,6 +72,7 @@ async def _check_layer() -> None:
 
 
 async def _check_broker() -> None:
+    # In any thread: those of a request take turns in one, and a check that hangs would hold up the others.
     await sync_to_async(_connect_to_broker, thread_sensitive=False)()
 
 
@@ -83,6 +84,7 @@ def _write_probe() -> None:
     """Write and remove a file in the data folder. Raise OSError where that fails."""
     probe = Path(settings.DATA_DIR) / f".readiness-{os.getpid()}"
     try:
+        # With content: a full disk may still take an empty file.
         probe.write_bytes(b"\0" * PROBE_BYTES)
     finally:
         probe.unlink(missing_ok=True)
@@ -129,6 +131,7 @@ def _is_local(request: HttpRequest) -> bool:
         return False
     host = request.get_host()
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    # A browser on this machine asks from it, too, for a page under any name that leads here (DNS rebinding).
     return is_loopback and name in LOOPBACK_HOSTS
 
 

@@ -17,6 +17,7 @@ from chatapp.operations.admin.pages import ViewOnlyAdmin
 from chatapp.operations.models import AuditEvent
 from chatapp.operations.translations import translate_sentence
 
+# The file is made in memory.
 MAX_EXPORTED = 100_000
 COLUMNS = ("at", "kind", "account", "by", "address", "detail")
 
@@ -35,6 +36,7 @@ class AuditAdmin(ViewOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEvent]:
         users = get_user_model()._default_manager
         events: QuerySet[AuditEvent] = super().get_queryset(request)
+        # No foreign key leads to users, whom events outlive. This way a page is one query.
         return events.annotate(
             account_email=Subquery(users.filter(pk=OuterRef("user_id")).values("email")[:1]),
             actor_email=Subquery(users.filter(pk=OuterRef("actor_id")).values("email")[:1]),

@@ -27,6 +27,7 @@ def bound_fields(form: forms.BaseForm, **most: float) -> None:
             assert isinstance(field, forms.IntegerField)  # so are those for other numbers
             field.max_value = int(limit)
             field.validators.append(MaxValueValidator(limit))
+        # Django has written these when the field was made, before there was a limit.
         field.widget.attrs.update(field.widget_attrs(field.widget))
 
 
@@ -102,6 +103,7 @@ class YamlField(forms.Field):
         super().__init__(**{"widget": widget, **options, "show_hidden_initial": False})
 
     def prepare_value(self, value: Any) -> str:
+        # What could not be read is shown as it was entered, to be corrected.
         if isinstance(value, str):
             return value
         return write_yaml(value) if value else ""
@@ -118,6 +120,7 @@ class YamlField(forms.Field):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
+            # Compared by its meaning: the same content written in another way is no change.
             return (self.to_python(data) or None) != (initial or None)
         except ValidationError:
             return True

@@ -32,6 +32,7 @@ class WordFilter(admin.AllValuesFieldListFilter):
 
 
 class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    # Django would count the whole table for each filtered page.
     show_full_result_count = False
     list_per_page = 50
 
@@ -97,6 +98,7 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
 
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test_view))
+        # Before Django's own addresses: its last one takes any path for a key.
         return [path("<uuid:row_id>/test/", test, name=self._url_name("test")), *super().get_urls()]
 
     def test_view(self, request: HttpRequest, row_id: Any) -> HttpResponse:

@@ -128,6 +128,7 @@ def _field_of(setting: ShownSetting) -> forms.Field:
         return forms.ChoiceField(
             initial=setting.raw, choices=SIGNUPS, required=False, widget=forms.Select(attrs=described)
         )
+    # Not shown: what is set has a password in it.
     initial = "" if setting.name == MAIL else setting.raw
     attrs = {**described, "autocomplete": "off", "spellcheck": "false"}
     is_long = setting.name == "DEFAULT_TOOLS"
@@ -136,6 +137,7 @@ def _field_of(setting: ShownSetting) -> forms.Field:
 
 
 def _raw(name: str, entered: str) -> str:
+    # An empty field keeps what is set, because the form does not show it: removing it needs a word.
     return "" if name == MAIL and entered.lower() == NO_MAIL else entered
 
 

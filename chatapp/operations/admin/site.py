@@ -60,6 +60,7 @@ class AuditedAdmin(ModelAdmin):  # type: ignore[type-arg]
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        # Now, while the rows and their names are still there.
         for obj in queryset:
             audit_change(request, obj, "deleted")
         return super().log_deletions(request, queryset)
@@ -93,6 +94,7 @@ class PalimpsestAdminSite(AdminSite):
         }
         subjects = []
         for label, name, named in SUBJECTS:
+            # Taken out, so that the last subject has what is left.
             found = [tables.pop(one) for one in named or tuple(tables) if one in tables]
             subjects.append({"app_label": label, "name": name, "models": found})
         return [subject for subject in subjects if subject["models"]]
@@ -102,6 +104,7 @@ class PalimpsestAdminSite(AdminSite):
             path("checks/", self.admin_view(self.checks), name="checks"),
             path("settings/", self.admin_view(self.settings), name="settings"),
         ]
+        # Before Django's own addresses, the last of which takes all that is left.
         return [*own, *super().get_urls()]
 
     @method_decorator(never_cache)
@@ -141,6 +144,8 @@ class PalimpsestAdminSite(AdminSite):
             try:
                 return guarded(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
+                # The driver of SQLite raises the first for a number of more than 64 bits, PostgreSQL the
+                # second.
                 raise BadRequest(
                     gettext("A number or date here is larger than the database can store.")
                 ) from error

@@ -54,6 +54,7 @@ class ArchiveWriter:
     def add_file(self, name: str, path: Path) -> bool:
         """Add a file as long as it is now. Return False where it is gone meanwhile."""
         with suppress(FileNotFoundError), open(path, "rb") as file:
+            # Of the open file: it may grow meanwhile, and a tar has the length before the content.
             self.tar.addfile(_described(name, os.fstat(file.fileno()).st_size), file)
             return True
         return False
@@ -74,12 +75,15 @@ def write_archive(path: Path) -> Iterator[ArchiveWriter]:
     draft = path.with_name(f".{path.name}.part")
     try:
         with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
+            # A draft that was left there keeps its mode when it is opened.
             os.fchmod(file.fileno(), 0o600)
+            # Without a name: the header would have that of the draft.
             with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file) as packed:
                 with tarfile.open(fileobj=packed, mode="w|") as tar:
                     yield ArchiveWriter(tar)
             file.flush()
             os.fsync(file.fileno())
+        # Only a whole backup has the name: a part of one could be taken for it.
         os.replace(draft, path)
         sync_folder(path.parent)
     finally:
@@ -128,6 +132,7 @@ def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None
         raise tarfile.ReadError("not a file of a backup")
     target = folder / name
     target.parent.mkdir(parents=True, exist_ok=True)
+    # "x": no file of an archive takes the place of another.
     with open(target, "xb") as file:
         shutil.copyfileobj(content, file, 2**20)
         os.fsync(file.fileno())

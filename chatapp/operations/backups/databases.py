@@ -22,7 +22,9 @@ from chatapp.operations.sqlite3.base import close_kept
 Migrations = Sequence[tuple[str, str]]
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 SQLITE_NAME = "palimpsest.sqlite3"
+# A tar has the length of a file before its content: a table, whose length is not known, is written in parts.
 PART_BYTES = 8 * 2**20
+# A process of the service that still runs holds locks: it is told of instead of waited for.
 LOCK_TIMEOUT = "5s"
 
 
@@ -43,6 +45,7 @@ def open_snapshot(beside: Path) -> Iterator[Snapshot]:
     """Yield the database as it is now. SQLite's is a file next to `beside`, as large as the database."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
+            # The first statement, as PostgreSQL asks: all that is read afterwards is of one moment.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield PostgresSnapshot(cursor)
         return
@@ -89,8 +92,10 @@ def _restore_sqlite(folder: Path) -> None:
         raise BackupProblem(f"The database in the backup is damaged ({verdict}).")
     connection.close()
     close_kept()  # closed later, one would remove the log of the new file
+    # First beside the target: from another disk, where the backup may lie, no file is replaced at once.
     draft = target.with_name(f".{target.name}.restored")
     shutil.move(restored, draft)
+    # SQLite would apply the log of the former database to the restored one.
     for ending in ("-wal", "-shm", "-journal"):
         target.with_name(f"{target.name}{ending}").unlink(missing_ok=True)
     os.replace(draft, target)
@@ -123,6 +128,7 @@ class PostgresSnapshot:
     def write(self, archive: ArchiveWriter) -> None:
         for table, columns in self.tables.items():
             for number, part in enumerate(self._parts(table, columns)):
+                # With zeros before it, so that sorted names are in the order of the rows.
                 archive.add_bytes(f"{DATABASE}/{table}/{number:08}", part)
 
     def _parts(self, table: str, columns: Sequence[str]) -> Iterator[bytes]:
@@ -162,11 +168,13 @@ def _restore_postgres(folder: Path, manifest: Manifest) -> None:
             raise BackupProblem(
                 f"The backup has tables that its schema does not: {', '.join(sorted(unknown))}."
             )
+        # All at once: PostgreSQL truncates no table that another refers to.
         cursor.execute(f"TRUNCATE {_listed(manifest.tables)}")  # what migrations filled in
         for table, columns in manifest.tables.items():
             with cursor.copy(f"COPY {_columns_of(table, columns)} FROM STDIN") as rows:
                 for part in sorted((folder / table).glob("*")):
                     rows.write(part.read_bytes())
+        # COPY brings the keys along and leaves the sequences where they are.
         _set_sequences(cursor, manifest.tables)
 
 
@@ -181,6 +189,7 @@ def _migrate_to(applied: Migrations) -> None:
     executor.loader = MigrationLoader(connection, replace_migrations=False)
     graph = executor.loader.graph
     wanted = {node for node in applied if node in graph.nodes and not graph.nodes[node].replaces}
+    # The last ones of each app alone: Django would migrate back to one that is applied by then.
     executor.migrate(
         [
             node
@@ -198,6 +207,7 @@ def _set_sequences(cursor: Any, tables: Mapping[str, Any]) -> None:
         for found in connection.introspection.get_sequences(cursor, table):
             column = connection.ops.quote_name(found["column"])
             cursor.execute(
+                # The third value says whether the number was given already: of an empty table 1 is the next.
                 f"SELECT setval(%s, coalesce(max({column}), 1), max({column}) IS NOT NULL)"
                 f" FROM {connection.ops.quote_name(table)}",
                 [found["name"]],

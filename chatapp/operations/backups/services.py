@@ -69,6 +69,7 @@ def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
                 tables=snapshot.tables,
                 key_check=encryption.encrypt(KEY_CHECK),
             )
+            # First: whoever restores reads it before anything is unpacked.
             archive.add_bytes(MANIFEST, manifest.model_dump_json().encode())
             snapshot.write(archive)
             has_key = _holds_our_key(_key_path())
@@ -126,6 +127,7 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
     """
     with _sole_process():
         _refuse_what_is_used(bucket)
+        # In the data folder, so that files are moved and not copied.
         staged = _data_folder() / ".restore"
         shutil.rmtree(staged, ignore_errors=True)  # of one that was interrupted
         staged.mkdir()
@@ -135,6 +137,8 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
             key = _key_of(staged / DATA / KEY, manifest)
             if bucket is not None:
                 _fill_bucket(bucket, staged / DATA / OFFLOADS)
+            # Before the files are moved: where it fails, their folders are empty still, and it can be tried
+            # again.
             restore_database(staged, manifest)
             _move_files(staged / DATA)
         except OSError as error:

@@ -43,6 +43,7 @@ class IdGenerator:
             is_later = now_ms > self._last >> _COUNTER_BITS
             first = _first_of(now_ms) if is_later else self._last + 1
             self._last = first + count - 1
+        # One call of the system for all of them.
         random = memoryview(os.urandom(count * _RANDOM_BYTES)).cast("I")
         return [_as_version_7(first + at << _RANDOM_BITS | each) for at, each in enumerate(random)]
 

@@ -27,6 +27,7 @@ RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
 def wake_worker(task_name: str, row_id: str) -> None:
     """Send Celery a task's full name and a row's id once the current transaction is committed; never wait for the
     broker."""
+    # Before the commit a worker would look for a row that it cannot see.
     transaction.on_commit(partial(_wake, task_name, row_id, [telemetry.cause()]))
 
 
@@ -38,6 +39,7 @@ def wake_for_many(task_name: str, row_id: str) -> None:
 def _wake(task_name: str, argument: str | list[str], causes: list[str]) -> None:
     """Send a task, with the spans that it goes back to: as a header, where there are any."""
     headers = {"caused_by": known[: telemetry.MAX_CAUSES]} if (known := [*filter(None, causes)]) else {}
+    # A broker in memory does not hang: it needs no thread.
     if settings.EMBEDDED:
         _send(task_name, argument, headers)
     else:
@@ -55,8 +57,10 @@ class _Gatherer:
         with self._lock:
             is_first = task_name not in self._rows
             self._rows.setdefault(task_name, {})[row_id] = cause
+        # The timer of the first takes all that come until then.
         if is_first:
             timer = threading.Timer(GATHER_S, self._send, [task_name])
+            # A process that ends does not wait for it: the sweep finds the rows.
             timer.daemon = True
             timer.start()
 
@@ -106,6 +110,7 @@ class _Messenger:
 
     def _take(self) -> tuple[str, str | list[str], dict[str, list[str]]] | None:
         with self._lock:
+            # Under the lock of `put`: what comes now is taken by this thread, or begins another one.
             if self._queue:
                 return self._queue.popleft()
             self._thread = None

@@ -17,9 +17,11 @@ def truncate_journal() -> bool:
     """Write the journal back and cut it to nothing. Return False where a reader prevents it; no writer waits long."""
     if connection.vendor != "sqlite":
         return True
+    # SQLite refuses a checkpoint within a transaction of the same connection.
     if connection.in_atomic_block:
         return False
     with connection.cursor() as cursor:
+        # The connection is used by others later, with their own patience.
         [[timeout_ms]] = cursor.execute("PRAGMA busy_timeout").fetchall()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         cursor.execute(

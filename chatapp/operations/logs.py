@@ -78,6 +78,7 @@ class OutageLines(logging.Filter):
             return True
         words = str(error).strip().partition("\n")[0]
         said = record.getMessage().partition("\n")[0]  # beat writes its stack below
+        # Without arguments the words are not formatted again: a "%" in them does no harm.
         record.msg, record.args = f"{said} ({type(error).__name__}: {words})", ()
         record.exc_info = record.exc_text = None
         place, now = (record.pathname, record.lineno), time.monotonic()
@@ -111,6 +112,7 @@ class LevelsOfAnswers(logging.Filter):
         level = self.LEVELS.get(getattr(record, "status_code", 0))
         if level is not None:
             record.levelno, record.levelname = level, logging.getLevelName(level)
+        # The logger has compared the former level.
         return record.levelno >= logging.root.level
 
 

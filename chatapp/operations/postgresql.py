@@ -18,6 +18,7 @@ PARAMETERS = {
     "connect_timeout": CONNECT_S,
     # A network that drops packets: the kernel gives up the connection.
     "tcp_user_timeout": 8000,
+    # The same where nothing is on its way: after 5 s three tries, a second apart.
     "keepalives_idle": 5,
     "keepalives_interval": 1,
     "keepalives_count": 3,
@@ -54,6 +55,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                     began = now
                 elif now - began >= self.silence_s:
                     if not _look.finds_server(self):
+                        # Closed, so that the pool does not give it to anybody again.
                         self.pgconn.finish()
                         raise psycopg.OperationalError("the server does not answer")
                     began = time.monotonic()
@@ -104,6 +106,7 @@ PREPARED_AT = 2
 POOL: dict[str, Any] = {
     "connection_class": WatchedConnection,
     "min_size": 1,
+    # More than the database threads (`operations.database`), so that page requests find one free.
     "max_size": 20,
     # A request that needs the database while it is away fails within 10 s.
     "timeout": 8,

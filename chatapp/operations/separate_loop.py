@@ -32,5 +32,6 @@ async def run_in_separate_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if started.done():
             loop, task = started.result()
             with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                # Tasks are not safe for other threads, and `cancel` alone does not wake a loop that sleeps.
                 loop.call_soon_threadsafe(task.cancel)
         raise

@@ -151,6 +151,7 @@ def insert_rows(rows: Sequence[Model], *, is_dated: bool = False, on_conflict: s
     without it, a row that is there already raises IntegrityError."""
     run_prepared(prepare_insert(rows, is_dated=is_dated, on_conflict=on_conflict))
     for row in rows:
+        # As after `save`: saved again, the row is updated.
         row._state.adding = False
 
 
@@ -237,6 +238,7 @@ def _saved(field: _Field, vendor: str) -> Callable[[Model, bool], Any]:
     """Return what reads the value of a row to insert as the database stores it."""
     name, (kind, convert) = field.attname, _known_conversion(field, vendor)
     if getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False):
+        # Their value is made when they are saved, by `pre_save`.
         kind = None
 
     def read(row: Model, is_added: bool) -> Any:

@@ -66,6 +66,7 @@ def clean_up() -> None:
     delete_old_invitations(now=now)
     sum_up_usage(now=now)
     deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))
+    # Files last: bytes may have become unused by what was deleted above.
     sweep_files(now=now)
     sweep_offloads(now=now)
     sweep_orphans()

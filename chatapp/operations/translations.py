@@ -112,6 +112,7 @@ def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
         said |= {
             json.loads(english): json.loads(found) for english, found in _ENTRY.findall(of_page.read_text())
         }
+    # The longest first: a short pattern would take a sentence that a longer one says more of.
     with_places = sorted((text for text in said if "{}" in text), key=len, reverse=True)
     return said, [(_pattern_of(text), said[text]) for text in with_places]
 

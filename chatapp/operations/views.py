@@ -100,6 +100,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 
 def failed(request: HttpRequest) -> HttpResponse:
     """Answer a request of a page or of the API whose error was not caught."""
+    # Django calls this while it handles the error, and does not pass it.
     error = sys.exc_info()[1]
     outage = describe_outage(error) if error is not None and is_outage(error) else None
     if is_for_programs(request):

@@ -170,6 +170,7 @@ def delete_some(rows: QuerySet[Any], spending: Spending, at_once: int = AT_ONCE)
 
     At least one batch is deleted, so that the work advances on the slowest machine.
     """
+    # By keys: Django deletes no slice.
     while some := list(rows.values_list("pk", flat=True)[: max(1, min(at_once, spending.rows_left))]):
         rows.model._default_manager.filter(pk__in=some).delete()
         spending.spend(len(some))

@@ -56,6 +56,7 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 def report_worker(**_: Any) -> None:
     """Report the process that gives tasks to others, or runs them in its threads."""
     if not settings.EMBEDDED:
+        # Embedded, the server does it, for the whole process.
         exempt_loaded_code()
     _report_forever(partial(tell_life, "worker"), tell_counts)
 

@@ -143,9 +143,11 @@ def _without_body(response: HttpResponseBase) -> HttpResponseBase:
     bare = StreamingHttpResponse(status=response.status_code)
     for name, value in response.items():
         bare[name] = value
+    # A client that asks by HEAD wants the length that GET would have.
     if isinstance(response, HttpResponse):
         bare["Content-Length"] = str(len(response.content))
     bare.streaming_content = _nothing()
+    # Whoever made it may hold a file open for a body that is never sent.
     response.close()
     return bare
 

@@ -84,6 +84,7 @@ def parse_json(raw: bytes) -> Any:
 
 def _check_depth(value: Any, raw: bytes) -> None:
     """Raise ValueError for a value nested too deeply."""
+    # With so few of them nothing can be deep, and most bodies need no walk.
     if raw.count(b"[") + raw.count(b"{") <= MAX_JSON_DEPTH:
         return
     level = [value]
@@ -126,8 +127,10 @@ def parse_large_bodies(run: Run) -> Run:
     async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
         if request.content_type in TEXT_BODIES and request.META.get("CONTENT_LENGTH") == "0":
             request._body = b"\n"  # an empty text is one; ninja takes it for no body
+        # Nothing is parsed for those who show no sign-in: the operation refuses them.
         if _is_large(request) and ("Authorization" in request.headers or request.COOKIES):
             with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
+                # In any thread: the database is not asked.
                 await sync_to_async(_parse, thread_sensitive=False)(request)
         return await run(request, **path)
 

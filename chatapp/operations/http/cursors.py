@@ -21,6 +21,7 @@ def read_page(
 ) -> dict[str, Any]:
     """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raise InvalidInput for a
     cursor that is none of ours."""
+    # One more than is shown says whether there is a next page, without a count.
     found = list(newest_first(rows, by, decode_cursor(cursor))[: limit + 1])
     page, has_more = found[:limit], len(found) > limit
     next_cursor = encode_cursor(getattr(page[-1], by), page[-1].pk) if has_more else None

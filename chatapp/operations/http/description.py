@@ -285,6 +285,7 @@ def _without_odd_defaults(value: Any) -> Any:
 def _drop_unused(schema: Json) -> None:
     """Remove schemas that nothing refers to: what ninja makes of query parameters."""
     schemas = schema["components"]["schemas"]
+    # Again, because what goes may have been the only one to refer to another.
     while unused := schemas.keys() - set(re.findall(r"#/components/schemas/([^\"]+)", json.dumps(schema))):
         for name in unused:
             del schemas[name]

@@ -40,9 +40,11 @@ async def with_etag(request: HttpRequest, response: HttpResponseBase) -> HttpRes
     """Return an answer with an ETag of its version and content, or 304 where GET asks for what the client has. The
     answer is made all the same, by whoever checks that it is the client's to read."""
     version = response.headers.get(VERSION, "")
+    # For us alone: clients find the version in the ETag.
     del response[VERSION]
     if response.status_code != 200 or not (request.method == "GET" or version):
         return response
+    # A file and the description have one of their own.
     if not response.has_header("ETag"):
         content = await _hash(response)
         if tags := [tag for tag in (version, content) if tag]:

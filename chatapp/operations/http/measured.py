@@ -41,6 +41,7 @@ def measure_requests(application: Any) -> Any:
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         begun = time.monotonic()
         kind = KINDS.get(scope["path"].lstrip("/").partition("/")[0], "page")
+        # Each label is a row that stays in memory, and clients can invent methods without end.
         method = scope["method"] if scope["method"] in METHODS else "other"
 
         async def send_counted(message: Any) -> None:

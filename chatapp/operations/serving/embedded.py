@@ -25,6 +25,7 @@ class FolderInUse(Exception):
 
 def lock_folder(folder: Path) -> IO[str]:
     """Return the locked file; the lock lasts while it is open. Raise FolderInUse."""
+    # "a": opening it must not erase who holds it.
     file = (folder / LOCK_NAME).open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,6 +46,7 @@ class EmbeddedWorker:
     """Worker and beat in threads of this process. The sweep finds what they have not finished at `stop`."""
 
     def __init__(self) -> None:
+        # These talk with other workers and with monitors; in memory there are none.
         options: dict[str, Any] = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
         self.worker = WorkController(
             app=app, pool="threads", concurrency=CONCURRENCY, loglevel="WARNING", **options
@@ -64,4 +66,5 @@ class EmbeddedWorker:
         self.beat.service.stop()
         ending = threading.Thread(target=self.worker.stop, daemon=True)
         ending.start()
+        # Celery's pool of threads waits for running tasks without end.
         ending.join(STOP_TIMEOUT_S)

@@ -35,6 +35,7 @@ def trust_proxies(application: Application, networks: Sequence[Network]) -> Appl
 def read_claims(scope: Scope, networks: Sequence[Network]) -> Scope:
     """Return the scope without such headers, with what a trusted proxy says in them. `is_forwarded`: it had any."""
     claims = {name: value for name, value in scope["headers"] if is_claim(name)}
+    # Daphne fills the first from a header that anybody can send.
     scope["root_path"], scope["is_forwarded"] = "", bool(claims)
     scope.setdefault("scheme", "ws" if scope["type"] == "websocket" else "http")
     if not claims:
@@ -79,5 +80,6 @@ def is_trusted(address: str, networks: Sequence[Network]) -> bool:
         parsed = ip_address(address)
     except ValueError:
         return False
+    # A listener for both families shows IPv4 clients as ::ffff:10.0.0.1.
     mapped = getattr(parsed, "ipv4_mapped", None)
     return any((mapped or parsed) in network for network in networks)

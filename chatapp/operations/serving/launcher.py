@@ -41,6 +41,7 @@ class WebProcess:
     def __init__(self, host: str, port: int, *, migrates: bool) -> None:
         """Check everything that may be refused before anything runs. Raise CannotServe."""
         self.listener = open_listener(host, port)
+        # Before the schema: two processes that start at once must not both migrate.
         self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
         close_exposed(stored_paths())
         prepare_schema(migrates)
@@ -76,6 +77,7 @@ class WebProcess:
             if self.worker:
                 self.worker.start()
             link = await in_database(ensure_setup_link)()
+            # Last: what is loaded by now stays as long as the process.
             exempt_loaded_code()
         except Exception:
             log.exception("The service could not start.")
@@ -94,6 +96,7 @@ class WebProcess:
     async def end(self) -> None:
         try:
             await self.server.stop_listening()
+            # Sockets are still open: what answers write meanwhile reaches their readers.
             await loops.drain(settings.DRAIN_TIMEOUT_S)
             await lifecycle.stop()
             await self.server.close_connections(RESTARTING, CLOSE_REASON)

@@ -24,6 +24,7 @@ def open_listener(host: str, port: int) -> socket.socket:
             f"{host} is no address of this machine ({error.strerror}): set HOST or --host."
         ) from None
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # A service that restarts need not wait until the system has forgotten its former connections.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setblocking(False)
     try:

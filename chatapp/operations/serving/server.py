@@ -68,6 +68,7 @@ class Server(DaphneServer):
         }
         self.connection_budget = Budget(limits.connections_per_address)
         self.counted_connections: dict[Any, Hashable] = {}
+        # Daphne would end each socket after a day.
         self.websocket_timeout = NO_TIMEOUT
         self.connections: dict[Any, dict[str, Any]] = {}
         self.port: Any = None
@@ -84,6 +85,7 @@ class Server(DaphneServer):
         self.ws_factory = server_sockets.Factory(self)
         self.ws_factory.setProtocolOptions(
             autoPingTimeout=self.ping_timeout,
+            # `OriginCheck` decides about every origin.
             allowNullOrigin=True,
             openHandshakeTimeout=self.websocket_handshake_timeout,
             maxMessagePayloadSize=self.limits.frame_bytes,
@@ -99,6 +101,7 @@ class Server(DaphneServer):
 
     def listen(self) -> None:
         self.port = reactor.adoptStreamPort(self.listener.fileno(), self.listener.family, self.http_factory)
+        # Twisted has a duplicate of it.
         self.listener.close()
 
     # --- limits of clients ----------------------------------------------------------------------------
@@ -106,6 +109,7 @@ class Server(DaphneServer):
     def count_connection(self, transport: Any) -> bool:
         """Return whether its address may have one more connection. Those of trusted proxies are not counted."""
         address = transport.getPeer().host
+        # A proxy brings the connections of all its clients.
         if is_trusted(address, self.proxies):
             return True
         client = network_of(address)

@@ -180,6 +180,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         if self.is_refused:
             return
         self.is_refused = True
+        # What follows on the connection may be the rest of what was refused.
         self.persistent = False
         self._cancel_expiry()
         body = encode_error(error)

@@ -70,6 +70,7 @@ class Request(WebRequest):
             self.server.anonymous_budget, self.server.client_of(self), HEADERS_BYTES + size
         ):
             self.verifying = asyncio.get_running_loop().create_task(self._verify())
+            # Until the user is known, no more of the body is read.
             self.channel.transport.pauseProducing()
 
     async def _verify(self) -> None:
@@ -91,6 +92,7 @@ class Request(WebRequest):
         if error or self.user is None:
             self._refuse(error or self._anonymous_error())
             return
+        # A body in chunks has no length, and more of it may have come meanwhile.
         self._admit(max(self.admitted_bytes, self.received_bytes))
         if self.channel.is_refused:
             return
@@ -143,6 +145,7 @@ class Request(WebRequest):
         starts = message["type"] == "http.response.start" and not self.finished and self.channel is not None
         super().handle_reply(message)
         if starts:
+            # The transport tells a producer when its buffer is full.
             self.registerProducer(self, True)
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:

@@ -93,6 +93,7 @@ class Gate:
 
     async def wait(self) -> None:
         if self._opened is not None:
+            # A writer that is cancelled must not cancel what others wait for.
             await asyncio.shield(self._opened)
 
 

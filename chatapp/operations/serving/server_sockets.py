@@ -10,6 +10,7 @@ from chatapp.operations.serving.without_tls import WebSocketFactory, WebSocketPr
 
 TOO_BIG = 1009
 TEXT_FRAME = 0x81
+# A control frame has 125 bytes at most, two of them for the code.
 REASON_MAX_BYTES = 123
 
 
@@ -53,6 +54,7 @@ class Socket(WebSocketProtocol):
         turn of the event loop for each frame, autobahn four times the CPU."""
         data = encode_text_frame(text.encode())
         transport = self.transport
+        # Behind what waits: written directly, the frame would overtake it.
         if transport.dataBuffer or transport._tempDataBuffer:
             transport.write(data)
             return

@@ -96,6 +96,7 @@ class _Together:
 
     def put(self, call: Callable[[], Any], is_urgent: bool) -> Future[Any]:
         now = self.clock()
+        # When it has to be written at the latest: by this the queues take turns, so that none waits for ever.
         waiting = _Waiting(call, Future(), is_urgent, now if is_urgent else now + OTHERS_WAIT_S)
         (self._urgent if is_urgent else self._others).append(waiting)
         if is_urgent:
@@ -188,6 +189,7 @@ def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
             for waiting in some:
                 _settle(waiting)
             return []
+        # The actions are stored all the same, and answered below.
         log.exception("What follows a commit failed.")
     for answer in outcomes:
         answer()
@@ -265,6 +267,7 @@ class Once(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         if self._was_tried and self._is_done(*args, **kwargs):
             return
+        # Before the write: its commit may be done though it raises.
         self._was_tried = True
         self._write(*args, **kwargs)
 

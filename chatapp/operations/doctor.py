@@ -94,6 +94,7 @@ def check_broker() -> Finding:
             return Finding("broker", False, "in memory, and the worker of this process ended", RESTART)
         return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
     with app.connection_for_write() as broker:
+        # Without a bound kombu tries for ever.
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
     workers = app.control.ping(timeout=PING_TIMEOUT_S)
     if not workers:

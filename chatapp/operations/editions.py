@@ -20,6 +20,7 @@ from chatapp.operations.statements import execute
 
 T = TypeVar("T")
 
+# A table that a kept value is read from and that is missing here changes unseen.
 WATCHED = (
     "chatapp_modelconfig",
     "chatapp_agent",
@@ -69,6 +70,7 @@ def keep(name: str, load: Callable[[], T]) -> T:
         return load()
     found = _kept.get(name)
     if found is None or found[0] != token:
+        # Two threads may load it at once: either value is of this edition.
         found = _kept[name] = (token, load())
     value: T = found[1]
     return value

@@ -52,6 +52,7 @@ class _Trial:
     problems: list[str] = field(default_factory=list)
 
 
+# A context variable, so that other threads go on reading what is set.
 _trial: ContextVar[_Trial | None] = ContextVar("trial", default=None)
 
 
@@ -126,6 +127,7 @@ def number(name: str, default: int, least: int, most: int) -> int:
     try:
         value = int(raw.replace("_", ""))
     except ValueError:
+        # Out of the bounds, and refused below.
         value = least - 1
     if not least <= value <= most:
         _refuse_value(name, raw, f"a whole number from {least:,} to {most:,}")
@@ -367,6 +369,7 @@ def secret_key(path: Path) -> str:
         with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):  # another process of the same first start was faster
+            # Unlike a rename, a link does not replace the key that another process has begun to use.
             path.hardlink_to(draft)
         draft.unlink()
     return path.read_text().strip()

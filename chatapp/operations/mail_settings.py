@@ -54,6 +54,7 @@ def mail(name: str, *, may_print: bool) -> Mail:
         "django.core.mail.backends.smtp.EmailBackend",
         parts.hostname or "",
         parts.port or (465 if is_ssl else 587),
+        # It is often an address, whose "@" is encoded in a URL.
         unquote(parts.username or ""),
         unquote(parts.password or ""),
         is_ssl,

@@ -243,6 +243,7 @@ def _saved(field: _Field, vendor: str) -> Callable[[Model, bool], Any]:
 
     def read(row: Model, is_added: bool) -> Any:
         value = getattr(row, name)
+        # Exactly this type: a subclass, such as an enum of texts, is Django's to convert.
         if type(value) is kind:
             return convert(value)
         if value is None and kind is not None:
@@ -278,6 +279,7 @@ def _known_conversion(field: _Field, vendor: str) -> tuple[type | None, _Convert
 
 
 def _without_zone(moment: datetime) -> str:
+    # As Django writes it: SQLite compares moments as texts.
     return str(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).removesuffix("+00:00")
 
 

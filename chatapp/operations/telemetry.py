@@ -78,6 +78,7 @@ def cause() -> str:
 
 
 def _span_named(name: str) -> trace.SpanContext:
+    # In an empty context: what cannot be read is no span, and not the current one.
     found = tracecontext.TraceContextTextMapPropagator().extract({"traceparent": name}, context.Context())
     return trace.get_current_span(found).get_span_context()
 

@@ -20,6 +20,7 @@ def zip_download(archive: IO[bytes], name: str) -> StreamingHttpResponse:
 
 
 async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
+    # Closed also where the client leaves in the middle, which ends the generator.
     with archive:
         while chunk := await in_database(archive.read)(CHUNK_BYTES):
             yield chunk

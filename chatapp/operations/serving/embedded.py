@@ -28,6 +28,7 @@ def lock_folder(folder: Path) -> IO[str]:
     # "a": opening it must not erase who holds it.
     file = (folder / LOCK_NAME).open("a+")
     try:
+        # The system releases it with the process, however that ends.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.seek(0)

@@ -54,7 +54,9 @@ class Server(DaphneServer):
         super().__init__(
             trust_proxies(application, self.proxies),
             endpoints=["adopted"],
+            # The launcher has its own, which drain first.
             signal_handlers=False,
+            # Then no header tells what serves.
             server_name="",
         )
         self.listener = listener
@@ -94,6 +96,7 @@ class Server(DaphneServer):
         )
         globalLogBeginner.beginLoggingTo([discard], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(self.loop)
+        # As daphne's own `run` does, which would open sockets of its own.
         reactor.callLater(1, self.application_checker)
         reactor.callLater(2, self.timeout_checker)
         reactor.callWhenRunning(self.listen)

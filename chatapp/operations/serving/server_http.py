@@ -84,7 +84,7 @@ class Request(WebRequest):
             log.exception("Who sends a request could not be found out.")
             error = Unavailable()
         self.verifying = None
-        if self.channel is None:
+        if self.channel is None:  # the client is gone
             return
         self.channel.transport.resumeProducing()
         if self.channel.is_refused:
@@ -133,6 +133,7 @@ class Request(WebRequest):
     def process(self) -> Any:
         """Start the application. A user's body counts until it is answered; an anonymous one is small and complete."""
         self.is_complete = True
+        # `_verify` goes on with it once the user is known.
         if self.channel.is_refused or self.verifying:
             return None
         if self.user is None:

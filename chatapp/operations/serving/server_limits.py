@@ -61,6 +61,7 @@ class Budget:
 
     def give_back(self, holder: Hashable, amount: int) -> None:
         self._held[holder] -= amount
+        # Addresses are many: none that holds nothing stays in memory.
         if not self._held[holder]:
             del self._held[holder]
 

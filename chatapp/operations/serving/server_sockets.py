@@ -59,6 +59,7 @@ class Socket(WebSocketProtocol):
             transport.write(data)
             return
         written = transport.writeSomeData(data)
+        # Twisted returns an error of the kernel instead of raising it.
         if isinstance(written, BaseException):
             transport.abortConnection()
         elif written < len(data):

@@ -176,6 +176,7 @@ else:
         "prepare_threshold": None if TRANSACTION_POOLER else postgresql.PREPARED_AT,
         "pool": postgresql.POOL,
     }
+    # Such a cursor is on one connection, and the next transaction may get another.
     _database["DISABLE_SERVER_SIDE_CURSORS"] = TRANSACTION_POOLER
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
     _database["CONN_HEALTH_CHECKS"] = True  # a restarted server costs nobody a request
@@ -208,6 +209,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.1} if EMBEDDED else {"v
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A task that is acknowledged at its start is lost with a worker that is killed.
 CELERY_TASK_ACKS_LATE = True
+# Nobody asks for results: what a task does is in rows.
 CELERY_TASK_IGNORE_RESULT = True
 # What a worker has fetched ahead waits behind its long task, though others are free.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

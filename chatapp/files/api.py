@@ -108,6 +108,7 @@ def file_response(row: Attachment) -> HttpResponseBase:
     extension = EXTENSIONS.get(row.mime_type)
     # An image was encoded by this service. Anything else is a download, because a browser might run it.
     kind = "inline" if row.mime_type in SHOWN else "attachment"
+    # Named by our id: what its user called it may hold characters that no header takes.
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
     response["ETag"] = f'"{row.sha256}"'
     response["X-Content-Type-Options"] = "nosniff"

@@ -18,6 +18,7 @@ _BYTE_ORDER_MARKS = {
 }
 # RIFF begins WebP, and sound, too: the reader of images refuses what is none.
 _IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
+# Also kinds that cannot be read: they are refused with the sentence about images.
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".svg", ".bmp", ".heic")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _NOT_ACCEPTED = (
@@ -70,6 +71,7 @@ def _decoded(content: bytes) -> str | None:
     except UnicodeDecodeError:
         # Spreadsheets still write this encoding of Windows.
         text = content.decode("cp1252", "replace")
+        # Five bytes stand for nothing in it: what has them is something else.
         if "\ufffd" in text:
             return None
     return None if _CONTROL.search(text) else text

@@ -109,6 +109,7 @@ class BucketStore:
         try:
             return bytes(obstore.get(self.bucket, path).bytes())
         except FileNotFoundError:
+            # What was appended to has no object of this name, but parts below it.
             parts = sorted(self._below(path))
             if not parts:
                 raise

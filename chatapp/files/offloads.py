@@ -109,6 +109,7 @@ class ConversationOffloads:
         )
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
+        # A tool's text may hold a lone surrogate.
         content = result.text.encode("utf-8", "replace")
         return self.store_result(parse_id(conversation_id), new_id(), content, result.name)
 

@@ -44,6 +44,7 @@ class Limit:
 
     def period_id(self, now: datetime) -> UUID:
         """Return the key of the row that counts the period, the same in every process."""
+        # Calculated and not looked up: two processes that begin a period make the same row.
         return uuid5(self.budget_id, f"{self.holder_id or ''} {self.starts_on(now)}")
 
     def is_reached(self, tokens: int, nanos: int, percent: int) -> bool:

@@ -120,7 +120,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        # It deletes rows without their files, and the only admin with the others.
+        # `delete_selected` deletes rows without their files, and the only admin with the others.
         return {
             name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
         }
@@ -162,7 +162,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Delete former addresses, with which allauth would still let the user sign in."""
         super().save_model(request, obj, form, change)
-        # The rows of allauth are not followed by a change of our own column.
+        # A change of our own column does not change the rows of allauth.
         EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
 
 

@@ -58,5 +58,5 @@ def record_change(
 def delete_old_events(*, now: datetime) -> int:
     """Delete events that were kept for long enough, and return how many there were."""
     old = AuditEvent.objects.filter(at__lt=now - KEPT)
-    # Past the query set, which refuses to delete; nothing refers to these rows.
+    # Past the query set, which refuses to delete. No row of another table refers to these.
     return int(old._raw_delete(old.db))

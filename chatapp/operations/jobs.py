@@ -57,7 +57,7 @@ class _Gatherer:
         with self._lock:
             is_first = task_name not in self._rows
             self._rows.setdefault(task_name, {})[row_id] = cause
-        # The timer of the first takes all that come until then.
+        # Its timer takes along all that come before it ends.
         if is_first:
             timer = threading.Timer(GATHER_S, self._send, [task_name])
             # A process that ends does not wait for it: the sweep finds the rows.

@@ -103,7 +103,7 @@ def counted_elsewhere() -> Iterator[tuple[str, list[Family]]]:
 
 def _read(key: str) -> list[tuple[str, dict[str, Any]]]:
     """Return what processes told within LEASE_S, by their names."""
-    # The clock of all machines: `monotonic` counts from another moment on each.
+    # Not `monotonic`, which counts from another moment on each machine.
     now = time.time()
     with connect() as client:
         stored: dict[bytes, bytes] = client.hgetall(key)

@@ -20,6 +20,7 @@ class Budget:
 
     rows: int = 500
     chars: int = 200_000
+    # A piece may hold the write lock for 50 ms: what was begun by then has the rest of it.
     seconds: float = 0.02
     clock: Callable[[], float] = time.perf_counter
 

@@ -65,6 +65,7 @@ def report_worker(**_: Any) -> None:
 def report_pool_process(**_: Any) -> None:
     """Report a process that runs tasks for its worker, which tells that it lives itself."""
     exempt_loaded_code()
+    # Here and not at the start of the worker: no thread lives on in a fork.
     _report_forever(tell_counts)
 
 

@@ -48,7 +48,7 @@ class MeteredModel:
                     if isinstance(item, Finished) and held is not None:
                         # Forgotten first: cancelled while it waits, the call must not be settled twice.
                         settled, held = held, None
-                        # Before the item is handed on: a reader that stops there leaves nothing to be done.
+                        # Before it is handed on: where its reader stops there, an estimate would be counted.
                         await settle_for(self.spender, settled, self._amount(item.usage))
                     yield item
         finally:

@@ -144,8 +144,7 @@ class PalimpsestAdminSite(AdminSite):
             try:
                 return guarded(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
-                # The driver of SQLite raises the first for a number of more than 64 bits, PostgreSQL the
-                # second.
+                # SQLite's driver raises the first for a number of more than 64 bits, PostgreSQL the second.
                 raise BadRequest(
                     gettext("A number or date here is larger than the database can store.")
                 ) from error

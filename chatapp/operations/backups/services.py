@@ -137,8 +137,7 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
             key = _key_of(staged / DATA / KEY, manifest)
             if bucket is not None:
                 _fill_bucket(bucket, staged / DATA / OFFLOADS)
-            # Before the files are moved: where it fails, their folders are empty still, and it can be tried
-            # again.
+            # Before the files are moved: where it fails, their folders are still empty for another attempt.
             restore_database(staged, manifest)
             _move_files(staged / DATA)
         except OSError as error:

@@ -169,6 +169,7 @@ def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     return service_error(request, Failed())
 
 
+# ninja takes the one of the nearest class, whatever their order.
 HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = [
     (ServiceError, service_error),
     (AuthenticationError, anonymous),

@@ -159,6 +159,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self.expiry = None
         if self.is_idle:
             self.loseConnection()
+            # While a client reads nothing, what waits to be sent would keep the connection.
             reactor.callLater(LINGER_S, self.transport.abortConnection)
         elif self.body_began is None:
             self.refuse(RequestTimeout("The headers of the request did not arrive in time."))

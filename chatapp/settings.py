@@ -160,8 +160,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        # At a power cut NORMAL would lose commits that were answered. What is deleted is overwritten
-        # (secure_delete).
+        # At a power cut NORMAL would lose answered commits. secure_delete overwrites what is deleted.
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
         "PRAGMA secure_delete=ON;",
     }
@@ -203,8 +202,7 @@ CACHES = {
 }
 
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
-# In memory the default looks for tasks once a second. Redis gives a task out again that takes longer than
-# this.
+# In memory the default looks for tasks once a second. What takes longer than this, Redis gives out again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.1} if EMBEDDED else {"visibility_timeout": 3600}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A task that is acknowledged at its start is lost with a worker that is killed.

@@ -91,7 +91,7 @@ urlpatterns = [
     path("offline", offline_views.offline, name="offline"),
     path("service-worker.js", offline_views.service_worker),
     path("favicon.ico", views.favicon),
-    # By their names: `include` would import sign-in and panel at the start, and most processes show neither.
+    # By their names: `include` would import sign-in and panel now, not for the first request that needs them.
     URLResolver(RoutePattern("accounts/"), "chatapp.accounts.addresses"),
     URLResolver(
         RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"

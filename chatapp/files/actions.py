@@ -71,7 +71,7 @@ def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
 @transaction.atomic
 def delete_unused_attachments(*, before: datetime) -> list[str]:
     """Delete uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
-    # Locked: nobody links one to a message meanwhile. PostgreSQL refuses to lock what is joined from outside.
+    # Locked: nobody links one to a message meanwhile. PostgreSQL refuses to lock an outer join's other side.
     unused = Attachment.objects.filter(messages=None, folders=None, created_at__lt=before).select_for_update(
         of=("self",)
     )

@@ -78,7 +78,7 @@ class DiskStore:
         (self.root / path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        # Most conversations have none; what is left of one is found by the sweep.
+        # A conversation may have none; what is left of one is found by the sweep.
         shutil.rmtree(self.root / folder, ignore_errors=True)
 
     def walk(self) -> Iterator[StoredObject]:

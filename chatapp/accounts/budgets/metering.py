@@ -40,8 +40,7 @@ class MeteredModel:
         held: Hold | None = await hold_for(self.spender, self._amount(expected))
         output = OutputText()
         try:
-            # Closed at once and not by the collector: until then an answer that was stopped would go on
-            # costing money.
+            # Closed at once, not by the collector: an answer that was stopped would go on costing money.
             async with aclosing(self.model.stream(request)) as items:
                 async for item in items:
                     output.add(item)

@@ -27,8 +27,7 @@ class Command(BaseCommand):
                     cursor.execute("VACUUM")
                 else:
                     _refuse_open_transactions(cursor)
-                    # Each by itself: VACUUM runs in no transaction, and locks a table only while it writes
-                    # that one.
+                    # One by one: VACUUM runs in no transaction, and locks a table only while it writes it.
                     for table in _tables():
                         cursor.execute(
                             "SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"]

@@ -97,7 +97,7 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     """
     await confirm_password(request, sure.password)
     await sync_to_async(delete_account)(request.auth.user, now=clock.now())
-    # Last: the session tells who it is that is deleted.
+    # Last: who is refused, as the only admin is, stays signed in.
     await sync_to_async(request.session.flush)()
     return Status(204, None)
 

@@ -56,9 +56,8 @@ CHANGEABLE: dict[str, Callable[[], Any]] = {
     "HTTP_FETCH_HOSTS": lambda: env.host_rules("HTTP_FETCH_HOSTS"),
     # On your own network: wiki.example:8080.
     "HTTP_FETCH_OWN_HOSTS": lambda: env.host_rules("HTTP_FETCH_OWN_HOSTS"),
-    "MAX_OWN_AGENTS": lambda: env.number(
-        "MAX_OWN_AGENTS", 20, 0, 10_000
-    ),  # presets a user may make for himself
+    # How many presets each user may make.
+    "MAX_OWN_AGENTS": lambda: env.number("MAX_OWN_AGENTS", 20, 0, 10_000),
     "EMAIL_URL": lambda: mail("EMAIL_URL", may_print=DEBUG),
 }
 SIGNUP: str = CHANGEABLE["SIGNUP"]()

@@ -22,17 +22,16 @@ from chatapp.operations.errors import Conflict, NotFound
 def create_attachment(
     *, user: User, name: str, sha256: str, mime_type: str, width: int, height: int, size_bytes: int
 ) -> Attachment:
-    with transaction.atomic():
-        row = Attachment.objects.create(
-            user=user,
-            name=name[:255],
-            sha256=sha256,
-            mime_type=mime_type,
-            width=width,
-            height=height,
-            size_bytes=size_bytes,
-        )
-        record_made(row.pk)
+    row = Attachment.objects.create(
+        user=user,
+        name=name[:255],
+        sha256=sha256,
+        mime_type=mime_type,
+        width=width,
+        height=height,
+        size_bytes=size_bytes,
+    )
+    record_made(row.pk)
     return row
 
 

@@ -74,7 +74,7 @@ def check_room(user: User, size_bytes: int) -> None:
 
 
 def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
-    """Store an image, text, CSV or PDF, told apart by their content. Raise InvalidInput or TooLarge."""
+    """Store an image or a document, told apart by their content. Raise InvalidInput or TooLarge."""
     check_size(len(content))
     document = read_document(content, name)
     if document is None:

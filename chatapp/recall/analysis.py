@@ -17,10 +17,13 @@ ANALYSIS_VERSION = 5
 Version 1 knew English stems only, versions 2 to 4 fewer claims."""
 TERM = "<i8"
 """As numpy names a type; it is imported when it is used."""
+# What one byte of a posting holds.
 MAX_COUNT = 255
+# The most that PostgreSQL stores in a PositiveSmallIntegerField.
 MAX_LENGTH = 32_767
 
 
+# Shared by all threads. A stemmer is not safe for that: each thread has its own.
 analyzer = Analyzer()
 vocabulary = Vocabulary(analyzer)
 questions = QuestionReader(analyzer)
@@ -30,6 +33,7 @@ questions = QuestionReader(analyzer)
 def hash_term(term: str) -> int:
     """Return the signed 64 bits that stand for a term, because the index stores no words."""
     digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    # Signed, because databases have no other whole number of 64 bits.
     return int.from_bytes(digest, "little", signed=True)
 
 

@@ -67,7 +67,9 @@ def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool =
             return datetime.combine(day, time(), zone).astimezone(UTC)
         moment = datetime.fromisoformat(value)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        # The filter leaves out its end, but a moment that is named is part of the time up to it.
         return moment.astimezone(UTC) + timedelta(microseconds=int(at_its_end))
+    # OverflowError: the day after 9999-12-31, and times beside it in another zone.
     except (OverflowError, ValueError):
         message = "must be a date like 2026-03-01, or an ISO 8601 time"
         raise InvalidInput(f"{field} {message}.", details=[{"field": field, "message": message}]) from None

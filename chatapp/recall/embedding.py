@@ -24,6 +24,7 @@ from memory.sentences import split_sentences
 
 log = logging.getLogger(__name__)
 
+# All that is lost where the endpoint fails in the middle: the rounds before it are stored.
 DOCUMENTS_AT_ONCE = 64
 TEXTS_AT_ONCE = 128
 MAX_SENTENCES = 8
@@ -88,9 +89,11 @@ def embed_index(user_id: UUID) -> int:
         return 0
     made = 0
     TO_THE_END.work(lambda: drop_other_vectors(user_id=user_id, model=asked.model_id))
+    # Asked anew in each round: documents are added while the endpoint works.
     while missing := begin_vectors(user_id=user_id, model=asked.model_id):
         ordinals = missing[:DOCUMENTS_AT_ONCE]
         documents = _embed(asked, texts_of_documents(user_id, ordinals))
+        # Another worker is at the same documents: both would pay the endpoint for each of them.
         if not store_vectors(user_id=user_id, model=asked.model_id, ordinals=ordinals, documents=documents):
             break
         made += len(documents)

@@ -109,4 +109,5 @@ def unknown_languages(endpoint: ModelEndpoint) -> list[str]:
 
 def _unit(vector: Sequence[float]) -> np.ndarray:
     numbers = np.asarray(vector, dtype=np.float64)
+    # Zeros divided by their length are NaN, which is never less: the language would count as known.
     return numbers / (float(np.linalg.norm(numbers)) or 1.0)

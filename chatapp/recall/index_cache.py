@@ -25,6 +25,7 @@ class IndexCache(Generic[Cached]):
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._values: OrderedDict[int, Cached] = OrderedDict()
+        # By owner, so that a change needs no sum over all that is cached.
         self._sizes: dict[int, int] = {}
         self._size_bytes = 0
         self._lock = Lock()
@@ -41,6 +42,7 @@ class IndexCache(Generic[Cached]):
             self._values[owner_id] = value
             self._values.move_to_end(owner_id)
             self._resize(owner_id, value.size_bytes)
+            # Down to nothing where the new value alone is larger: it is read again each time then.
             while self._size_bytes > self._max_bytes:
                 oldest, _ = self._values.popitem(last=False)
                 self._resize(oldest, 0)

@@ -14,12 +14,15 @@ from typing import Any, TypeAlias
 from agents.arrays import np, npt
 from chatapp.recall.analysis import TERM
 
+# An offset has two bytes, hence 65,536 at most; the columns of a block are written again with each seal.
 BLOCK = 16_384
 NO_ORDINAL = -1
 
+# By the names that numpy gives types, so that it is not imported here.
 COLUMNS = [("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")]
 POSTING = [("offset", "<u2"), ("count", "u1")]
 POSTING_BYTES = 3
+# In the year 6053. Imports name later ones, such as 9999-12-31.
 MAX_MINUTE = 2**31 - 1
 
 Terms: TypeAlias = "npt.NDArray[np.int64]"
@@ -65,6 +68,7 @@ def blank_rows(count: int) -> npt.NDArray[Any]:
 
 def unpack_columns(rows: npt.NDArray[Any]) -> Columns:
     names = ("previous", "minute", "length")
+    # Copied out of the records: NumPy calculates faster with numbers that lie side by side.
     previous, minute, length = (np.ascontiguousarray(rows[name]) for name in names)
     return Columns(previous, minute, length, rows["live"] == 1)
 
@@ -104,7 +108,9 @@ def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> 
     sizes = [len(entries) // POSTING_BYTES for _, entries in parts]
     starts = np.repeat(np.array([block * BLOCK for block, _ in parts], dtype=np.int64), sizes)
     ordinals = starts + postings["offset"]
+    # Documents from `end` on were sealed after the owner was read: its columns do not have them.
     count = int(np.searchsorted(ordinals, end))
+    # A view would keep the bytes of all postings alive in the cache, which does not count them.
     return Hits(ordinals[:count], postings["count"][:count].copy())
 
 
@@ -181,6 +187,7 @@ def group_by_term(documents: Sequence[StoredTerms]) -> dict[int, bytes]:
     postings = np.zeros(len(terms), POSTING)
     postings["offset"], postings["count"] = found.ordinals % BLOCK, found.counts
     starts = (
+        # Not np.unique, which imports numpy.ma where it is first called: here the lock is held.
         np.flatnonzero(np.append(True, terms[1:] != terms[:-1])) if len(terms) else np.array([], np.int64)
     )
     ends = np.append(starts[1:], len(terms))

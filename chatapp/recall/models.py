@@ -108,6 +108,7 @@ class SearchBlock(models.Model):
 class SearchPosting(models.Model):
     """Which documents of a block contain a term, and how often: uint16 offsets, then uint8 counts."""
 
+    # No index of its own, here and below: that of the constraint begins with the owner.
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
     term = models.BigIntegerField()
     block = models.PositiveIntegerField()
@@ -115,6 +116,7 @@ class SearchPosting(models.Model):
 
     class Meta:
         constraints = [
+            # In this order, because a search reads the rows of a term in all blocks.
             models.UniqueConstraint(fields=["owner", "term", "block"], name="search_posting_once"),
         ]
 

@@ -133,6 +133,7 @@ def _with_beside(index: Index, ordinals: Ordinals) -> Mask:
     previous = index.columns.previous
     inside = np.zeros(len(index.columns), dtype=np.bool_)
     inside[ordinals] = True
+    # -1 stands for none and would be the last row.
     behind = inside[previous] & (previous >= 0)
     before = previous[ordinals]
     inside[before[before >= 0]] = True
@@ -151,6 +152,7 @@ class Neighbours:
 
 def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
     follows = previous == np.arange(-1, len(previous) - 1)
+    # The first row has none above it, and -1, which says so, looks like the number of that row.
     follows[:1] = False
     above = [follows]
     for _ in NEIGHBOUR_WEIGHTS[1:]:
@@ -178,9 +180,11 @@ def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
         if distance == 1:
             onward = np.where(asks, ANSWER_WEIGHT, weight) * scores
             back = np.where(asks, ASKED_WEIGHT, weight) * scores
+        # Slices are added many times faster than numbered rows, and nearly all rows follow the one above.
         result[distance:] += _without(onward[:-distance], exceptions)
         result[later] += onward[earlier]
         result[:-distance] += _without(back[distance:], exceptions)
+        # A document is followed by one at most: of a row that occurred twice, NumPy would add only one.
         result[earlier] += back[later]
     return result
 
@@ -209,6 +213,7 @@ def _having(index: Index, terms: Iterable[str]) -> Mask:
     return found
 
 
+# Made when it is asked for: a process at rest does without numpy, which takes 16 MB.
 @cache
 def _length_bonuses() -> Scores:
     """Return what a document of each length gets."""
@@ -315,9 +320,12 @@ def rank(
     relevant = (text if only_matches else near) > 0
     if asked.then is not None:
         relevant |= asked.then
+    # Of what may be found: a question that was sent is stored before it is answered, and fits itself best.
     best = float(near[asked.findable].max(initial=0.0)) or 1.0
+    # A bonus alone finds nothing.
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
     if asked.finds_always and not only_matches and not (relevant & asked.findable).any():
+        # All alike, so that the newest come first; what asks tells nothing.
         scores = np.where(asked.findable & ~asked.asks, 1.0, -np.inf)
     ordinals, best_scores = _best(scores, asked.index.columns.minute, limit)
     return Ranking(ordinals, best_scores, asked.evidence, _share_needed(asked))
@@ -333,6 +341,7 @@ def _share_needed(asked: Prepared) -> float:
 
 def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int) -> tuple[list[int], list[float]]:
     among = np.flatnonzero(scores >= _score_floor(scores, limit))
+    # Where there are fewer than wanted, the floor is the score of what must not be found.
     among = among[np.isfinite(scores[among])]
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
     return order.tolist(), scores[order].tolist()

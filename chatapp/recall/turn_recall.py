@@ -83,6 +83,7 @@ class RecalledTurn:
 
     def with_notes(self) -> RecalledTurn:
         """Return the turn with a note on each statement in it that is over."""
+        # One newer statement may replace several of this piece.
         note = "".join(dict.fromkeys(newer.note for newer in self.newer))
         return (
             replace(self, text=self.text + note, tokens=self.tokens + estimate_text(note)) if note else self
@@ -167,6 +168,7 @@ def recall_for(
     if index.hides_everything:
         return []
     asked = questions.read(question, now.date())
+    # Before the endpoint is asked, for which each greeting would wait.
     if asked.is_small_talk:
         return []
     sources: dict[str, Found] = {}
@@ -233,6 +235,7 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
         return False
     if found.kind == "entry":
         return True
+    # -1: nothing of a branch that is not visible may be shown. None: all of the branch may.
     upto = spans.get(found.branch_id, -1) if spans and found.branch_id else None
     return upto is not None and found.position > upto
 
@@ -245,6 +248,7 @@ def _candidate(found: Found) -> Candidate:
         score=found.score,
         tokens=turn.tokens,
         said_at=found.said_at,
+        # By message, then by place in it; MAX_MESSAGE_CHARS is a million by default.
         order=found.position * 1_000 + found.start // 1_000,
     )
 
@@ -255,6 +259,7 @@ def describe_found(found: Found) -> RecalledTurn:
     return RecalledTurn(
         text=text,
         source=source_of(found),
+        # With the line break that parts it from the next.
         tokens=estimate_text(f"{text}\n"),
         said_at=found.said_at,
         role=found.role,

@@ -38,6 +38,7 @@ def search_memory(
     question = questions.read(query, now.date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
     index = open_index(user_id, scope_id)
+    # More than asked for, because pieces of one message become one result.
     read = READ_FOR_A_ROLE if only.role else limit * 2
     ranking = index.rank(question, read, only_matches=is_lookup, only=only)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
@@ -45,6 +46,7 @@ def search_memory(
         scored = add_nearness(scored, find_near_documents(index, query, only).nearness)
     scored = dict(islice(scored.items(), read))
     found = index.read(list(scored), list(scored.values()))
+    # Again, one by one: the index knows minutes instead of moments, and no roles.
     return _merge_pieces(item for item in found if only.allows(item))[:limit]
 
 
@@ -112,6 +114,7 @@ def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
     ordered: list[MarkedResult] = []
     waiting: dict[UUID | None, MarkedResult] = {one.found.source_id: one for one in results}
     for one in results:
+        # It was listed already, before what it replaced.
         if one.found.source_id not in waiting:
             continue
         waiting.pop(one.found.source_id)
@@ -120,6 +123,7 @@ def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
         if newer is not None:
             ordered.append(newer)
         elif one.superseded is not None:
+            # A message that corrects itself is one result.
             listed = {one.found.source_id, *(other.found.source_id for other in ordered)}
             if one.superseded.source_id not in listed:
                 ordered.append(_replacement_of(one, one.superseded))

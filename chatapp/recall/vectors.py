@@ -56,11 +56,13 @@ def pack_vectors(vectors: Sequence[Sequence[float]]) -> bytes:
     """Return the vectors as stored, each scaled to length 1, so that their product is the cosine."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    # A vector of zeros has no direction: it stays zeros, whose cosine is 0, instead of becoming NaN.
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(STORED).tobytes()
 
 
 def pack_codes(vectors: Sequence[Sequence[float]]) -> bytes:
     signs = np.packbits(np.asarray(vectors, dtype=np.float32) > 0, axis=1)
+    # Padding is the same in all codes, so that it adds no difference.
     return np.pad(signs, ((0, 0), (0, -signs.shape[1] % CODE_BYTES))).tobytes()
 
 
@@ -99,6 +101,7 @@ class Codes:
 
 def unpack_codes(ordinals: Stored, codes: Stored) -> Codes:
     owners = np.frombuffer(ordinals, OWNER)
+    # In the machine's byte order: only differing bits count, and the question is read the same way.
     return Codes(owners, np.frombuffer(codes, np.uint64).reshape(len(owners), -1).T)
 
 
@@ -123,22 +126,27 @@ def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
     question = np.frombuffer(pack_codes([asked]), np.uint64)
     if not len(codes.owners):
         return Picked([], [])
+    # In one byte, vectors of more than 255 numbers would overflow.
     differing = np.zeros(len(codes.owners), dtype=np.uint16)
     for words, word in zip(codes.words, question, strict=True):
         differing += np.bitwise_count(words ^ word)
     starts = np.flatnonzero(np.append(True, codes.owners[1:] != codes.owners[:-1]))
     known, least = codes.owners[starts], np.minimum.reduceat(differing, starts)
+    # Codes are read after the index was opened, and may have documents that it does not know.
     inside = known < len(among)
     inside[inside] = among[known[inside]]
     known, least = known[inside], least[inside]
+    # Turned round, so that the stable sort leaves the later ones ahead of their equals.
     near = np.flatnonzero(least <= _bits_of_nearest(least, NEAREST_BY_CODE))[::-1]
     nearest = known[near[np.argsort(least[near], kind="stable")][:NEAREST_BY_CODE]]
+    # Spaced and not drawn by chance: the same question has the same answer each time, on every database.
     spaced = known[np.linspace(0, len(known) - 1, min(SAMPLE, len(known))).astype(np.int64)]
     return Picked(nearest.tolist(), spaced.tolist())
 
 
 def _bits_of_nearest(differing: npt.NDArray[np.uint16], count: int) -> int:
     """Return by how many bits the nearest `count` differ at most."""
+    # Counted, because they are small numbers: sorting would go through the codes of all documents.
     return int(np.searchsorted(np.cumsum(np.bincount(differing)), count)) if len(differing) else 0
 
 
@@ -149,6 +157,7 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
     sample = np.array([cosines[ordinal] for ordinal in picked.sample if ordinal in cosines])
     if not len(sample):
         return NOTHING_NEAR
+    # All may be equally near, as one document is: the spread by which is divided must not be 0.
     usual, spread = float(sample.mean()), max(float(sample.std()), 1e-6)
     deviations = {
         ordinal: (cosines[ordinal] - usual) / spread for ordinal in picked.nearest if ordinal in cosines
@@ -176,6 +185,7 @@ def _cosines(vectors: Mapping[int, Stored], question: npt.NDArray[np.float16]) -
     if not comparable:
         return {}
     rows = np.frombuffer(b"".join(comparable.values()), STORED).reshape(-1, len(question))
+    # NumPy multiplies numbers of two bytes one by one, without BLAS.
     cosines = rows.astype(np.float32) @ question.astype(np.float32)
     sizes = [len(stored) // question.nbytes for stored in comparable.values()]
     nearest = (

@@ -33,6 +33,7 @@ def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]
     into = f"INSERT INTO {table} (owner_id, block, term, entries)"
     on_conflict = (
         f"ON CONFLICT (owner_id, term, block) DO UPDATE "
+        # On SQLite, two blobs joined by || are a text.
         f"SET entries = CAST({table}.entries || excluded.entries AS {binary})"
     )
     with connection.cursor() as cursor:

@@ -113,6 +113,7 @@ def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
     for older, newer in pairs:
         if not (_is_there(older) and _is_there(newer)):
             continue
+        # Under a key of its own, so that models and rules do not supersede each other's claims.
         key = hash_parts(("named", older.words))
         known = StoredClaim.objects.filter(user_id=user_id, key=key)
         claims = [
@@ -192,6 +193,7 @@ def _replace(
     )
     into = f"INSERT INTO chatapp_storedclaim ({_COLUMNS}) VALUES {placeholders(len(NewClaim._fields))}"
     _execute_many(into, added)
+    # Also for what goes: what it superseded may hold again.
     _order(user_id, keys | {claim.key for claim in new.values()})
 
 
@@ -240,6 +242,7 @@ def _order(user_id: UUID, keys: Collection[int]) -> None:
     if not keys:
         return
     sql = "SELECT id, key, value, replaces, superseded_by_id FROM chatapp_storedclaim WHERE user_id = %s AND key IN"
+    # The id comes last, so that equal moments have one order on every database.
     sql = f'{sql} {placeholders(len(keys))} ORDER BY key, said_at DESC, "start" DESC, id DESC'
     rows = execute_stored(sql, [as_stored(user_id), *keys]).fetchall()
     changed = [row for _, of_key in groupby(rows, lambda row: row[1]) for row in _superseded_anew(of_key)]
@@ -256,6 +259,7 @@ def _superseded_anew(rows: Iterable[_Ordered]) -> Iterator[tuple[_Key | None, _K
     next_other: _Ordered | None = None
     for row in rows:
         pk, _, value, replaces, superseded_by = row
+        # Who repeats a value is not superseded by the repetition, but by the next other value.
         newer = next_one if next_one is None or next_one[2] != value else next_other
         if superseded_by != (newer[0] if newer else None):
             yield (newer[0] if newer else None), pk

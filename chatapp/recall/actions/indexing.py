@@ -93,8 +93,10 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
             return not _seal_some(SEAL_FROM, user_id=conversation.owner_id)
         stored = _store_batch(batch, _read_said(batch))
         added += stored or 0
+        # None: the conversation is gone, or another worker is at it and goes on by itself.
         return stored is None
 
+    # In the caller's transaction nobody else gets the lock during a rest: it would only be held longer.
     if connection.in_atomic_block:
         pace = replace(pace, sleep=lambda _: None)
     pace.work(step)
@@ -113,12 +115,14 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
         if batch is not None:
             read.append((batch, _read_said(batch)))
             spending.spend(len(batch.documents))
+    # PostgreSQL would hold one index while it waits for the next conversation, against the order of locks.
     with transaction.atomic() if connection.vendor == "sqlite" and read else nullcontext():
         for batch, said in read:
             _store_batch(batch, said)
     users = {batch.user_id for batch, _ in read}
     unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
     to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
+    # There may be more behind a full batch.
     return [
         batch.conversation_id for batch, _ in read if len(batch.messages) >= FEW or batch.user_id in to_seal
     ]
@@ -156,8 +160,10 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
         found = execute(locked(_LAST_ORDINAL), batch.conversation_id, batch.start).fetchone()
         if found is None:
             return None
+        # Only now: conversations are locked before indexes.
         owner = _lock_owner(user_id=batch.user_id)
         rows = execute(_FORGOTTEN, batch.conversation_id, batch.start, batch.end).fetchall()
+        # What was deleted since the batch was read is missing here: its documents must not come back.
         present = {as_key(key) for key, is_forgotten in rows if not is_forgotten}
         gone = {as_key(key) for key, is_forgotten in rows if is_forgotten}
         sources = {as_stored(key) for key in present}
@@ -173,6 +179,7 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
         if emptied:
             note_messages(batch.user_id, emptied)
         asking = said.asking | {row.pk for row in emptied if _asks_to_remember(row)}
+        # Hardly a message asks: without this, each batch would read its messages once more.
         if asking:
             lift_requested(batch.user_id, asking)
         return len(documents)
@@ -190,7 +197,9 @@ def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) ->
     found: tuple[SearchOwner] | None = next(read_models([SearchOwner], locked(sql), key), None)
     if found is not None:
         return found[0]
+    # Only the first document of an index comes here: the ORM builds its statements anew each time.
     owners = SearchOwner.objects.select_for_update()
+    # In the present version: with the default, a new index would be analysed again.
     return owners.get_or_create({"analysis_version": ANALYSIS_VERSION}, **{column: key})[0]
 
 
@@ -211,6 +220,7 @@ def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previ
             rows.append((owner.pk, ordinal, last, *document))
             last, length = ordinal, length + document.length
     insert_documents(rows)
+    # The mark has no gaps: while older documents wait for the present analysis, new ones wait with them.
     if owner.analysed_ordinal == owner.next_ordinal:
         owner.analysed_ordinal += len(rows)
     owner.next_ordinal += len(rows)
@@ -255,6 +265,7 @@ def index_entries(
     standing = [entry for entry in entries if entry.pk not in withdrawn]
     if standing:
         _append(_lock_owner(user_id=user_id), [read.documents[entry.pk] for entry in standing])
+    # In one order everywhere, so that two transactions do not wait for each other.
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
     store_entry_claims(user_id, ids, read.claims)
@@ -263,6 +274,7 @@ def index_entries(
 def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
     """Index entries for the scope, without their conversations."""
     _append(_lock_owner(scope_id=scope_id), [_documents(entry, None) for entry in entries])
+    # Here, because the workers that index conversations seal the indexes of users alone.
     seal_documents(scope_id=scope_id)
 
 
@@ -310,9 +322,11 @@ def _seal_some(at_least: int, **whose: UUID) -> bool:
     rows = SearchDocument.objects.filter(~gone, owner=owner, ordinal__gte=first, ordinal__lt=end)
     stored: list[StoredTerms] = []
     room = SEALED_TERMS
+    # A few at a time: reading 1,024 to seal those few whose terms fit would take long under the lock.
     for columns in rows.order_by("ordinal").values_list("ordinal", "terms", "counts").iterator(chunk_size=64):
         document = StoredTerms(*columns)
         room -= len(document.counts)
+        # At least one is sealed: one with more terms than that would stop the others for ever.
         if room < 0 and stored:
             end = document.ordinal
             break
@@ -327,6 +341,7 @@ def _seal_some(at_least: int, **whose: UUID) -> bool:
 def _append_columns(
     owner: SearchOwner, number: int, first: int, end: int, documents: QuerySet[SearchDocument]
 ) -> None:
+    # Documents that are gone keep their rows: a document is found by its place in the block.
     columns = blank_rows(end - first)
     for ordinal, previous, said_at, length in documents.values_list(
         "ordinal", "previous", "said_at", "length"
@@ -355,6 +370,7 @@ def unindex_conversations(**which: UUID) -> None:
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
     """Detach the index of a user: nothing in it is found any more, and a worker deletes its rows in pieces."""
+    # Conversations first: whoever indexes one holds it and waits for the index.
     unindex_conversations(user_id=user_id)
     abandon_index(user_id=user_id)
 

@@ -20,6 +20,7 @@ from chatapp.recall.selectors.reanalysis import Reanalysis, reanalyse
 
 PIECES_AT_ONCE = 5
 """The sweep calls again for the rest, so that the work of other users comes in between."""
+# Builds of SQLite may take only 999 values a statement; owner and block are two more.
 _TERMS_PER_QUERY = 900
 
 Changes = Mapping[int, Mapping[int, int]]
@@ -36,6 +37,7 @@ def reanalyse_some(owner_id: int) -> None:
         if first >= owner.next_ordinal:
             return
         found = reanalyse(owner, first)
+        # Before the mark moves on: after a crash in between, these documents are simply read again.
         _note_claims(found)
         if not _store(owner, found):
             return
@@ -53,6 +55,7 @@ def _note_claims(found: Reanalysis) -> None:
 def _note_messages(conversation_id: UUID, message_ids: Iterable[UUID]) -> None:
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is not None:
+        # In the order of whoever indexes: the conversation or the entry, then the index.
         SearchOwner.objects.select_for_update().filter(user_id=conversation.owner_id).first()
         rows = Message.objects.filter(conversation=conversation, pk__in=message_ids)
         note_messages(conversation.owner_id, rows.only("role", "parts", "created_at"))

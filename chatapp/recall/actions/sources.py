@@ -36,4 +36,5 @@ def _note(run_id: UUID, rows: Sequence[RunSource]) -> None:
         return
     with transaction.atomic():
         if Run.objects.filter(pk=run_id).exists():
+            # A tool may read the same source again.
             RunSource.objects.bulk_create(rows, ignore_conflicts=True)

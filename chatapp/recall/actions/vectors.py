@@ -66,6 +66,7 @@ def store_vectors(
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
     if owner is None or owner.vector_model != model or owner.embedded_ordinal != ordinals.start:
         return False
+    # What was removed while the endpoint worked must not get vectors, which nothing would delete again.
     there = SearchDocument.objects.filter(owner=owner, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop)
     present = set(there.values_list("ordinal", flat=True))
     left = [document for document in documents if document.ordinal in present]
@@ -86,6 +87,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
     ordinals = pack_ordinals([ordinal for ordinal, _ in flat])
     codes = pack_codes([vector for _, vector in flat])
     row = SearchCodes.objects.filter(owner=owner).order_by("-first_ordinal").first()
+    # The endpoint may have put another model, with vectors of another length, behind the same name.
     is_full = row is not None and flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE
     if row is None or is_full or not fits_behind(row.ordinals, row.codes, ordinals, codes):
         row = SearchCodes(owner=owner, first_ordinal=flat[0][0], ordinals=b"", codes=b"")

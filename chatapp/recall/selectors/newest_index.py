@@ -66,6 +66,7 @@ def open_newest(owner: SearchOwner) -> Newest:
     changing one makes another edition."""
     first, end = owner.sealed_ordinal, owner.next_ordinal
     known = _cache.get(owner.pk)
+    # One that reaches further was read by another thread, after this row.
     if known is None or (known.edition, known.first) != (owner.edition, first) or known.end > end:
         known = None
     if known is not None and known.end == end:
@@ -75,6 +76,7 @@ def open_newest(owner: SearchOwner) -> Newest:
     for row in documents:
         rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
     terms = sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
+    # Eight bytes for each term of a document, eight for it in `terms`, and eight for its ordinal there.
     size_bytes = sum(DOCUMENT_BYTES + 3 * len(row.terms) for row in documents)
     newest = Newest(owner.edition, first, end, documents, unpack_columns(rows), terms, size_bytes)
     if not connection.in_atomic_block:  # ordinals are given again after a rollback

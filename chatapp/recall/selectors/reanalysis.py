@@ -39,6 +39,7 @@ class Reanalysis:
 def indexes_to_reanalyse(limit: int = INDEXES_AT_ONCE) -> list[int]:
     """Return the owners whose documents do not all have the terms of this version."""
     is_older = ~Q(analysis_version=ANALYSIS_VERSION) | Q(analysed_ordinal__lt=F("next_ordinal"))
+    # An index of nobody is being deleted.
     is_owned = Q(user__isnull=False) | Q(scope__isnull=False)
     owners = SearchOwner.objects.filter(is_older, is_owned, next_ordinal__gt=0)
     return list(owners.order_by("pk").values_list("pk", flat=True)[:limit])

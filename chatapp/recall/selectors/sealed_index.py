@@ -29,7 +29,9 @@ CACHE_BYTES = 96_000_000
 TERMS_BYTES = 4_000_000
 """Of one index. When its cached terms are larger, they are dropped and read again as they are asked for."""
 COUNT_BYTES = 100
+# A row of `Columns`: 4 + 4 + 2 + 1.
 _DOCUMENT_BYTES = 11
+# A cache counts sizes: indexes of no size would be kept without end.
 _EMPTY_BYTES = 1_000
 
 
@@ -84,11 +86,13 @@ class Sealed:
         parts: dict[int, list[tuple[int, bytes | memoryview]]] = defaultdict(list)
         for term, block, entries in rows.values_list("term", "block", "entries"):
             parts[term].append((block, entries))
+        # Also terms that nobody said, so that they are not looked up each time.
         return {term: join_postings(parts[term], self.end) for term in terms}
 
     def _read_counts(self, terms: Collection[int]) -> dict[int, int]:
         rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).values("term")
         sizes = dict(rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"))
+        # Their length alone is read: the postings of a common word are long.
         return {term: sizes.get(term, 0) // POSTING_BYTES for term in terms}
 
 
@@ -107,6 +111,7 @@ def open_sealed(owner: SearchOwner) -> Sealed:
 
 def _read_blocks(owner: SearchOwner) -> npt.NDArray[Any]:
     rows = blank_rows(owner.sealed_ordinal)
+    # A user of few documents has no block, and none is asked for.
     if not len(rows):
         return rows
     # A block that was begun after the owner was read does not belong to this edition.

@@ -55,15 +55,18 @@ class SharedIndex:
             return []
         wanted = [ordinal - self.first for ordinal in ordinals]
         rows = SearchDocument.objects.filter(owner=self.sealed.owner_id, ordinal__in=wanted)
+        # Both are long, and only scoring needs them.
         found = list(rows.defer("terms", "counts"))
         for row in found:
             row.ordinal += self.first
         return found
 
 
+# Not at import, because its columns need numpy.
 @cache
 def nothing_shared() -> SharedIndex:
     """Return the index where nothing is shared with its user."""
+    # More than any ordinal of the user's own index.
     return SharedIndex(first=2**31)
 
 

@@ -27,6 +27,7 @@ from memory.passages import split_passages
 BATCH = 80
 BATCH_CHARS = 50_000
 """At most so many messages and characters are indexed in one transaction: others wait for the lock."""
+# Until then, the worker that was woken is probably on its way.
 PICKED_UP_AFTER = timedelta(seconds=10)
 LOOKED_BACK = timedelta(days=1)
 CONVERSATIONS_AT_ONCE = 100
@@ -247,6 +248,7 @@ def _unindexed_messages(behind: Sequence[Behind], limit: int) -> dict[UUID, list
     for conversation in behind:
         if limit <= 0:
             break
+        # Positions have no gaps, so that they count messages.
         end = min(conversation.end, conversation.start + limit)
         wanted += [conversation.conversation_id, conversation.start, end]
         limit -= end - conversation.start

@@ -168,6 +168,7 @@ class UserIndex:
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
         """Return how many of the first documents are likely to fill so many characters."""
+        # As 64 bits: the lengths are numbers of two bytes, and the product would overflow.
         filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
         return int(np.searchsorted(filled, chars))
 
@@ -242,6 +243,7 @@ class UserIndex:
         if only.after:
             among &= self.columns.minute >= minute_of(only.after)
         if only.before:
+            # With the minute of the end: `SearchFilter.allows` compares the moments themselves.
             among &= self.columns.minute <= minute_of(only.before)
         conversations = only.conversations()
         if conversations is not None:
@@ -294,6 +296,7 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
 
     What is not indexed yet is read before the index, so that a document that is indexed meanwhile is not missed.
     """
+    # Before the owner: a document that is stored in between is then found twice rather than not at all.
     behind = conversations_behind(user_id)
     owner = next((row for (row,) in read_models((SearchOwner,), _owner_statement(), user_id)), None)
     sealed, newest = (open_sealed(owner), open_newest(owner)) if owner else (None, None)

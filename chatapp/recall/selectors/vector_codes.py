@@ -58,6 +58,7 @@ def _read_behind(cached: CachedCodes, rows: tuple[Row, ...], code_words: int) ->
     fitting = [part if len(part.words) == code_words else join_codes([], code_words) for part in parts]
     before = cached.codes.before(sum(cached.sizes[:same]))
     return CachedCodes(
+        # As read: where a row went or changed in between, the next caller sees it and reads again.
         rows=(*rows[:same], *((pk, edition) for pk, edition, _, _ in read)),
         sizes=(*cached.sizes[:same], *(len(part.owners) for part in fitting)),
         codes=join_codes([before, *fitting], code_words),

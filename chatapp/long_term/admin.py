@@ -54,6 +54,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ("scope",)
     list_select_related = ("scope",)
     list_per_page = 50
+    # Else Django counts all rows beside those that a search finds.
     show_full_result_count = False
     search_fields = ("text",)
     ordering = ("-created_at", "-pk")

@@ -48,6 +48,7 @@ def memory_files(user: User) -> Iterator[ArchiveFile]:
         yield f"memory/{name}", text
     entries = MemoryEntry.objects.filter(user=user).select_related("scope")
     entries = entries.prefetch_related("sources", "revisions").order_by("created_at", "pk")
+    # Behind prefetch_related, Django refuses iterator() without a size.
     shapes = [_with_revisions(row) for row in entries.iterator(ENTRIES_AT_ONCE)]
     yield "memory/entries.json", json_file(shapes)
     versions = [

@@ -60,12 +60,15 @@ def rewrite_day(
     make_changes = partial(
         days.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
     )
+    # Words, claims and rows are made before the lock is taken: of many entries, that takes longest.
     changes = make_changes(rows=rows)
     ahead = read_ahead(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
+        # First, because the counts are locked before all other rows.
         count = begin_forgetting(user.pk)
         if not changes.are_current():
+            # The day changed since it was read, so that what was made of it is made again.
             rows = day_entries(user.pk, day)
             missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
         if missing.in_pieces:
@@ -113,6 +116,7 @@ def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Mi
     moved = {pk: row for pk, row in missing.items() if kept & _lines(row)}
     lines = {pk: gone for pk, row in moved.items() if (gone := sorted(_lines(row) - kept))}
     same = sum(texts.get(str(row.pk)) == row.text.strip() for row in rows)
+    # Characters alone bound too little: 90,000 sections of one word held the database for seconds.
     _check_count(len(sections) - same + len(moved), MAX_DAY_CHANGES)
     _check_count(len(lines), ENTRIES // 2)
     whole = [pk for pk in missing if pk not in moved]

@@ -103,6 +103,7 @@ class _Work:
 
 def consolidate(consolidation_id: UUID) -> None:
     """Carry out a consolidation. For the worker; safe to call twice, and to be killed at any point."""
+    # Celery may deliver the same id twice, and the sweep sends it again.
     lease = claim_consolidation(consolidation_id=consolidation_id, now=clock.now())
     if lease is None:
         return
@@ -113,6 +114,7 @@ def consolidate(consolidation_id: UUID) -> None:
         return
     except Exception as error:
         log.exception("Consolidation %s failed.", consolidation_id)
+        # Else the row stays active until its lease ends, and a user has one active consolidation at most.
         _give_up(lease, f"{type(error).__name__}: {error}")
         return
     files.write_profiles([row.user_id])
@@ -162,6 +164,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
         edits=edits,
         profile=profile.text,
         version=profile.version,
+        # What the user wrote stays, also where it alone takes more than the budget.
         max_tokens=max(rules.policy.profile_budget - FRAME_TOKENS, own),
     )
 
@@ -230,6 +233,7 @@ def _calls(work: _Work, asking: Asking) -> list[CallUsage]:
 
 def _go_on(row: Consolidation) -> None:
     """Queue another pass where entries are left: a long backlog takes several passes, up to `PASSES_A_DAY`."""
+    # What ended it was another instance, which was read under the lock.
     row.refresh_from_db()
     now = clock.now()
     is_done = row.status == Consolidation.Status.DONE and row.entry_count

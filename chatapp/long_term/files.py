@@ -41,6 +41,7 @@ def day_path(user_id: UUID, day: date) -> Path:
 def _sole_writer(folder: Path) -> Iterator[None]:
     """Hold a lock across threads and processes: a slower writer must not replace a newer file with an older one."""
     folder.mkdir(parents=True, exist_ok=True)
+    # A file of its own: the others are replaced, and a lock would stay with the former one.
     with open(folder / ".lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -68,12 +69,14 @@ def write_day(user_id: UUID, day: date) -> list[MemoryEntry]:
     """Write one daily file from its rows and return them; a day without entries has no file. Safe to repeat at any
     point."""
     with _sole_writer(user_folder(user_id)):
+        # Before the entries: a mark that is set in between is left, so that the day is written again.
         marks = memory_selectors.stale_mark_ids(user_id, day)
         rows = memory_selectors.day_entries(user_id, day)
         if rows:
             replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]).encode())
         else:
             _remove_file(day_path(user_id, day))
+    # Only once the file is there: after a crash in between, the sweep writes it again.
     mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
     clear_stale_marks(marks)
     return rows
@@ -91,6 +94,7 @@ def write_profile(user_id: UUID) -> None:
             replace_file(profile_path(user_id), f"{profile.text}\n".encode())
         else:
             _remove_file(profile_path(user_id))
+    # After the file, as with days.
     mark_profile_written(profile)
 
 
@@ -143,6 +147,7 @@ def sweep_orphans() -> int:
     folders = {UUID(path.name): path for path in root.iterdir()} if root.is_dir() else {}
     gone = users_gone(folders)
     for user_id in gone:
+        # What cannot be removed is tried again by the next sweep.
         shutil.rmtree(folders[user_id], ignore_errors=True)
     left = [user_id for user_id in folders if user_id not in gone and profile_path(user_id).exists()]
     return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)

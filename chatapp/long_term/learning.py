@@ -25,6 +25,7 @@ def learn_from(
     The entry of the same span does not count as known, so that a repeated job returns the same.
     """
     user_id = row.conversation.owner_id
+    # First: what its user asks to remember again is no longer held back as forgotten.
     lift_requested(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )

@@ -50,6 +50,7 @@ class MemoryEntry(models.Model):
     shared_in = models.UUIDField(
         null=True, help_text="The id of that agent, also when it is deleted: forgetting follows it."
     )
+    # No foreign keys: the entry outlives the messages.
     first_message_id = models.UUIDField(null=True)
     last_message_id = models.UUIDField(null=True)
     text = models.TextField()
@@ -140,6 +141,7 @@ class MemoryPause(models.Model):
 
     class Meta:
         constraints = [
+            # A constraint for each kind: NULL equals no NULL, so that one for both would let in several.
             models.UniqueConstraint(
                 fields=["user"],
                 condition=Q(ended_at=None, conversation=None),

@@ -25,6 +25,7 @@ EntryText = Annotated[
     Field(max_length=100_000),
     AfterValidator(normalize_message_text),
     AfterValidator(str.strip),
+    # Last, because a text of spaces is empty once it is stripped.
     Field(min_length=1),
 ]
 

@@ -93,6 +93,7 @@ def superseding_places(
         newer = max(find_said(statement, older.text, span), key=lambda said: said.at, default=None)
         if newer is not None:
             places = [_noted(older.said), *_messages_saying(compaction, older.text, statement)]
+            # What was said again after the newer statement is not over.
             pairs += [(place, newer) for place in places if place.at < newer.at]
     return pairs
 

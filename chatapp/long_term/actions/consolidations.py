@@ -34,6 +34,7 @@ class ConsolidationLease:
 
     @property
     def is_last_attempt(self) -> bool:
+        # This claim has raised the fence already, and each forgetting that let it begin anew has, too.
         return self.fence > MAX_ATTEMPTS
 
 
@@ -50,6 +51,7 @@ class NewProfile:
 
 def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
     """Store a consolidation and wake a worker; None where one is under way already, or was stored for this night."""
+    # The constraints decide, because another process may queue one at the same moment.
     try:
         with transaction.atomic():
             row = Consolidation.objects.create(
@@ -69,6 +71,7 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
         if whose is None:
             return None
+        # A forgetting lets consolidations under way begin anew: it comes before a claim, or sees it.
         lock_forgetting_counts([whose, *scopes_of(whose)])
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
             status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
@@ -107,6 +110,7 @@ def complete_consolidation(
     """Store the new version, its usage and which entries the profile knows now. Return False where the profile was
     changed meanwhile: the consolidation is pending again then. Raise LeaseLost."""
     row = _lock_held(lease)
+    # Before anything is refused: the calls were made and count, also where their profile is not used.
     record_background_calls(User(pk=row.user_id), None, calls)
     profile = lock_profile(row.user_id)
     if profile.version != new.version:

@@ -68,6 +68,7 @@ def make_day_changes(
     known = {str(row.pk): row for row in rows}
     _check_ids(sections, known)
     texts = {known[one.entry_id]: one.text for one in sections if one.entry_id is not None}
+    # The text of a section comes stripped, which is no edit.
     changed = {entry: text for entry, text in texts.items() if text != entry.text.strip()}
     edits = make_edits(changed, MemoryEntry.Author.USER)
     new = [(section.text, section.clock) for section in sections if section.entry_id is None]
@@ -79,6 +80,7 @@ def make_day_changes(
 def store_day_changes(changes: DayChanges) -> None:
     """Store the changes of a day. Raise Conflict where the day was changed since it was read."""
     lock_day(changes.user, changes.day)
+    # Asked again under the lock: what was made ahead may be of former entries.
     if not changes.are_current():
         present = day_version(day_entries(changes.user.pk, changes.day))
         raise Conflict(CHANGED, details={"version": present})

@@ -45,6 +45,7 @@ def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
 def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> int:
     """Mark entries that have no conversation, where no event is due. Return how many."""
     rows = kept_entries().filter(pk__in=entry_ids, written_at=None, conversation=None)
+    # Locked by key first: an UPDATE of many rows locks them in the order in which it finds them.
     held = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
     return MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
 
@@ -56,6 +57,7 @@ def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
         return False
     # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
     conversation = _lock_conversation_of(entry)
+    # Of two processes that wrote the file, only one tells its readers.
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
         event_log.append(conversation, memory_event(MemoryWritten, entry, conversation, at))

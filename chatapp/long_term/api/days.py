@@ -156,6 +156,7 @@ def _sections(markdown: str) -> list[DaySection]:
     except ValidationError as error:
         message = f"A section is not acceptable: {error.errors()[0]['msg']}."
         raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
+    # Behind the other: pydantic's ValidationError is a ValueError, too.
     except ValueError:
         message = (
             "The comment below a section's heading was changed. Leave it as it is, or remove the section."

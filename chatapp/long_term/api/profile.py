@@ -110,6 +110,7 @@ def _expected(if_match: str | None) -> int | None:
     version = version_of(if_match)
     if version is None:
         return None
+    # isdigit() alone lets pass what int() refuses, such as "²".
     return int(version) if version.isascii() and version.isdigit() else -1
 
 
@@ -120,6 +121,7 @@ def _expected(if_match: str | None) -> int | None:
 )
 def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """List the versions of the profile, newest first: who changed it, and when."""
+    # A number beyond MAX_NUMBER does not fit the column.
     if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_NUMBER):
         details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
         raise InvalidInput("This cursor is not one of ours.", details=details)

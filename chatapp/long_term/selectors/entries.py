@@ -31,6 +31,7 @@ from memory.tokens import estimate_text
 def user_zone(time_zone: str) -> ZoneInfo:
     try:
         return ZoneInfo(time_zone)
+    # ValueError: names that would lead out of the folder of time zones.
     except (ZoneInfoNotFoundError, ValueError):
         return ZoneInfo("UTC")
 
@@ -212,6 +213,7 @@ def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Ite
     of what its user said there: the scope knows nothing of the user from elsewhere."""
     conversation = compaction.conversation
     of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
+    # Proposed ones, too: what waits for approval is not proposed again.
     rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
@@ -256,6 +258,7 @@ def recalled_texts(
     )
     messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
     if recalled := list(messages.values_list("parts", flat=True)):
+        # Only here: to fold all that the user said takes long, and mostly nothing was recalled.
         said = read_said()
         for parts in recalled:
             sentences = split_sentences(message_values.text_of(parts))

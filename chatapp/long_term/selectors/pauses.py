@@ -62,6 +62,7 @@ def was_paused(conversation: Conversation, upto_position: int) -> bool:
 
 def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
     """Return those of these messages that the user wrote in a chat that is remembered, oldest first."""
+    # Imported messages have no run: what they ask to remember is old.
     asked = Exists(Run.objects.filter(question=OuterRef("pk")))
     sent = Q(role=Message.Role.USER) & (Q(kind=Message.Kind.INJECTED) | asked)
     found = Message.objects.filter(sent, pk__in=list(message_ids), conversation__temporary=False)

@@ -72,6 +72,7 @@ def users_due(now: datetime) -> list[tuple[UUID, date]]:
         for row in rows
         if row["first"] < (today := now.astimezone(user_zone(row["user__time_zone"])).date())
     ]
+    # The day of a time zone is that of UTC, the one before or the one after.
     tried = Consolidation.objects.filter(night__gte=now.date() - timedelta(days=1))
     done = set(tried.values_list("user_id", "night"))
     return [pair for pair in due if pair not in done]

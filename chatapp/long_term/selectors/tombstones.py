@@ -70,6 +70,7 @@ def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
     are read, however many the user has."""
     fingerprinter = fingerprinter_for(user_id)
     asked = [one for sentence in sentences if (one := fingerprinter.fingerprint(sentence))]
+    # What covers a short sentence has the same words, and so the same first one, of which there is an index.
     if not all(one.is_short for one in asked):
         return tombstones_of(user_id)
     found: list[tuple[int, bytes]] = []
@@ -87,6 +88,7 @@ def _about_statement(count: int, vendor: str) -> str:
     read = f"SELECT whole, words FROM {table_name(Tombstone)} WHERE user_id = %s AND"
     some = ", ".join(["%s"] * count)
     first_word = f"{'SUBSTRING' if vendor == 'postgresql' else 'SUBSTR'}(words, 1, {WORD_BYTES})"
+    # Two statements, each along an index: an OR of the two conditions would use none.
     return f"{read} whole IN ({some}) UNION ALL {read} {first_word} IN ({some})"
 
 

@@ -36,6 +36,7 @@ def _part_of(name: str, schema: dict[str, Any]) -> Part:
     default = json.dumps(schema.get("default")).strip('"')
     if "enum" in schema:
         return Part(name, "choice", what, default, tuple(schema["enum"]))
+    # pydantic describes what may be None by `anyOf`: its type, then null.
     plain = schema if "type" in schema else schema["anyOf"][0]
     return Part(name, KINDS[plain["type"]], what, "" if default == "null" else default)
 

@@ -108,6 +108,7 @@ def load_context(
         temperature=agent.temperature if agent else None,
     )
     spender = spender_of(conversation.owner_id)
+    # Read with the context: the agent is known by the database, which the event loop must not ask.
     limit_s = float(settings.ANSWER_TIME_LIMIT_S)
     if agent and agent.timeout_s:
         limit_s = min(agent.timeout_s, limit_s)

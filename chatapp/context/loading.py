@@ -40,6 +40,7 @@ def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
         reminder=row.reminder,
         covered_tokens=row.covered_tokens,
         is_extract=bool(row.fallback_reason),
+        # A part of a backlog starts no cooldown: the next part is to follow at once.
         made_at=None if row.is_partial else row.finished_at,
     )
 
@@ -83,6 +84,7 @@ def load_history(branch: Branch, *, before_position: int, budget_tokens: int, li
         return DbMemory(None, None, (), NOTHING_LEFT_OUT)
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
+    # By sizes alone, so that texts are read only of what a request can hold.
     start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
     loaded = _messages(branch, start, before_position)
     pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE)) if start > 0 else []

@@ -82,6 +82,7 @@ def rules_for(
     # Without either, only the window of the model is asked for.
     has_turns = conversation is not None or agent is not None
     declared = _allowed(declared_hooks(conversation, agent)) if has_turns else EffectiveHooks()
+    # A later one wins, field by field.
     effective = merge_policies(
         ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
@@ -110,6 +111,7 @@ def check_own_policy(
     if is_operator or not policy:
         return
     agent = agent_of(conversation)
+    # An agent that the user made is no bound: its policy is the user's own.
     of_operator = agent if agent is not None and agent.owner_id is None else None
     check_user_fields(policy, rules_for(model_of(conversation), agent=of_operator).most)
 
@@ -153,6 +155,7 @@ def _resolve_budget(config: ModelConfig, effective: EffectivePolicy, named: int 
     )
     if named is None or named >= resolved.budget.context_size:
         return resolved
+    # Else the reserve for the answer might take all of a window that is so much smaller.
     output = min(resolved.budget.max_output_tokens, max(1, named // 2))
     budget = replace(resolved.budget, context_size=named, max_output_tokens=output)
     return replace(resolved, budget=budget, context_size_from="detected")

@@ -39,6 +39,7 @@ has one of its own."""
 LEAST_TOKENS = 60
 LEAST_SHARE = 0.8
 """Where what was recalled before leaves a question less than this share of what it needs, it is no longer sent."""
+# A date and its line break: each turn is counted as if it were the only one of its day.
 DAY_CHARS = 11
 RECALL_FAILED = "recall_failed"
 FAILED_SENTENCE = "Earlier messages could not be searched for this question; the answer does without them."
@@ -101,11 +102,13 @@ def _recall(loaded: LoadedContext, context: AssembledContext, now: datetime) -> 
         return NOTHING
     known, tombstones = _known(loaded, context), tombstones_of(loaded.user_id)
     before = _stood_before(loaded, context, known, tombstones)
+    # As if nothing stood before: what the question needs is then compared with what still fits.
     whole = _room(loaded, context, NOTHING)
     if before.earlier and _holds(context, before):
         seen = replace(known, pieces=frozenset(turn.key for turn in before.earlier_turns))
         shown = {turn.text for turn in before.earlier_turns}
         wanted = _turns_for(loaded, context, now, whole, seen, tombstones)
+        # Another message may say the same, word for word.
         wanted = [turn for turn in wanted if turn.text not in shown]
         turns = _best_that_fit(wanted, _room(loaded, context, before))
         if sum(turn.tokens for turn in turns) >= LEAST_SHARE * sum(turn.tokens for turn in wanted):
@@ -203,6 +206,7 @@ def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> 
     """Return the turns without those that say what was forgotten, where it was said or imported again."""
     if not tombstones:
         return list(turns)
+    # What is left is shorter: its tokens need not be counted again.
     left = (replace(turn, text=tombstones.filter_text(turn.text)) for turn in turns)
     return [turn for turn in left if turn.text.strip()]
 

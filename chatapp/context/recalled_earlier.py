@@ -103,11 +103,13 @@ def _rows_of_runs(loaded: LoadedContext, asked: Sequence[UUID]) -> dict[str, lis
     found: dict[str, list[_Row]] = {}
     for _, of_run in groupby(rows, key=lambda row: row.position):
         first, *others = of_run
+        # -1: a branch that is not visible shows nothing. None: all of it is visible.
         upto = spans.get(as_key(first.branch_id), -1)
         if upto is not None and first.position > upto:
             continue
         if first.starts_anew:
             found.clear()
+        # A later answer to the same question takes the place of an earlier one.
         found[str(as_key(first.question_id))] = [first, *others]
     return found
 
@@ -127,6 +129,7 @@ def _turns(
     rows: Sequence[_Row], entries: Mapping[UUID, MemoryEntry], context: InContext
 ) -> Iterator[RecalledTurn]:
     for _, of_place in groupby(rows, key=lambda row: row.place):
+        # In the order in which they were stored: the piece, then what is newer than it.
         piece, *notes = of_place
         found = _found(piece, entries, context)
         if found is not None:

@@ -105,6 +105,7 @@ def stored_request(run: Run, n: int) -> StoredRequest:
 
 def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
     """Return the messages by position, without those that were deleted and left only their place."""
+    # Finds nothing, for requests that repeat no stored messages.
     where = Q(pk=None)
     for span in spans:
         where |= Q(position__gte=span.first_position, position__lte=span.last_position)

@@ -53,6 +53,7 @@ def texts_for_requests(
     messages = {UUID(message.id) for message in sent if message.id and message.id not in loaded}
     messages |= {UUID(source["message_id"]) for source in known.recalled if "message_id" in source}
     entries = {UUID(source["entry_id"]) for source in known.recalled if "entry_id" in source}
+    # A newer statement is in a message or an entry: its id does not say in which.
     texts |= _message_texts(messages.union(known.newer)) | _entry_texts(entries.union(known.newer))
     if known.checkpoint_id is not None:
         texts |= _compaction_texts({UUID(known.checkpoint_id)})

@@ -67,6 +67,7 @@ class BranchView:
     def was_given(self, reference: str) -> bool:
         """Return whether the result of a call that it shows names this reference."""
         calls = ToolCall.objects.filter(run__conversation=self.branch.conversation_id)
+        # As text, because a reference may stand anywhere in a result.
         naming = calls.annotate(said=Cast("result", TextField())).filter(said__contains=reference)
         places = naming.values_list("run__answer__branch", "run__answer__position")
         return any(self.shows(branch_id, position) for branch_id, position in places)

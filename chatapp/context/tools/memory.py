@@ -74,6 +74,7 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
         for item in of_branch
         if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
     ][:limit]
+    # Before the run gets it, here and below: forgetting follows these rows to what the run copies.
     note_read(caller.run_id, [one for item in known if (one := item.message_id or item.entry_id)])
     return [Hit(item.text, _named(item), item.said_at, item.role) for item in known]
 
@@ -141,6 +142,7 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
     view = view_of(caller)
     if view is not None:
         rows = [row for row in rows if row.conversation_id != here or view.shows(row.branch_id, row.position)]
+    # The branch may show those around a message and not the message.
     if not any(str(row.pk) == str(parse_id(message_id)) for row in rows):
         raise ToolFailure("There is no such message.")
     known = [

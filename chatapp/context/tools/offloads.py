@@ -36,6 +36,7 @@ def _text(caller: ToolCaller, reference: str) -> str:
         else:
             _check_given(reference, view)
             is_context = False  # its form is the store's own
+        # All of it: the tool searches it and cuts the pages by itself.
         text = store.read(caller.conversation_id, reference, limit=sys.maxsize)
     except NotFound as error:
         raise ToolFailure(error.message) from None

@@ -81,6 +81,7 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
 def summarise_rest(conversation_id: UUID) -> Compaction | None:
     """Queue a compaction of what left the view of a quiet conversation, however little it is."""
     loaded = load_for_planning(conversation_id)
+    # Whatever comes of it: else the sweep would ask for this conversation each time.
     note_waiting(conversation_id=conversation_id, waits=False)
     return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None
 
@@ -116,11 +117,13 @@ def _queue(loaded: LoadedContext, planned: Compaction | None, holder: str = "") 
 def compact(compaction_id: UUID) -> None:
     """Turn a queued row into a checkpoint, a memory entry and a daily file, in a worker. Safe to call
     twice."""
+    # Celery may deliver an id twice, and the sweep sends it again.
     lease = claim_compaction(compaction_id=compaction_id, holder=name_process(), now=clock.now())
     if lease is None:
         return
     try:
         work = read_new_work(lease)
+        # Celery has no tasks that are coroutines.
         done = asyncio.run(_summarise(work))
         complete_compaction(lease=lease, result=finished_summary(work, done), now=clock.now())
     except LeaseLost as lost:
@@ -130,6 +133,7 @@ def compact(compaction_id: UUID) -> None:
         log.exception("Compaction %s failed.", compaction_id)
         _give_up(lease, error)
         return
+    # After the commit, because files are written from rows; after a crash, the sweep writes them.
     memory_files.sweep_unwritten()
     queue_next_compaction(work.row.conversation_id)  # a long backlog becomes several checkpoints
 
@@ -150,6 +154,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
         done = await run_in_separate_loop(lambda: _summarise(work))
         result = await in_database(finished_summary)(work, done)
         await in_database(complete_compaction)(lease=work.lease, result=result, now=clock.now())
+    # The answer was stopped, and the summary is still due: a worker writes it at once, not after the lease.
     except asyncio.CancelledError:
         await in_database(release_compaction)(lease=work.lease, now=clock.now())
         raise
@@ -179,6 +184,7 @@ async def _wait_for(row: Compaction) -> bool:
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
     while row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(WAIT_STEP_S)
+        # From the database, because a worker of another process may be at it.
         await in_database(row.refresh_from_db)()
     return row.status == Compaction.Status.DONE
 
@@ -238,6 +244,7 @@ async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, Summa
     try:
         await asyncio.wait({writing, holding}, return_when=asyncio.FIRST_COMPLETED)
         if holding.done():
+            # It ends by itself only with an error, such as that the lease is lost.
             holding.result()
         return await writing
     finally:
@@ -251,6 +258,7 @@ async def _hold(lease: CompactionLease) -> None:
         await asyncio.sleep(settings.HEARTBEAT_S)
         try:
             await in_database(renew_compaction)(lease=lease, now=clock.now())
+        # The lease may outlast this: the next renewal says whether it has.
         except AWAY:
             log.warning(
                 "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True

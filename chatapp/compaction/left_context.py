@@ -33,6 +33,7 @@ def keep_left_context(compaction_id: UUID) -> None:
     row = compaction_to_keep(compaction_id)
     if row is None:
         return
+    # Before the messages are read: what is forgotten from here on may be among what was read.
     began_at = clock.now()
     conversation_id = str(row.conversation_id)
     messages = list(span_messages(row.branch, row.first_position, row.last_position))
@@ -60,4 +61,5 @@ def _kept_ids(conversation_id: UUID) -> frozenset[str]:
         lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").split("\n")
     except NotFound:
         return frozenset()
+    # A crash may have left the last line unfinished.
     return frozenset(json.loads(line)["id"] for line in lines if line.endswith("}"))

@@ -127,6 +127,7 @@ def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compac
         last_position=last,
         message_count=len(gone) + left_out.count,
         kept_count=len(kept),
+        # Measured by the database, like every span.
         span_tokens=0,
         tokens_before=0,
         trigger="hard",
@@ -147,6 +148,7 @@ def is_full(loaded: LoadedContext) -> bool:
     """Return whether something has to leave before the next call."""
     try:
         return loaded.assemble().view.dropped is not None
+    # Not even the question fits beside what cannot leave.
     except ContextError:
         return True
 
@@ -162,6 +164,7 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOp
         first_position=plan.first_position,
         last_position=span.last_position,
         message_count=span.message_count,
+        # What lies behind an early end is not covered yet.
         kept_count=plan.kept_count + (plan.message_count - span.message_count if not span.is_whole else 0),
         span_tokens=span.tokens,
         covered_tokens=span.tokens + (previous.covered_tokens if previous else 0),

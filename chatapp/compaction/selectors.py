@@ -164,6 +164,7 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
     turn = (
         rows.filter(position__gte=beyond, role=Message.Role.USER).values_list("position", flat=True).first()
     )
+    # No later question: what is left is one turn, which is not divided.
     return turn - 1 if turn is not None else None
 
 

@@ -83,6 +83,7 @@ def read_work(lease: CompactionLease) -> CompactionWork:
     ).get(pk=lease.compaction_id)
     span = (row.branch, row.first_position, row.last_position)
     first_id, last_id = span_ends(*span)
+    # The model may have been deleted since it was planned.
     config = row.model or default_model(row.conversation.owner_id)
     return CompactionWork(
         row=row,
@@ -104,6 +105,7 @@ def _policy_of(row: Compaction) -> ContextPolicy:
     asked = rules.policy.model_copy(
         update={"summary_max_tokens": row.summary_max_tokens or rules.policy.summary_max_tokens}
     )
+    # The budget of the row is in tokens as the model counts, the policy in our estimates.
     limit = summary_limit(asked, rules.calibration.invert(row.budget_tokens))
     return asked.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
 

@@ -38,6 +38,7 @@ from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
 from memory.hygiene import correct_text
 
+# Short, and renewed while a model is asked: what a dead worker held is soon taken up.
 LEASE = timedelta(seconds=settings.LEASE_S)
 
 
@@ -57,6 +58,7 @@ def queue_compaction(
                 return None
             row.conversation = conversation
             if holder:
+                # As it is stored, so that no worker claims it in between.
                 row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
             row.lease_expires_at, row.created_at = now + LEASE, now
             row.save(force_insert=True)
@@ -81,6 +83,7 @@ def _is_superseded(conversation: Conversation, planned: Compaction, seen_from: B
 
 def note_waiting(*, conversation_id: UUID, waits: bool) -> None:
     """Store whether something left the view that is too short to be summarised while more may come."""
+    # Only where it changes, so that the row is not written for nothing.
     rows = Conversation.objects.filter(pk=conversation_id, summary_waits=not waits)
     rows.update(summary_waits=waits)
 
@@ -174,6 +177,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 last_message_id=result.last_message_id,
                 at=now,
             )
+        # Behind the status, here and below: whether an entry stands follows from it.
         index_standing(row)
         if conversation.uses_memory and result.entry_text:
             record_entry(

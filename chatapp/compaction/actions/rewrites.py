@@ -33,7 +33,9 @@ def complete_rewrite(
     conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
     if conversation is None:
         return False
+    # Also where the summary is not stored: the calls were made.
     record_background_calls(User(pk=conversation.owner_id), conversation.pk, calls)
+    # Something else may have been forgotten meanwhile, or its user has edited the summary.
     held = Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since, summary=row.summary)
     is_stored = held.update(rewrite_since=None, rewrite_after=None, **changes)
     if is_stored and learned:
@@ -60,6 +62,7 @@ def _learn_again(compaction_id: UUID, learned: str, now: datetime) -> None:
 def postpone_rewrite(*, row: Compaction, calls: Sequence[CallUsage], now: datetime) -> None:
     """Let the rewrite be tried again, each time after twice as long."""
     since = row.rewrite_since or now
+    # As long as it has been tried for, which doubles with each attempt.
     pause = min(max(now - since, FIRST_PAUSE), LONGEST_PAUSE)
     record_background_calls(User(pk=row.conversation.owner_id), row.conversation_id, calls)
     Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since).update(rewrite_after=now + pause)

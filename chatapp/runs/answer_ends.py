@@ -11,6 +11,7 @@ CUT_SENTENCES: dict[FinishReason, str] = {
     "length": f"The model reached its output limit before the answer was finished; {KEPT}",
     "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",
     "bound": f"The model wrote more than one answer may hold and was stopped; {KEPT}",
+    # No Continue: the gap may be in the middle, and going on from the end would keep it.
     "lost": "A part of the answer was lost on its way from the provider; what arrived is kept. Press Retry for all.",
     "unknown_reason": f"The provider ended the answer for a reason of its own; {KEPT}",
 }

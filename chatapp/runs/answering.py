@@ -111,6 +111,7 @@ class Session:
         finally:
             if self._asked is not None:  # it ended before it asked
                 self.side_work.begin(self._record_asked(None))
+            # Before the run's end, with which its lease goes: what is written beside the answer needs it.
             await self.side_work.settle()
         end = describe_end(self._last_reason, has_text=self.live.has_text, time_limit=self._time_limit)
         return self.ended(*end)
@@ -121,16 +122,19 @@ class Session:
             async with limit.running():
                 await self._ask_model(await self._run_hooks(loaded))
         except TimeoutError as error:
+            # Another time-out than that of the answer.
             if not limit.has_passed:
                 raise
             follows = KEPT if self.live.has_text else NOTHING_KEPT
             sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; {follows}"
             if not self.live.has_text:
                 raise ModelError("timeout", sentence) from error
+            # With text the run is complete and its answer cut, as `describe_end` says.
             self._time_limit = sentence
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Run the hooks of the turn's start, and return the context: loaded again where a hook compacted it."""
+        # It is assembled ahead only where no hook stands before the first call.
         if self.prepared.assembled is not None:
             return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
@@ -171,6 +175,7 @@ class Session:
         )
         tools = loaded.tools
         self._asked = _Asked(context, recalled)
+        # Calls of a plan do not pass `_take`, which else records this with the first request.
         if self.prepared.plan is not None:
             await self._record_asked(None)
             self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
@@ -188,6 +193,7 @@ class Session:
             tool_use=self._tool_use(loaded, tools),
             summariser=await self._summariser(loaded),
         )
+        # Left early, a generator is else closed by the garbage collector, and the model's stream with it.
         async with aclosing(answering) as steps:
             async for step in steps:
                 self._take(step)
@@ -203,6 +209,7 @@ class Session:
         self._has_planned = True
         if not await compact_inline(loaded, AT_ONCE):
             return loaded
+        # What hooks add to a request is stored in no message: what is read again lacks it.
         self.loaded = (await persistently(self._reload)()).with_notes(loaded.inputs.notes)
         return self.loaded
 
@@ -267,6 +274,7 @@ class Session:
 
     def _take_spent(self) -> list[CallUsage]:
         spent = list(self.calls)
+        # In place: the plan's host has the same list.
         self.calls.clear()
         return spent
 
@@ -277,6 +285,7 @@ class Session:
                 self._call_count += 1
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
+                # Described at once: the answer, which it may repeat, grows while it is stored.
                 self.side_work.begin(self._record_asked(self._request_of(step)))
             case TextDelta(text=text):
                 self.clock.note_token()
@@ -289,6 +298,7 @@ class Session:
                 self.pump.wrote(self.live)
             case Notice():
                 self.side_work.tell(self.facts.notice(step.kind, step.text))
+                # SHORTENED is our own cut. After a provider's refusal `_note_call` queues the compaction.
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
             case CallFinished():
@@ -296,6 +306,7 @@ class Session:
 
     def _request_of(self, step: CallSent) -> NewRequest:
         inputs = step.context.inputs
+        # Nothing of this run's tools, hooks or plan can be in such a request: their texts need not be read.
         is_plain = self._call_count == 1 and self.planning is None and not inputs.notes
         sources = replace(
             self.sources,
@@ -360,6 +371,7 @@ class Session:
         kept_out = step.context.kept_out_tokens
         priced = priced_call(config, step.usage, "chat", kept_out_tokens=kept_out)
         self.calls.append(replace(priced, times=self.clock.read()))
+        # It is answered: what ends from here on is no unfinished call.
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
@@ -367,6 +379,7 @@ class Session:
         if step.usage.exact:
             if not step.has_tool_calls:
                 self._last_facts = [self.facts.context(step.context, step.usage.input_tokens, is_exact=True)]
+            # Only a provider's own count corrects our estimate.
             note_token_counts(config.pk, self.clock.request_tokens, step.usage.input_tokens)
 
     @property
@@ -385,6 +398,7 @@ class Session:
 
     def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
         """Return the outcome of a run that ends now, with what was written and spent so far."""
+        # It may quote NUL or half a surrogate pair, which PostgreSQL does not store.
         said = {"message": storable_text(sentence), "detail": storable_text(detail)}
         error = events.RunError(category=category, **said) if sentence else None
         return Outcome(
@@ -422,4 +436,5 @@ def _summary_rules(loaded: LoadedContext) -> tuple[ModelConfig, ContextRules]:
 
 def _estimate(step: CallSent) -> int:
     request = step.sent.request
+    # Tools were counted for the view. They are the same in each request of the answer.
     return total_tokens(request.messages) + (step.context.view.tools_tokens if request.tools else 0)

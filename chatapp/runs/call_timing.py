@@ -67,6 +67,7 @@ class OpenCall:
 
     def __init__(self, sent: CallSent, numbers: Iterator[int]) -> None:
         self.clock = CallClock(numbers)
+        # What it writes is no part of the answer: nothing of it was shown before.
         self.clock.begin(count_request(sent.sent.request), 0)
         self.written: list[str] = []
         self._sent = sent

@@ -35,6 +35,7 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
         tokens=tokens,
         messages=1 + bool(checkpoint) + inputs.left_out.count + len(inputs.messages) + is_asked,
         pressure=loaded.rules.budget.pressure(tokens),
+        # A new question has called nothing yet: the messages before it end with the turn before.
         tool_calls=0 if is_asked and _is_new(loaded) else _count_tool_calls(inputs.messages, run_id),
     )
 

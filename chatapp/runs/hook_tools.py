@@ -40,6 +40,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     ports = HookPorts(run.lease, caller, hook.id, run.forgotten_count)
     consents = None if run.has_ended else ports
     use = ToolUse(loaded.tools, caller, ports, consents, store=ports, earlier=run.earlier)
+    # Checked as a model's call is: what a hook declares may not fit the tool any more.
     prepared = CallChecker(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
     calls = [one.call for one in prepared]
     await ports.record_calls(calls)

@@ -116,6 +116,7 @@ async def start_turn(
     `reload` loads the context again after a compaction; `tell` gets each hook that fired, and what it did.
     """
     waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
+    # A copy: the turn adds notes of its own, while `used` names the stored ones.
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
@@ -143,12 +144,14 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
+    # Before the context: what is forgotten while that is read then shows as a higher count.
     forgotten_count = await persistently(read_forgetting_count)(run.conversation.forgetting_keys)
     loaded = await persistently(load_turn_end)(run.pk)
     if loaded is None:
         return
     lease = Lease(run.pk, run.answer_id, run.fence)
     hook_run = HookRun(lease, has_ended=True, forgotten_count=forgotten_count)
+    # No request follows here: what a hook compacts need not be read again.
     turn = _Turn(loaded, "turn_end", hook_run, lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
@@ -193,6 +196,7 @@ async def _run_hooks(turn: _Turn) -> None:
     for hook in hooks:
         before = turn.loaded
         await _run_hook(hook, state, turn)
+        # A compaction has changed what the conditions of the next hooks measure.
         if turn.loaded is not before:
             state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
 
@@ -219,6 +223,7 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
         else:
             said = await _act(hook, state, turn)
     except LeaseLost:
+        # Nothing of this run may be written any more, not even that a hook failed.
         raise
     except EXPECTED as error:
         said = f"It failed: {error}"
@@ -259,6 +264,7 @@ async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str,
     this turn at its start, in the next one at its end."""
     result = await call_tool(hook, action, turn.loaded, turn.run)
     name = result.call.name
+    # Data, which no model is to take for its user's words.
     text = fence("tool_result", f"{name}:\n{result.part.text}")
     turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
     return describe_hook_call(name, result.state, result.part.text), result.call.call_id

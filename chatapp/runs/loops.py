@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 ADOPT_S = 3.0
 RETRY_S = 1.0
+# A drain ends, also where the database does not answer.
 LAST_WRITE_S = 5.0
 
 
@@ -39,11 +40,13 @@ async def start_loops() -> None:
     """
     process.is_draining = False
     process.up_since = time.monotonic()
+    # Set from here: the hub cannot import the runner, which imports it.
     hub.on_stop = stop_here
     hub.on_sync = tell_all
     if settings.EMBEDDED:
         await interrupt_runs(await in_database(unfinished_runs)(), INTERRUPTED)
         await in_database(release_all_holds)()
+        # Free at once, and not when their leases run out.
         await in_database(release_all_compactions)(now=clock.now())
         await in_database(release_all_consolidations)(now=clock.now())
     loop = asyncio.get_running_loop()
@@ -74,14 +77,18 @@ async def _store_partial_answers() -> None:
     try:
         await _store(waiting)
     except AWAY:
+        # One by one they would fail as well. The loop comes again soon.
         raise
     except Exception:
+        # One text that the database refuses must not keep the others from being stored.
         log.exception("Partial answers could not be stored together; each is stored by itself.")
         await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
 
 
 async def _store(answers: list[LiveAnswer]) -> None:
+    # A snapshot: the answers grow while it is being stored.
     partials = [live.partial for live in answers]
+    # Ahead of other writes: text that was shown is to be in the database a second later.
     stored = await first_in_writer(checkpoint_answers)(answers=partials)
     for live, partial in zip(answers, partials, strict=True):
         if live.lease.run_id in stored:
@@ -89,6 +96,7 @@ async def _store(answers: list[LiveAnswer]) -> None:
 
 
 async def _obey_stops() -> None:
+    # Whoever stops a run tells its process at once. The row is for a message that was lost.
     if process.works:
         for run_id in await in_database(stops_requested)(run_ids=[UUID(key) for key in process.works]):
             stop_here(str(run_id))
@@ -98,6 +106,7 @@ async def _renew() -> None:
     leases = [work.live.lease for work in process.works.values() if work.live]
     if not leases:
         return
+    # Ahead of other writes, too: a lease that waits too long is taken for that of a dead process.
     for run_id in await first_in_writer(renew_leases)(leases=leases, now=clock.now()):
         work = process.works.get(str(run_id))
         if work is not None:
@@ -107,14 +116,17 @@ async def _renew() -> None:
 async def adopt_and_reap() -> None:
     now = clock.now()
     for run_id, fence in await in_database(dead_runs)(now):
+        # A lease that ran out here tells that the database was away, and not that its holder is gone.
         if is_answering(run_id):
             continue
         if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
+            # Only an expired one: its holder may have renewed it since the list was read.
             await in_database(interrupt_run)(
                 run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
             )
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
+    # What was accepted before a restart is older than that, and is adopted first.
     if time.monotonic() - process.up_since > GIVE_UP_AFTER.total_seconds():
         await interrupt_runs(await in_database(abandoned_runs)(now), NOT_STARTED)
 
@@ -134,6 +146,7 @@ async def drain(timeout_s: float) -> None:
         for work in works:
             cancel(work)
         await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
+    # Only now: until the last answer has ended they renew its lease and store its text.
     for loop_task in process.loops:
         loop_task.cancel()
     await asyncio.gather(*process.loops, return_exceptions=True)

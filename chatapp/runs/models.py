@@ -85,6 +85,7 @@ class RunSource(models.Model):
     RETURNED = -1
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
+    # No foreign key: it is the key of a message or of an entry.
     source_id = models.UUIDField(db_index=True)
     place = models.IntegerField(
         default=RETURNED, help_text="Its place in what was recalled; -1: a tool returned it."

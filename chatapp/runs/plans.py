@@ -115,6 +115,7 @@ def rules_of_steps(
         rules_for(fast, conversation, agent),
         rules_for(fast, asked_in=conversation).resolved,
     )
+    # A limit that a user sets to the input holds for the steps, too.
     budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
     return replace(rules, resolved=replace(own, budget=budget))
 
@@ -176,7 +177,9 @@ class Planning:
                 async for item in items:
                     found = await self._take(item)
         finally:
+            # Also where the planner failed: what it was asked can be shown.
             self._store_requests()
+        # In a thread: the view is fitted again, for which a full window takes too long for the event loop.
         return context if found is None else await persistently(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
@@ -220,6 +223,7 @@ class Planning:
         answer."""
         match step:
             case CallSent():
+                # A step that is tried again: its broken call has no `CallFinished`, and cost something, too.
                 if (broken := self._calls.get(who)) is not None and broken.written:
                     self.host.calls.append(self._estimate(broken, who))
                 call = self._calls[who] = OpenCall(step, self.host.numbers)
@@ -255,6 +259,7 @@ class Planning:
         messages."""
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
+            # `earlier` has those of other runs alone.
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
         ports = ToolPorts(lease, self.host.caller, self.host.take_spent, plan_step=step.id)
         return ToolUse(

@@ -150,6 +150,7 @@ class _Asking:
     async def answer(self) -> None:
         async with asyncio.timeout(self.limit_s):
             context = await self._carry_out_plan() if self.preview.mode == "plan" else self.context
+            # Where a plan was carried out, its steps have used the tools.
             use = self.use if context is self.context else None
             answering = run_react(chat_model_for(self.config, self.spender), context, tool_use=use)
             async with aclosing(answering) as steps:
@@ -200,6 +201,7 @@ class _Asking:
                 self.preview.notices.append(text)
             case CallSent():
                 self._close_call(who)
+                # No request of a preview is stored: its number means nothing.
                 self.open_calls[who] = OpenCall(step, itertools.count(1))
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 self.open_calls[who].note(text)

@@ -67,6 +67,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
     """Return what a run needs to begin. Raise Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
+    # Before all else: the claim compares it, and finds what was forgotten while the rest was read.
     forgotten_count = read_forgetting_count(run.conversation.forgetting_keys)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
@@ -140,12 +141,14 @@ def load_turn_end(run_id: UUID) -> LoadedContext | None:
 
 def _config_of(run: Run) -> ModelConfig:
     """Return the model that answers. Raise NotFound."""
+    # Asked at each answer: the models of a group may have changed since this one was chosen.
     is_usable = run.model is not None and may_use(run.model, run.conversation.owner_id)
     return run.model if run.model and is_usable else model_of(run.conversation)
 
 
 def _question_value(run: Run) -> Message:
     assert run.question is not None
+    # Pinned while it is asked: whatever leaves the context, the question stays.
     return replace(message_value(run.question), kind="question", pinned=True)
 
 

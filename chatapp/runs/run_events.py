@@ -38,6 +38,7 @@ class RunEvents:
         """Return the context event; its parts add up to `used_tokens`, and what a loop added counts as history."""
         parts, dropped = context.parts, context.view.dropped
         rest = parts.total - parts.history - parts.question
+        # A provider may count less than we do for the fixed parts alone: shrunk, they leave no part negative.
         share = min(1.0, used_tokens / max(1, rest))
         others = {
             name: int(getattr(parts, name) * share)

@@ -91,11 +91,13 @@ def start(run_id: str) -> None:
     if run_id in process.works:
         process.works[run_id].may_ask.set()
         return
+    # Its row stays queued: another process adopts it, or the next one here.
     if process.is_draining:
         return
     loop = asyncio.get_running_loop()
     # A context of its own: a run must not inherit the request or socket that happened to start it.
     task = loop.create_task(_execute(run_id), context=contextvars.Context())
+    # The event loop holds tasks by weak references: this one keeps it alive.
     process.works[run_id] = _Work(task, cause())
     task.add_done_callback(lambda _: process.works.pop(run_id, None))
 
@@ -113,6 +115,7 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
     caused_by = cause()
 
     def begin(claimed: ClaimedRun) -> None:
+        # Before the thread of the database answers the sender, whose `start` then finds the run in `works`.
         loop.call_soon_threadsafe(_begin, claimed, waits_for_reader, caused_by)
 
     return Claim(name_process(), describe_new, begin)
@@ -201,6 +204,7 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
     try:
         prepared = await persistently(_prepare)(claimed)
     except Exception:
+        # It is claimed already: others would not look at it before its lease has run out.
         log.exception("Run %s could not be prepared.", claimed.run.pk)
         await interrupt_runs([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
         return
@@ -244,7 +248,9 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
     try:
         outcome = await _answer(session, work)
         measured.set_attribute("palimpsest.status", str(outcome.status))
+        # From here on nobody cancels the task.
         work.is_finishing = True
+        # The last words go ahead of the facts of the end, with which readers leave.
         process.pump.forget(live)
         await _finish(lease, outcome)
     except LeaseLost as lost:
@@ -252,6 +258,7 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
         process.pump.forget(live)
         await _keep_late_text(live, prepared.forgotten_count)
     finally:
+        # Behind the end: until that is stored, a reader who comes in gets the text from here.
         process.by_message.pop(str(lease.answer_id), None)
     if not session.leaves_nothing:
         await _end_turn(run_id)
@@ -278,6 +285,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
 
 async def _answer(session: Session, work: _Work) -> Outcome:
     try:
+        # Where the run was claimed, or waited for its reader, `cancel` has only noted it.
         if work.must_end:
             raise asyncio.CancelledError
         return await session.answer()
@@ -310,6 +318,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
                 start(str(following.pk))
             return
         except LeaseLost:
+            # Also where a first try was committed and its answer lost: the run has ended, as it should.
             raise
         except AWAY:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)

@@ -30,6 +30,7 @@ from chatapp.runs import shapes
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 ADOPT_AFTER = timedelta(seconds=3)
+# A run that nobody takes is to end within 60 s of the service being up.
 GIVE_UP_AFTER = timedelta(seconds=45)
 ARCHIVED_AT_ONCE = 200
 
@@ -100,6 +101,7 @@ def _last_compact_event(run: Run) -> dict[str, Any] | None:
     span = run.events.aggregate(first=Min("seq"), last=Max("seq"))
     if span["first"] is None:
         return None
+    # Compactions are of the conversation and name no run: theirs are the numbers between.
     during = Event.objects.filter(
         conversation=run.conversation_id, type="compact", seq__gte=span["first"], seq__lte=span["last"]
     )
@@ -212,6 +214,7 @@ def trace_files(user: User) -> Iterator[ArchiveFile]:
     shows them, with their traces."""
     rows = Run.objects.filter(conversation__user=user).order_by("conversation_id", "created_at", "pk")
     runs = rows.iterator(chunk_size=ARCHIVED_AT_ONCE)
+    # A file is to be read before the next one is asked for: `groupby` shares one iterator.
     for conversation_id, some in groupby(runs, key=attrgetter("conversation_id")):
         yield f"traces/{conversation_id}.json", _pieces(some)
 

@@ -85,4 +85,5 @@ class SideWork:
     async def settle(self) -> None:
         """Wait for all side work."""
         if self._tasks:
+            # Where the run is cancelled meanwhile, `gather` would cancel the writes, too.
             await asyncio.wait(self._tasks)

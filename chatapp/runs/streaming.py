@@ -14,6 +14,7 @@ from chatapp.operations.text import split_half
 from chatapp.realtime.hub import Frame, Reader, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 
+# Text that was shown is stored at most 1 s later: half of it is left for the write.
 CHECKPOINT_S = 0.5
 SNAPSHOT_INTERVAL_S = 0.2
 
@@ -36,6 +37,7 @@ class _Stream:
             self.has_gap = False
             end = self.pieces[-1]
             text = "\n" * max(0, 2 - len(end) + len(end.rstrip("\n"))) + text.lstrip()
+        # A provider may send a character outside the BMP as two halves in two pieces. ASCII needs no look.
         if self.half or not text.isascii() or "\x00" in text:
             whole, self.half = split_half(self.half + text)
             text = storable_text(whole)
@@ -46,6 +48,7 @@ class _Stream:
     @property
     def text(self) -> str:
         if len(self.pieces) > 1:
+            # Joined once and kept: each checkpoint and each new reader asks for all of it.
             self.pieces[:] = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
@@ -67,6 +70,7 @@ class LiveAnswer:
         self._ids = f'"conversation_id":"{conversation_id}","run_id":"{lease.run_id}","message_id":"{lease.answer_id}"'
         self.answer = _Stream()
         self.reasoning = _Stream()
+        # Long ago, so that the first word is told at once.
         self.last_told_at = 0.0
         self._all_told_at = float("-inf")
         self._telling_all: asyncio.TimerHandle | None = None
@@ -134,6 +138,7 @@ class LiveAnswer:
 
     def _so_far(self) -> list[Frame]:
         self.tell()
+        # Behind `tell`, so that the next delta goes on from here for new and old readers alike.
         told = ((self.reasoning, "reasoning.delta"), (self.answer, "message.snapshot"))
         return [self._frame(event_type, 0, stream.text) for stream, event_type in told if stream.length]
 

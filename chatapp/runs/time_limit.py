@@ -44,6 +44,7 @@ class TimeLimit:
 
     def _stop_counting(self) -> None:
         when = self._timeout.when() if self._timeout else None
+        # Behind its limit a timeout takes no other time: `reschedule` raises RuntimeError.
         if self._timeout is not None and when is not None and not self.has_passed:
             self._left_s = max(0.0, when - asyncio.get_running_loop().time())
             self._timeout.reschedule(None)

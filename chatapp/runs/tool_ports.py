@@ -129,6 +129,7 @@ class ToolPorts(OffloadedResults):
 
     async def ask(self, call: RequestedCall) -> Decision:
         key = (self.lease.run_id, call.call_id)
+        # Before the first look: a decision between that and the wait is not missed.
         told = _waiting[key] = asyncio.Event()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + settings.CONSENT_TIMEOUT_S
@@ -152,6 +153,7 @@ class ToolPorts(OffloadedResults):
             self._has_all = False
             return ()
         rows = await _to_its_end(
+            # By what the run knows, not by what was moved: repeated after its commit, it returns the same.
             persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
         )
         self._taken |= {row.pk for row in rows}
@@ -169,6 +171,7 @@ class HookPorts(ToolPorts):
     def __init__(
         self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
     ) -> None:
+        # A hook asks no model: nothing is spent.
         super().__init__(lease, caller, list)
         self.hook_id = hook_id
         self.forgotten_count = forgotten_count
@@ -196,6 +199,7 @@ class HookPorts(ToolPorts):
             )
         except ReadForgotten:
             if result.part.offload_ref:
+                # No result names it: nobody else would delete it.
                 self.offloads.discard(self.caller.conversation_id, [result.part.offload_ref])
             part = ToolResultPart(result.call.call_id, result.call.name, DISCARDED, is_error=True)
             finish_hook_call(
@@ -214,6 +218,7 @@ async def _wait(told: asyncio.Event, seconds: float) -> None:
 
 async def _to_its_end(write: Awaitable[T]) -> T:
     """Await a write to its end, also where the caller is cancelled."""
+    # The thread goes on in any case: the end of the run has to find what it writes.
     task = asyncio.ensure_future(write)
     try:
         return await asyncio.shield(task)

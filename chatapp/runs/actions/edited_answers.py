@@ -47,6 +47,7 @@ def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str,
             model_name=answer.model_name,
         )
         conversation.branch, conversation.last_activity_at = branch, now
+        # Its user wrote it, and has seen it.
         conversation.read_count = conversation.next_position
         created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(edited))
         shown = updated_event(conversation, now, is_quiet=True)

@@ -92,6 +92,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     """End a run whose conversation is locked, and return the run that follows, if one does."""
     left = _Left._make(execute(_LEFT, run.pk).fetchone())
     tools = close_tool_calls(conversation, run, now) if left.has_tool_calls else []
+    # The messages of closed calls took its position, which `run.answer` still has.
     answer = Message.objects.get(pk=run.answer_id) if tools else run.answer
     usage = _record_usage(run, outcome.calls, left)
     _store_end(run, answer, outcome, usage, now)
@@ -115,6 +116,7 @@ def _record_usage(run: Run, calls: Sequence[CallUsage], left: _Left) -> events.U
     record_calls(run, calls, left.step_count)
     if left.has_background_usage:
         take_over_background_calls(run)
+    # Calls of earlier steps and of the background are in rows alone.
     if left.has_usage or left.has_background_usage:
         return totals_of_run(run)
     return totals_of(calls)
@@ -128,6 +130,7 @@ def _store_end(run: Run, answer: Message, outcome: Outcome, usage: events.UsageT
         run.error_message = outcome.error.message
         run.error_detail = outcome.error.detail
     errors = ("error_category", "error_message", "error_detail")
+    # With the fence, which `stop_answers` raised in memory alone.
     update_row(run, "status", "fence", "finished_at", "lease_expires_at", "usage", *errors)
     answer.parts = message_values.parts_to_json(outcome.answer.parts)
     answer.token_estimate = estimate_parts(outcome.answer.parts)
@@ -148,11 +151,13 @@ def _last_facts(
     of_run = {**where, "run_id": str(run.pk)}
     calls = [usage_event(run, call, now) for call in outcome.calls]
     return [
+        # Steps that were not finished show as skipped from now on.
         *([plan_fact(run, now)] if any(not step.is_over for step in shapes.plan_from_json(run.plan)) else []),
         *outcome.facts,
         *calls,
         updated_event(conversation, now, is_quiet=True),
         events.MessageCompleted(**of_run, message=message_shape(answer, run)),
+        # The last of all: readers of the run's stream leave with it.
         events.RunFinished(
             **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
         ),
@@ -249,6 +254,7 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         row.parts = message_values.parts_to_json(answer.parts)
         row.token_estimate = estimate_parts(answer.parts)
         row.save(update_fields=["parts", "token_estimate"])
+        # The shorter text may be in the index already.
         reindex_messages(row.user_id, [row])
         shape = message_shape(row, run)
         # Of no run: this one has told its last event.

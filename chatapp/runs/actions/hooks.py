@@ -65,6 +65,7 @@ def record_hooks(
             return
         times = {hook_id: moment.isoformat() for hook_id, moment in fired.items()}
         waiting = [note for note in row.hook_state.get("waiting", []) if note not in used]
+        # Of the row as it is now: hooks of another turn may have written since. A repeated call adds nothing.
         row.hook_state = {
             "fired": {**row.hook_state.get("fired", {}), **times},
             "waiting": [*waiting, *(dict(note) for note in added if note not in waiting)],
@@ -120,6 +121,7 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
     """
     conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
     if conversation_of is not None and forgotten_count is not None:
+        # Before the conversation is locked, as everywhere: in another order two could deadlock.
         check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
     found = lock_run(lease.run_id)
     if found is None:
@@ -135,6 +137,7 @@ def close_abandoned_calls(*, now: datetime, timeout_s: Callable[[str], float]) -
     `timeout_s` is how long a call of the tool of this name may be open.
     """
     rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
+    # Each is closed in a transaction of its own: one conversation is locked at a time.
     for row in list(rows.only("run_id", "name", "requested_at")):
         if (now - row.requested_at).total_seconds() > timeout_s(row.name):
             _close(row.run_id, row.pk, now)

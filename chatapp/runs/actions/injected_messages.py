@@ -75,6 +75,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         branch=run.answer.branch,
         role=Message.Role.USER,
         kind=Message.Kind.INJECTED,
+        # No cut of the context takes it out before a model has seen it.
         pinned=True,
         parent=run.answer,
         parts=message_parts(new.text, attachments),
@@ -137,6 +138,7 @@ def edit_queued(
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)
+        # Looked at under the lock: a model call may take it in at any moment.
         if not is_queued(message):
             return None
         attachments = accessible_attachments(user, list(new.attachment_ids))

@@ -64,6 +64,7 @@ def insert_before_answer(
 def _make_room(conversation: Conversation, place: AnswerPosition, count: int) -> int:
     """Move the answer and what is behind it by `count` positions, and return where it was."""
     last = conversation.next_position - 1
+    # Mostly the answer is the last message: one statement moves it, and changes no row where it is not.
     if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:
         return last
     first = Message.objects.values_list("position", flat=True).get(pk=place.answer_id)
@@ -100,7 +101,9 @@ def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[
     """Move the answer behind these messages, which follow it. `conversation` is locked."""
     answer = Message.objects.get(pk=run.answer_id)
     places = [answer.position, *(message.position for message in messages)]
+    # Out of the way first: no two may share a position.
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
+    # There is one place more than messages: the last is the answer's.
     for message, place in zip(messages, places, strict=False):
         message.position = place
         message.save(update_fields=["position"])
@@ -113,6 +116,7 @@ def move_answer_before(conversation: Conversation, run: Run, messages: Sequence[
     answer = run.answer
     places = [*(message.position for message in messages), answer.position]
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
+    # From the last on: each takes the place that the one behind it has left.
     for message, place in zip(reversed(messages), reversed(places), strict=False):
         message.position, message.parent = place, answer
         message.save(update_fields=["position", "parent"])

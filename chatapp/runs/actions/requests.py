@@ -67,6 +67,7 @@ def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
 
 def store_request(*, lease: Lease, request: NewRequest | WrittenRequest, now: datetime) -> None:
     """Store a request of a run. Raise LeaseLost: forgetting anything that it may repeat ends the run."""
+    # Before the transaction: finding what a request repeats takes long, and on SQLite all writers would wait.
     written = _written(lease, request)
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -126,6 +127,7 @@ def _insert(conversation: Conversation, run: Run, written: WrittenRequest, now: 
         )
         for own, segments in written.texts.items()
     ]
+    # A text that an earlier request of the conversation has is kept already.
     insert_rows(kept, on_conflict="DO NOTHING")
     insert_rows(
         [

@@ -64,6 +64,7 @@ def claim_run(
     """
     with transaction.atomic():
         if forgotten_count is not None:
+            # Read without a lock: counts are locked before the conversation.
             conversation_of = Conversation.objects.filter(runs=run_id).first()
             if conversation_of is not None:
                 check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
@@ -93,6 +94,7 @@ SELECT id FROM chatapp_conversation
 WHERE id = (SELECT conversation_id FROM chatapp_run WHERE id = %s)
 FOR UPDATE
 """
+# Without its user a conversation is being deleted: its runs have lost their lease.
 _ROWS = """
 SELECT {conversation}, {run}, {answer}
 FROM chatapp_run AS run
@@ -178,6 +180,7 @@ def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
     with transaction.atomic():
         by_run = {answer.lease.run_id: answer for answer in answers}
         running = Run.objects.filter(pk__in=by_run, status=Run.Status.RUNNING)
+        # `no_key`, so that rows that refer to the run can be inserted meanwhile.
         locked = running.select_for_update(skip_locked=True, no_key=True).values_list("pk", "fence")
         held = {run_id for run_id, fence in locked if by_run[run_id].lease.fence == fence}
         # The same checkpoint is made again where the answer to its commit was lost.

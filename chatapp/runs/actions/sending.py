@@ -104,12 +104,14 @@ def _send(
 ) -> Receipt:
     state = lock_for_sending(user, conversation_id, new.client_id, locks_forgetting_counts=claim is not None)
     conversation = state.conversation
+    # Before all refusals: a repeated send gets its receipt, also while its answer is being written.
     if state.is_sent_before:
         sent_before = find_receipt(user, str(conversation.pk), new)
         if sent_before is not None:
             return sent_before
     if state.is_running:
         raise run_active()
+    # Only a message at the end sends what a stopped answer left waiting there.
     if (
         state.has_unseen
         and conversation.branch is not None
@@ -135,6 +137,7 @@ def _send(
         conversation.model = model
     if read_forget_request(new.text) is not None:
         jobs.wake_worker("chatapp.forgetting.tasks.propose_forgetting", str(question.pk))
+    # The number of `message.created`: a stream of the answer begins with it.
     seq = conversation.last_seq + 1
     with one_edition(state.edition):
         run = queue_run(
@@ -149,6 +152,7 @@ def _send(
             state=state,
         )
     if attachments:
+        # Only now is the message stored: `queue_run` inserts it with its answer.
         question.attachments.set(attachments)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
@@ -169,6 +173,7 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
             "This client_id or Idempotency-Key was already used for another message.",
             code="idempotency_mismatch",
         )
+    # The first: later ones answer it again.
     run = Run.objects.filter(question=message).order_by("created_at", "pk").first()
     is_injected = run is None and message.kind == Message.Kind.INJECTED
     if is_injected:
@@ -194,6 +199,7 @@ def _end_of(state: SendingState, user: User, new: NewMessage) -> tuple[UUID | No
     conversation = state.conversation
     branch = conversation.branch
     is_at_end = new.parent_id is None and new.replaces_id is None
+    # A branch without a message of its own ends with one of an ancestor, which is looked for below.
     if branch is not None and is_at_end and (state.leaf_id is not None or not branch.lineage):
         return state.leaf_id, branch
     parent = _parent_of(user, conversation, new)
@@ -271,6 +277,7 @@ def queue_run(
         status=Message.Status.STREAMING,
         now=now,
     )
+    # In hand for whoever prepares the answer from these rows, without a query.
     answer.branch = branch
     run = Run(
         conversation=conversation,
@@ -295,6 +302,7 @@ def queue_run(
     event_log.append_all(conversation, facts, ["branch", "title", "model", "last_activity_at"])
     if claim is not None and state is not None and is_claimed:
         claimed = ClaimedRun(run, state.forgotten_count, state.edition)
+        # Registered behind the facts: their readers hear of the run before its first word.
         transaction.on_commit(partial(claim.begin, claimed))
     return run
 

@@ -66,6 +66,7 @@ def lock_for_sending(
     """
     key = parse_id(conversation_id)
     if connection.features.has_select_for_update:  # by itself: a query that waited would read older rows
+        # Before the conversation, as everywhere: in another order this and a forgetting could deadlock.
         if locks_forgetting_counts and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
             lock_forgetting_counts([user.pk, *([as_key(shared[0])] if shared[0] else [])])
         execute(_LOCK, key, user.pk)

@@ -64,6 +64,7 @@ def record_tool_calls(
             waits = [waiting_event(held.conversation, now)] if any(is_waiting(row) for row in rows) else []
             event_log.append(held.conversation, *usage, *call_facts, *waits, run=held.run)
     except IntegrityError:
+        # Where the calls are there, the answer to the first try's commit was lost.
         if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
             raise
 
@@ -85,6 +86,7 @@ def call_row(
         step=step,
         plan_step=plan_step,
         hook_id=hook_id,
+        # No message is made of these: nothing is left to tell.
         is_told=bool(plan_step or hook_id),
         ordinal=ordinal,
         call_id=call.call_id,
@@ -133,6 +135,7 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool
         is_last = not any(row.state in ToolCall.OPEN for row in untold)
         if is_last:
             _tell_calls(held.conversation, held.place, untold, now)
+        # A set: the call is one of the untold, unless it is a plan step's.
         save_results({call, *untold})
         event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
         return is_last and not held.is_anything_behind
@@ -213,6 +216,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, no
         call = ToolCall.objects.filter(run=run, call_id=call_id).select_related("run").first()
         if call is None:
             raise NotFound
+        # The same decision again, from another tab for example, is no conflict.
         if call.decision != decision:
             if call.state != ToolCall.State.WAITING or call.decision:
                 raise Conflict("This call does not wait for your decision any more.", code="not_waiting")
@@ -225,6 +229,7 @@ def read_decision(*, lease: Lease, call_id: str, is_too_late: bool, now: datetim
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
+        # Under the lock, so that the user's word and the time limit cannot both count.
         if is_too_late and not call.decision:
             _store_decision(conversation, call, "timed_out", now)
         return cast(Decision, call.decision) if call.decision else None

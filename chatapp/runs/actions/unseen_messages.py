@@ -53,6 +53,7 @@ def _release(
     answer_id = parent_id = messages[0].parent_id
     assert answer_id is not None
     for message in messages:
+        # One below the other: below one parent they would be versions of each other.
         message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
         message.save(update_fields=["kind", "pinned", "parent"])
         parent_id = message.pk

@@ -113,6 +113,7 @@ class RunWaiter:
 
     async def wait(self) -> HttpResponse:
         topic = conversation_topic(self.receipt.conversation_id)
+        # Before the run starts, so that its end is not missed.
         await hub.subscribe(self, topic)
         try:
             _start(self.receipt)

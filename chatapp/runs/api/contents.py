@@ -51,6 +51,7 @@ def _text(sent: SentMessage) -> str:
 def _attachment_ids(user: User, sent: SentMessage) -> list[str]:
     """Return the ids of the images inside the content, then of the attached ones, each once."""
     images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
+    # Counted before the first of them is stored.
     if len(images) + len(sent.attachments) > MAX_ATTACHMENTS:
         details = [{"field": "attachments", "message": f"are more than {MAX_ATTACHMENTS}"}]
         raise InvalidInput(f"A message has at most {MAX_ATTACHMENTS} images.", details=details)

@@ -65,6 +65,7 @@ def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
 async def stop(request: ApiRequest, run_id: str) -> Any:
     """Ask the run to end; what was written so far stays. A run that has ended stays as it is."""
     shape = await sync_to_async(_stop)(request.auth.user, run_id)
+    # As the row has it: an address may write the id in another way, and runs are found by their text.
     hub.stop_run(shape["id"])
     return shape
 

@@ -109,8 +109,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
         session, self.token_id = self.scope.get("session"), self.scope.get("token_id")
         self.session_key = session.session_key if session is not None and self.token_id is None else None
         self.connection = Connection(holder_of(self.session_key, self.token_id))
+        # Before it is closed: of a refused handshake a browser is told no code.
         await self.accept()
+        # Nothing is awaited until `subscribe` has added this one: sockets that open at once count each other.
         if hub.count_readers(user_topic(user.pk)) >= settings.CONNECTIONS_PER_USER:
+            # So that `receive` passes over what comes before the close.
             self.connection.close("too_many")
             await self.close(code=CLOSE_CODES["too_many"], reason="too_many")
             return
@@ -120,6 +123,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         rights_watch.add(self.connection, SignIn(user.pk, self.session_key, self.token_id))
 
     async def disconnect(self, code: int) -> None:
+        # It was refused: there is nothing to end.
         if not hasattr(self, "_writing"):
             return
         rights_watch.remove(self.connection)
@@ -129,6 +133,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.connection.unwatch_all()
 
     async def _write_frames(self) -> None:
+        # Past the middleware, which the words of answers would else go through one by one.
         send = self.scope.get("send_directly", self.base_send)
         try:
             async for frame in self.connection.frames():
@@ -145,6 +150,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if self.connection.closed_because:
             return
         try:
+            # Before it is read: frames that nobody understands count, too.
             self.frame_quota.count(asyncio.get_running_loop().time())
             frame = self._parse(text_data)
             client_id = getattr(frame, "client_id", None)
@@ -191,6 +197,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _subscribe(self, frame: Subscribe) -> None:
         row = await in_database(accessible_conversation)(self.user, frame.conversation_id)
+        # So far behind, the newest page of messages is less to send than all that happened.
         is_too_old = row.last_seq - frame.after_seq > MAX_REPLAYED_FACTS
         if is_too_old or frame.after_seq > row.last_seq:
             await self._tell({"type": "reset", "conversation_id": str(row.pk)})
@@ -239,6 +246,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_rest(self, frame: MessageSync) -> None:
         """Send the rest of an answer: from the run if it is written here, else as far as it is stored."""
+        # Read in any case: this asks whether the user may read the message.
         stored = await in_database(stored_answer_text)(self.user, frame.message_id)
         text = runner.live_text(frame.message_id)
         if text is None:

@@ -37,6 +37,7 @@ def append_all(
     """Store facts like `append`, each with its run."""
     first = conversation.last_seq + 1
     numbered = [fact.model_copy(update={"seq": seq}) for seq, (fact, _) in enumerate(facts, start=first)]
+    # Dumped once, for the log and for the readers.
     payloads = [fact.told() for fact in numbered]
     runs = [run.pk if run is not None else None for _, run in facts]
     insert_rows(
@@ -57,6 +58,7 @@ def append_all(
     facts_appended.send(Conversation, conversation=conversation, facts=numbered)
     transaction.on_commit(
         partial(
+            # The facts are stored: what fails in telling them must not look like a failure of the action.
             facts_committed.send_robust,
             sender=Conversation,
             conversation_id=conversation.pk,

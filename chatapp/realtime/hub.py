@@ -25,6 +25,7 @@ from chatapp.realtime.processes import EVERYBODY, OtherProcesses
 
 log = logging.getLogger(__name__)
 
+# A fact whose message was lost is late by so much at most.
 CATCH_UP_S = 5.0
 SIDEBAR_TYPES = frozenset({"conversation.updated", "conversation.attention", "run.started", "run.finished"})
 """Facts that the sidebar of every tab of the user shows, whatever conversation is open in it. They come without
@@ -95,6 +96,7 @@ class Hub:
 
     async def subscribe(self, reader: Reader, topic: str) -> None:
         first = not self._readers[topic]
+        # Before the wait for Redis: what is published here meanwhile reaches the reader.
         self._readers[topic].add(reader)
         if first:
             await self._others.join(topic)

@@ -17,4 +17,5 @@ class Event(models.Model):
     at = models.DateTimeField()
 
     class Meta:
+        # Replay reads along its index, too.
         constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="event_seq_once")]

@@ -26,9 +26,11 @@ else:
 log = logging.getLogger(__name__)
 
 EVERYBODY = "web"
+# A Redis that hangs keeps its connections open: only a time limit ends the wait.
 TIMEOUT_S = 2.0
 FAREWELL_S = 1.0
 TRY_AGAIN_S = 1.0
+# Where Redis stays away the oldest are dropped: readers find facts in the log, and text in its message.
 MAX_QUEUED = 5_000
 
 Message = dict[str, Any]
@@ -81,6 +83,7 @@ class OtherProcesses:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._put, group, marked)
         else:
+            # In a process without readers, such as a worker: it has no loop that would send later.
             async_to_sync(self._send)(group, marked)
 
     def send_from_loop(self, group: str, message: Message) -> None:
@@ -97,8 +100,10 @@ class OtherProcesses:
             self._is_idle.set()
             await self._has_work.wait()
             self._is_idle.clear()
+            # Before the queue is emptied: what is put into it meanwhile wakes this again.
             self._has_work.clear()
             while self._queue:
+                # Taken out only when it is sent: Redis may be away for a while.
                 item = self._queue[0]
                 if not await self._send(*item):
                     await asyncio.sleep(TRY_AGAIN_S)
@@ -132,6 +137,7 @@ class OtherProcesses:
         while True:
             await asyncio.sleep(TRY_AGAIN_S)
             for group in self._wanted - self._joined if self._channel else ():
+                # It may have been left while another was joined.
                 if group in self._wanted:
                     await self._join(group)
                 if self._is_away:
@@ -143,6 +149,7 @@ class OtherProcesses:
             try:
                 async with asyncio.timeout(TIMEOUT_S):
                     channel = await layer.new_channel()
+                # A new channel is in no group yet.
                 self._channel, self._joined = channel, set()
                 await asyncio.gather(*(self._join(group) for group in tuple(self._wanted)))
                 while True:
@@ -152,6 +159,7 @@ class OtherProcesses:
                 await asyncio.sleep(TRY_AGAIN_S)
 
     def _take(self, message: Message) -> None:
+        # A group's messages come back to their sender, which has delivered them already.
         if message["origin"] != self._origin:
             self._take_message(message)
 
@@ -162,6 +170,7 @@ class OtherProcesses:
             async with asyncio.timeout(TIMEOUT_S):
                 await getattr(get_channel_layer(), method)(*arguments)
         except (redis.RedisError, OSError) as error:
+            # Also of a time-out, which is an OSError.
             self._note_failure(method, error)
             return False
         if self._is_away:

@@ -40,6 +40,7 @@ def _add_messages(rows: Sequence[Event]) -> None:
     shapes = {str(message.pk): message_shape(message, runs.get(message.pk)) for message in messages.values()}
     for row in rows:
         place = row.payload["message"]
+        # What the event itself says wins: the message may have moved since.
         row.payload["message"] = shapes.get(place["id"], {**_DELETED, **place}) | place
 
 
@@ -63,6 +64,7 @@ def _full_steps(stored: Sequence[Mapping[str, Any]], run: Run | None) -> list[di
     steps = []
     for step in stored:
         if (text := planned.get(step["id"])) is not None:
+            # At the time of the event a step that was not over had no result.
             result = text["result"] if step["state"] in OVER else ""
             full = PlannedStep(**{**text, **step, "result": result})
             steps.append(full.model_dump(mode="json"))
@@ -152,6 +154,7 @@ def _add_entries(rows: Sequence[Event]) -> None:
 def _add_conversations(rows: Sequence[Event]) -> None:
     conversations = Conversation.objects.in_bulk({row.conversation_id for row in rows})
     for row in rows:
+        # None of a conversation that is being deleted: the manager hides it.
         owner = conversations.get(row.conversation_id)
         row.payload["conversation"] |= {
             "title": owner.title if owner else "",

@@ -24,6 +24,7 @@ class RightsWatch:
     def add(self, connection: Connection, sign_in: SignIn) -> None:
         self._watched[connection] = sign_in
         loop = asyncio.get_running_loop()
+        # A task that failed, or whose loop has ended, checks nothing any more.
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._task = loop.create_task(self._check_forever())
 
@@ -42,6 +43,7 @@ class RightsWatch:
                 log.warning("The rights of sockets could not be checked; trying again.", exc_info=True)
 
     async def _check(self) -> None:
+        # A copy: sockets come and go while the database is asked.
         watched = dict(self._watched)
         valid = await in_database(still_signed_in)(set(watched.values()))
         for connection, sign_in in watched.items():

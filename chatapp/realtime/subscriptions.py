@@ -12,6 +12,7 @@ from chatapp.operations.database import persistently
 from chatapp.realtime.event_log import last_seqs, read_after
 from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
 
+# Nothing slows a run down for a reader. One that falls behind is closed, connects again and catches up.
 MAX_QUEUED_FRAMES = 2_000
 MAX_QUEUED_CHARS = 8_000_000
 REPLAY_PAGE = 500
@@ -41,6 +42,7 @@ class Connection:
     async def watch(self, conversation_id: UUID, after_seq: int) -> None:
         """Deliver from the fact after `after_seq` on."""
         key = str(conversation_id)
+        # Before the subscription: a fact that comes at once is compared with it.
         self._queued_seqs[key] = after_seq
         await hub.subscribe(self, conversation_topic(key))
         # Looked at only now: a fact between an earlier look and the first hint would be missed until the next one.
@@ -58,6 +60,7 @@ class Connection:
     def deliver(self, topic: str, frame: Frame) -> None:
         queued_seq = self._queued_seqs.get(frame.conversation_id)
         is_watched_elsewhere = queued_seq is not None and topic != conversation_topic(frame.conversation_id)
+        # A copy for the sidebar of what the topic of the conversation brings, too.
         if is_watched_elsewhere:
             return
         if queued_seq is None or frame.seq is None:
@@ -66,6 +69,7 @@ class Connection:
             self._queued_seqs[frame.conversation_id] = frame.seq
             self._put(frame)
         else:
+            # Behind a gap, which is read from the log; or told twice, which `catch_up` passes over.
             self.catch_up(frame.conversation_id, frame.seq)
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None:
@@ -83,6 +87,7 @@ class Connection:
         if isinstance(item, Frame):
             self._queued_chars += len(item.text)
         if len(self._queue) > MAX_QUEUED_FRAMES or self._queued_chars > MAX_QUEUED_CHARS:
+            # Not sent any more: the reader goes on after the last fact it got.
             self._queue.clear()
             self.close("too_slow")
         self._wake.set()
@@ -110,6 +115,7 @@ class Connection:
         while after_seq < gap.last_seq and gap.conversation_id in self._queued_seqs:
             payloads = await persistently(read_after)(UUID(gap.conversation_id), after_seq, REPLAY_PAGE)
             for payload in payloads:
+                # Later ones wait in the queue behind the deltas they end: from here they would overtake them.
                 if payload["seq"] <= gap.last_seq:
                     yield encode_frame(payload)
             after_seq = payloads[-1]["seq"] if payloads else gap.last_seq

@@ -14,6 +14,7 @@ from django.http import StreamingHttpResponse
 from chatapp.operations.metrics import active_streams
 from chatapp.realtime.hub import Frame
 
+# Readers pass over lines that begin with a colon.
 OPENED = b": listening\n\n"
 HEARTBEAT = b": still here\n\n"
 
@@ -22,6 +23,7 @@ Item = TypeVar("Item")
 
 def encode_fact_or_delta(frame: Frame) -> bytes:
     """Encode an event; only a fact has an id, which a reader may continue after."""
+    # The text is JSON on one line: a line break in it would end the field.
     identity = f"id: {frame.seq}\n" if frame.seq is not None else ""
     return f"{identity}event: {frame.type}\ndata: {frame.text}\n\n".encode()
 
@@ -36,6 +38,7 @@ def sse_response(chunks: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
     """Return the response; Django closes the iterator when the reader has gone."""
     response = StreamingHttpResponse(_counted(chunks), content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "private, no-store, no-transform"
+    # Else nginx keeps events back until they fill its buffer.
     response["X-Accel-Buffering"] = "no"
     return response
 
@@ -63,11 +66,13 @@ async def with_heartbeat(
             if pending is None:
                 pending = asyncio.ensure_future(anext(items))
             awaited: set[asyncio.Future[Any]] = {pending, *ending}
+            # `wait_for` would cancel the pending item at each heartbeat, which ends its generator.
             done, _ = await asyncio.wait(
                 awaited, timeout=max(0.0, due - loop.time()), return_when=asyncio.FIRST_COMPLETED
             )
             if done & ending:
                 return
+            # Also where items come without a pause: rights are looked at with the heartbeat.
             if not done or loop.time() >= due:
                 due = loop.time() + settings.SSE_HEARTBEAT_S
                 if not await is_allowed():
@@ -82,5 +87,6 @@ async def with_heartbeat(
                 yield item
     finally:
         if pending is not None:
+            # Awaited, too: a generator that is still running cannot be closed.
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)

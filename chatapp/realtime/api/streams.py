@@ -22,6 +22,7 @@ from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
 
 TEXT_TYPES = frozenset({"text.delta", "message.snapshot"})
+# The text so far is asked for once, and not with each delta that comes before it has arrived.
 ASK_AGAIN_S = 1.0
 
 
@@ -74,6 +75,7 @@ class ConversationReader:
         """Encode a frame; a reader who lacks text before a delta gets the text so far first."""
         if frame is None:
             return [HEARTBEAT]
+        # The topic of the user brings facts of all conversations.
         if frame.conversation_id != self.conversation_id:
             return []
         if frame.type not in TEXT_TYPES:
@@ -94,12 +96,14 @@ class ConversationReader:
 
     def _note_text(self, delta: dict[str, Any]) -> None:
         if delta["offset"] <= self._chars:
+            # Only what joins on to what the reader has: a gap is filled by a snapshot.
             self._chars = max(self._chars, delta["offset"] + len(delta["text"]))
 
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
         if text is None:
             text = (await persistently(stored_answer_text)(self.caller.user, message_id)).text
+            # What is stored lags behind what was said: the process that writes the answer sends all of it.
             hub.ask_for_text(message_id)
         self._chars = max(self._chars, len(text))
         return {

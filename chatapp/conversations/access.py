@@ -17,6 +17,7 @@ def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversa
 
 def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
     """Return the row, locked until the transaction ends. Positions and event numbers are given under this lock."""
+    # Without its relations: PostgreSQL refuses FOR UPDATE on the nullable side of a join.
     return find_row(Conversation.objects.select_for_update().filter(user=user), conversation_id)
 
 

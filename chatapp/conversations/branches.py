@@ -21,6 +21,7 @@ def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
 
 def lineage_below(message: Message) -> list[list[str | int]]:
     """Return the lineage of a branch that begins after `message`."""
+    # Flat, so that what a branch shows is read in one query however deep it lies.
     return [[str(message.branch_id), message.position], *message.branch.lineage]
 
 
@@ -77,6 +78,7 @@ def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: in
             break
         if tokens_after is None:
             tokens_after = _tokens_after(branch, row.last_position)
+        # What this one covers would come back as the originals.
         tokens_after += row.span_tokens
         if tokens_after > REFIT_SHARE * budget_tokens:
             break
@@ -126,10 +128,12 @@ def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
 
     All rows are of one conversation.
     """
+    # Most conversations have one branch, where no message has an alternative.
     if not rows or not _has_branches(rows[0].conversation_id):
         return {}
     parents = {row.parent_id for row in rows}
     below = Q(parent__in=parents - {None})
+    # IN of SQL finds no NULL.
     if None in parents:
         below |= Q(parent=None)
     # An assistant's message below another one is its tool call or its continuation.

@@ -33,6 +33,7 @@ def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[st
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
     branches = {str(branch.pk): branch.lineage for branch in row.branches.order_by("created_at", "pk")}
     head |= full_conversation(row) | {"branches": branches, "compactions": compactions_of(row)}
+    # The object is left open: its messages are streamed into it.
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
@@ -76,6 +77,7 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
     position = -1
     while True:
         rows = list(
+            # By position, as an offset would read again all that it passes over.
             messages.filter(position__gt=position).order_by("position").prefetch_related(attachments)[:PAGE]
         )
         if not rows:

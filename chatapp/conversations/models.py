@@ -47,6 +47,7 @@ class Folder(models.Model):
         return str(self.id)  # not the name: operators see this
 
 
+# Shared by indexes and queries: an index with a condition is used only where the query has the same.
 IS_BEHIND = Q(temporary=False, indexed_below__lt=F("next_position"))
 """Of conversations with messages that the search index lacks, or that are still being written."""
 IS_UNREAD = Q(next_position__gt=F("read_count"))
@@ -239,6 +240,7 @@ class Message(models.Model):
         Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False
     )
     branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    # In this row, too: the unique key of a send is the user's, and a constraint takes columns of one table.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveBigIntegerField()

@@ -46,6 +46,7 @@ def create_conversation(*, user: User, now: datetime, **columns: Unpack[Conversa
     """Store a conversation that a user asked for, and return it."""
     with transaction.atomic():
         conversation = begin_conversation(user=user, now=now, **columns)
+        # In this transaction: a repeated request finds the conversation and its key, or neither.
         record_made(conversation.pk)
     return conversation
 
@@ -94,7 +95,9 @@ def mark_read(*, user: User, conversation_id: str, message_count: int, now: date
     """Note that a page in view has shown the conversation with so many messages. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
+        # Messages that are still to come stay unread.
         shown = min(message_count, conversation.next_position)
+        # Another device may have shown more.
         if shown > conversation.read_count:
             conversation.read_count = shown
             unread = shown < conversation.next_position

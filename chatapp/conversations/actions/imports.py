@@ -112,8 +112,10 @@ def import_in_pieces(
     if _fits_at_once(new, budget):
         return import_at_once(user=user, some=[new], now=now, turns=turns, is_left=is_left)[0]
     begun = _begin(user, new, now)
+    # The turn first: it may have to wait, which must not happen inside the transaction.
     with turns.hold(), transaction.atomic():
         _insert_begun([begun])
+        # With the rows it is for: what a process that dies now leaves is known to the sweep.
         removal = begin_import(begun.conversation)
     rows = _message_rows(begun, now)
     statement = _InsertStatement(user)
@@ -141,6 +143,7 @@ def import_at_once(
     is_left: bool = True,
 ) -> list[Conversation]:
     """Store conversations in one transaction, which must not be too many for one, and return them."""
+    # Rows are made while the lock is free.
     begun = [_begin(user, new, now) for new in some]
     rows = [row for each in begun for row in _message_rows(each, now)]
     statement = _InsertStatement(user)
@@ -169,6 +172,7 @@ class _Begun:
 def _begin(user: User, new: NewConversation, now: datetime) -> _Begun:
     count, title = len(new.messages), new.title or _first_user_line(new.messages)
     columns = {"title": title, "created_at": now, "last_activity_at": now, **new.columns}
+    # Nothing of it is news to its user.
     conversation = Conversation(user=user, next_position=count, read_count=count, **columns)
     branches = [Branch(conversation=conversation) for _ in new.branches.lineages]
     for branch, lineage in zip(branches, new.branches.lineages, strict=True):
@@ -185,6 +189,7 @@ def _insert_begun(begun: Sequence[_Begun]) -> None:
 @transaction.atomic
 def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool) -> None:
     """Show the conversation to its user. Raise Conflict where its rows were deleted meanwhile."""
+    # First: it fails where the sweep has begun to delete these rows.
     end_import(removal)
     begun.conversation.user = user
     update_row(begun.conversation, "user")
@@ -239,6 +244,7 @@ def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
         parent = keys[above] if above is not None and above >= 0 else None
         parts = columns.get("parts")
         if parts is None:
+            # As json.dumps writes it, without its other work: nearly all messages are one text.
             stored = f'[{{"type": "text", "text": {encode_basestring_ascii(text)}}}]'
             tokens = MESSAGE_OVERHEAD + estimate_text(text)
         else:
@@ -277,6 +283,7 @@ def _insert_piece(
     renew_import(removal)
     spending = budget.start()
     while waiting:
+        # One row at least, so that the import advances on the slowest machine.
         batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
         del waiting[: len(batch)]
         statement.insert(batch)
@@ -319,6 +326,7 @@ def _literal(column: Field[Any, Any], value: Any) -> str:
     stored = column.get_db_prep_save(value, connection)
     if stored is None or isinstance(stored, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[stored]
+    # The text of a statement with values has its percent signs doubled.
     return "'" + str(stored).replace("'", "''").replace("%", "%%") + "'"
 
 

@@ -49,12 +49,14 @@ async def export(
 
 def _download(pieces: Iterator[str], title: str, content_type: str, ending: str) -> StreamingHttpResponse:
     response = StreamingHttpResponse(_streamed(pieces), content_type=f"{content_type}; charset=utf-8")
+    # ASCII alone: in a header other characters need an encoding of their own.
     name = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "conversation"
     response["Content-Disposition"] = f'attachment; filename="{name}.{ending}"'
     return response
 
 
 async def _streamed(pieces: Iterator[str]) -> AsyncGenerator[str, None]:
+    # Piece by piece: while a slow reader takes one, neither a thread nor a connection is held.
     while (piece := await in_database(_next)(pieces)) is not None:
         yield piece
 

@@ -93,6 +93,7 @@ def _import(request: ApiRequest) -> dict[str, Any]:
         raise _invalid([(name, "is not a field of an import") for name in unknown[:MAX_REPORTED]])
     head, now = _head(body), clock.now()
     messages = read_messages(body.get("messages"), now)
+    # Listed under the day of its last message. The clean-up counts from `kept_since`.
     columns: dict[str, Any] = {"last_activity_at": messages[-1].created_at or now, "kept_since": now}
     if head.model:
         columns["model"] = accessible_model(request.auth.user.pk, head.model)
@@ -169,6 +170,7 @@ def _read_time(raw: Any, now: datetime) -> datetime | None:
         moment = datetime.fromisoformat(raw)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
+        # In UTC, a moment of the year 1 or 9999 may be outside the range of dates.
         raise ValueError("created_at must be an ISO 8601 time") from None
     if not was_possible(moment, now):
         raise ValueError("created_at must not be before 1970, nor more than a day in the future")

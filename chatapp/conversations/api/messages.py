@@ -157,6 +157,7 @@ async def edit(
     edited = await sync_to_async(_edit_in_place)(request.auth.user, conversation_id, message_id, change)
     if edited is not None:
         return edited
+    # Only now: what is edited in place asks no model.
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
         request.auth.user,

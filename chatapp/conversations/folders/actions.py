@@ -47,6 +47,7 @@ def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns
 
 def _save(row: Folder, columns: list[str] | None = None) -> Folder:
     try:
+        # A savepoint: behind an error PostgreSQL takes no more statements of a transaction.
         with transaction.atomic():
             row.save(update_fields=columns)
     except IntegrityError as error:

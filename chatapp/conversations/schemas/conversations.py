@@ -127,6 +127,7 @@ def conversation_shape(
         "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
         if active_run
         else None,
+        # An answer counts as a message from its first moment, and is news once it has ended.
         "unread": active_run is None and row.next_position > row.read_count,
     }
     return shape if waiting_calls is None else {**shape, "waiting_calls": waiting_calls}

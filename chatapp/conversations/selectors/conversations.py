@@ -72,6 +72,7 @@ def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     """Return the conversations as the API answers them, with the runs that are going on."""
     active = {run.conversation_id: run for run in Run.active().filter(conversation__in=rows)}
     undecided = ToolCall.undecided().filter(run__in=active.values())
+    # Only of a run that is going on can a call wait.
     waiting = Counter(undecided.values_list("run__conversation", flat=True)) if active else Counter()
     default_days = current("RETENTION_DAYS")
     days = {user_id: retention_days_of(user_id, default_days) for user_id in {row.owner_id for row in rows}}
@@ -85,6 +86,7 @@ def full_conversation(row: Conversation) -> dict[str, Any]:
 def retention_days_of(user_id: UUID, default_days: int) -> int:
     """Return the retention period of a user: the longest of their groups', else the default; 0 = for ever."""
     days_of = _days_of_groups()
+    # Nobody's groups are asked for where none has a period.
     groups = groups_of(user_id) if days_of else ()
     return _longest([days_of[group] for group in groups if group in days_of], default_days)
 
@@ -94,6 +96,7 @@ def _days_of_groups() -> Mapping[int, int]:
 
 
 def _longest(periods: Sequence[int], default_days: int) -> int:
+    # 0 is for ever, and so the longest.
     return (0 if min(periods) <= 0 else max(periods)) if periods else default_days
 
 
@@ -106,6 +109,7 @@ def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, dat
     """Return `(conversation_id, idle_since)`, longest idle first. Check again under the lock before deleting."""
     days_of = _days_of_groups()
     shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=MAX_RETENTION_DAYS)
+    # One query by the shortest period of all; each row is then held against its user's.
     is_idle = Q(last_activity_at__lt=now - timedelta(days=shortest))
     is_idle |= Q(temporary=True, last_activity_at__lt=now - timedelta(days=TEMPORARY_DAYS))
     rows = Conversation.objects.filter(is_idle, pinned=False)

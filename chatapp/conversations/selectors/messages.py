@@ -79,6 +79,7 @@ def _position(user: User, branch: Branch, field: str, cursor: str) -> int:
     """Return the position that a cursor means: a number, or the id of a message."""
     if not cursor.isdecimal():
         return accessible_message(user, branch.conversation_id, cursor).position
+    # The driver of SQLite raises OverflowError for an integer of more than 64 bits.
     if int(cursor) > MAX_ID:
         details = [{"field": field, "message": "is larger than any position"}]
         raise InvalidInput(f"{field} is larger than any position.", details=details)

@@ -7,7 +7,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from uuid import UUID
@@ -35,6 +35,15 @@ def user_folder(user_id: UUID) -> Path:
 
 def day_path(user_id: UUID, day: date) -> Path:
     return user_folder(user_id) / f"{day.isoformat()}.md"
+
+
+def _day_of(path: Path) -> date | None:
+    """Return the day of a daily file; None for any other file."""
+    try:
+        return date.fromisoformat(path.stem) if _DAY_FILE.fullmatch(path.name) else None
+    # Such as 2026-99-99.md, which is not one of ours.
+    except ValueError:
+        return None
 
 
 @contextmanager
@@ -144,7 +153,7 @@ def sweep_unwritten() -> int:
 def sweep_orphans() -> int:
     """Remove folders of users who are gone, and profiles that were forgotten when the process died. Return how many."""
     root = Path(settings.DATA_DIR) / "memory"
-    folders = {UUID(path.name): path for path in root.iterdir()} if root.is_dir() else {}
+    folders = dict(_folders_in(root)) if root.is_dir() else {}
     gone = users_gone(folders)
     for user_id in gone:
         # What cannot be removed is tried again by the next sweep.
@@ -153,12 +162,21 @@ def sweep_orphans() -> int:
     return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
 
 
+def _folders_in(root: Path) -> Iterator[tuple[UUID, Path]]:
+    """Yield each user's folder, and nothing that others put beside them, such as a file manager's `.DS_Store`."""
+    for path in root.iterdir():
+        with suppress(ValueError):
+            if path.is_dir() and path == user_folder(user_id := UUID(path.name)):
+                yield user_id, path
+
+
 def rebuild_files(user_id: UUID) -> int:
     """Write every day of a user and the profile anew, and remove the files of days that have no entries. Return how
     many were written."""
     days = memory_selectors.all_days(user_id)
     folder = user_folder(user_id)
     for path in folder.iterdir() if folder.is_dir() else ():
-        if _DAY_FILE.fullmatch(path.name) and date.fromisoformat(path.stem) not in days:
-            write_day(user_id, date.fromisoformat(path.stem))
+        day = _day_of(path)
+        if day is not None and day not in days:
+            write_day(user_id, day)
     return write_days((user_id, day) for day in days) + write_profiles([user_id])

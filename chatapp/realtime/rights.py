@@ -41,6 +41,9 @@ class RightsWatch:
                 await self._check()
             except AWAY:
                 log.warning("The rights of sockets could not be checked; trying again.", exc_info=True)
+            # Whatever else it is: a watch that ended would let revoked readers read on.
+            except Exception:
+                log.exception("The rights of sockets could not be checked; trying again.")
 
     async def _check(self) -> None:
         # A copy: sockets come and go while the database is asked.

@@ -6,15 +6,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import zip_longest
+from typing import cast
+from uuid import uuid4
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import OperationalError
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import create_token, delete_token
 from chatapp.accounts.models import User
+from chatapp.accounts.selectors import SignIn
+from chatapp.realtime import rights
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
+from chatapp.realtime.subscriptions import Connection
+from tests.servers.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long enough passphrase"
@@ -49,6 +56,32 @@ async def connected(*users: User, holders: Sequence[str] = ()) -> AsyncIterator[
         for topic, socket in zip(topics, sockets, strict=True):
             await hub.unsubscribe(socket, topic)
         await hub.stop()
+
+
+def test_a_check_of_rights_that_fails_is_made_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.SOCKET_CHECK_S = 0.01
+    outcomes: list[Exception | set[SignIn]] = [OperationalError("away"), ValueError("a bug"), set()]
+
+    def look(_: object) -> set[SignIn]:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(rights, "still_signed_in", look)
+
+    async def closed_as() -> str:
+        watch, socket = rights.RightsWatch(), Socket()
+        watch.add(cast("Connection", socket), SignIn(uuid4()))
+        try:
+            return await asyncio.wait_for(socket.closed, PATIENCE_S)
+        finally:
+            watch.remove(cast("Connection", socket))
+
+    assert async_to_sync(closed_as)() == "signed_out"
+    assert caplog.text.count("The rights of sockets could not be checked") == 2
 
 
 def change_password(user: User) -> None:

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.forgetting.services import forget_entry
 from chatapp.long_term import consolidation as consolidating
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.consolidations import (
@@ -255,6 +256,19 @@ def test_after_three_workers_died_no_model_is_asked_any_more(
     row.refresh_from_db()
     assert (row.status, row.error) == ("failed", consolidating.WORKERS_DIED)
     assert server.requests == []
+
+
+def test_forgetting_while_it_waits_is_no_attempt(alice: User, model: ModelConfig, server: ModelServer):
+    note(alice)
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    for number in range(5):
+        forget_entry(alice, note(alice, f"Note {number}.").pk, now=clock.now())
+    assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
+    forget_entry(alice, note(alice, "Read by it.").pk, now=clock.now())
+    consolidating.consolidate(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.error) == ("done", "")
 
 
 def test_a_file_that_was_not_written_any_more_is_written_by_the_sweep(alice: User, model: ModelConfig):

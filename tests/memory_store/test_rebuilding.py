@@ -49,7 +49,7 @@ def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembe
     stray.parent.mkdir(parents=True)
     stray.write_text("# 2020-01-01\n")
     SearchOwner.objects.all().delete()
-    assert rebuild("alice@example.com") == "alice@example.com: 2 files, 1 documents in the index.\n"
+    assert rebuild("alice@example.com") == "alice@example.com: 2 files, 1 document in the index.\n"
     assert "heliotrope cat" in memory_files.day_path(alice.pk, NOW.date()).read_text()
     assert memory_files.profile_path(alice.pk).read_text() == "- Plays the cello.\n"
     assert not stray.exists()
@@ -116,6 +116,19 @@ def test_what_no_row_stands_for_is_removed_by_the_clean_up(
     assert not memory_files.profile_path(alice.pk).exists()
     assert memory_files.day_path(alice.pk, NOW.date()).exists()
     assert memory_files.sweep_orphans() == 0
+
+
+def test_what_others_put_into_the_folders_stays_and_stops_nothing(alice: User, remembered: MemoryEntry):
+    rebuild()
+    beside = memory_files.user_folder(alice.pk).parent / ".DS_Store"
+    inside = memory_files.user_folder(alice.pk) / "2026-99-99.md"
+    for stray in (beside, inside):
+        stray.write_text("of a file manager")
+    memory_files.sweep_orphans()
+    assert rebuild("alice@example.com").startswith("alice@example.com: 2 files")
+    assert beside.exists()
+    assert inside.exists()
+    beside.unlink()
 
 
 @pytest.mark.mechanism("memory.rebuild")

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
@@ -384,10 +384,11 @@ def lock_reached(
     statement. Return the conversations as they are now. Consolidations under way have read it and begin again."""
     rows = Conversation.objects.filter(pk__in=set(conversation_ids))
     users = {user_id, *rows.values_list("user_id", flat=True)}
-    active = Consolidation.objects.filter(user__in=users, status__in=Consolidation.ACTIVE)
-    under_way = list(active.select_for_update().order_by("pk").values_list("pk", flat=True))
+    running = Consolidation.objects.filter(user__in=users, status=Consolidation.Status.RUNNING)
+    under_way = list(running.select_for_update().order_by("pk").values_list("pk", flat=True))
+    # Its fence stays, which counts attempts: the status alone ends the lease of its holder.
     Consolidation.objects.filter(pk__in=under_way).update(
-        status=Consolidation.Status.PENDING, fence=F("fence") + 1, lease_expires_at=now
+        status=Consolidation.Status.PENDING, lease_expires_at=now
     )
     locked = list(rows.select_for_update().order_by("pk"))
     lock_rows(entries)

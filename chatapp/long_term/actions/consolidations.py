@@ -34,7 +34,7 @@ class ConsolidationLease:
 
     @property
     def is_last_attempt(self) -> bool:
-        # This claim has raised the fence already, and each forgetting that let it begin anew has, too.
+        # This claim has raised the fence already.
         return self.fence > MAX_ATTEMPTS
 
 

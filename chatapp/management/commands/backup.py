@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatapp.files.bucket_copies import bucket_files
+from chatapp.management.counting import counted
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import make_backup
 
@@ -28,7 +29,9 @@ class Command(BaseCommand):
             made = make_backup(file.absolute(), bucket_files())
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
-        self.stdout.write(f"{file}: the database and {made.file_count} files, {made.size_bytes:,} bytes.")
+        self.stdout.write(
+            f"{file}: the database and {counted(made.file_count, 'file')}, {made.size_bytes:,} bytes."
+        )
         if made.has_key:
             self.stdout.write("The secret key is in it: keep it as safe as a password.")
         else:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import all_users, find_user
 from chatapp.long_term.files import rebuild_files
+from chatapp.management.counting import counted
 from chatapp.recall.actions.indexing import delete_shared_indexes, rebuild_index
 
 
@@ -26,9 +27,9 @@ class Command(BaseCommand):
             # Only with all users: a shared index is made anew of all who add to it.
             delete_shared_indexes()
         for user in self._users(email):
-            files = rebuild_files(user.pk)
-            documents = rebuild_index(user.pk)
-            self.stdout.write(f"{user.email}: {files} files, {documents} documents in the index.")
+            files = counted(rebuild_files(user.pk), "file")
+            documents = counted(rebuild_index(user.pk), "document")
+            self.stdout.write(f"{user.email}: {files}, {documents} in the index.")
 
     def _users(self, email: str) -> list[User]:
         if not email:

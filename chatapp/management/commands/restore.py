@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from chatapp.accounts.selectors import all_users
 from chatapp.files.bucket_copies import bucket_files
 from chatapp.long_term.files import rebuild_files
+from chatapp.management.counting import counted
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import restore_backup
 
@@ -33,10 +34,6 @@ class Command(BaseCommand):
         # A backup leaves the daily files out: the rows say all that is in them.
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
-            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {_count(len(users), 'account')},"
-            f" {_count(days, 'memory file')} written anew. Start the service."
+            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {counted(len(users), 'account')},"
+            f" {counted(days, 'memory file')} written anew. Start the service."
         )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
@@ -10,6 +11,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy
 
+from chatapp.operations.clock import zone_named
 from chatapp.operations.ids import new_id
 from memory.bounds import MAX_PASSWORD_CHARS
 
@@ -79,6 +81,11 @@ class User(AbstractBaseUser, PermissionsMixin):
             "notifications": self.notifications,
             "instructions": self.instructions,
         }
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone in which the days of this user begin."""
+        return zone_named(self.time_zone)
 
     def get_full_name(self) -> str:
         return self.name or self.email

@@ -18,6 +18,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.long_term.learning import learn_from
 from chatapp.long_term.selectors.pauses import pauses_of, was_paused
 from chatapp.long_term.superseding import Known, known_statements, superseding_places
+from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import priced_call
@@ -92,11 +93,20 @@ def read_work(lease: CompactionLease) -> CompactionWork:
         spender=spender_of(row.conversation.owner_id),
         rules=rules_for(config, asked_in=row.conversation),
         policy=_policy_of(row),
-        messages=list(span_messages(*span)),
+        messages=_dated_messages(row),
         first_message_id=first_id,
         last_message_id=last_id,
         was_paused=was_paused(row.conversation, row.last_position),
     )
+
+
+def _dated_messages(row: Compaction) -> list[Message]:
+    """Return the messages of its span at the times of its user, whose days their summary names."""
+    zone = row.conversation.user.zone
+    return [
+        replace(message, created_at=in_zone(message.created_at, zone)) if message.created_at else message
+        for message in span_messages(row.branch, row.first_position, row.last_position)
+    ]
 
 
 def _policy_of(row: Compaction) -> ContextPolicy:

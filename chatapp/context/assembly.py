@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
@@ -85,7 +84,7 @@ def load_context(
         budget_tokens=rules.budget.input_tokens,
         limits=LoadLimits.of(rules.policy, rules.budget, rules.calibration),
     )
-    today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
+    today = now.astimezone(conversation.user.zone).date()
     agent = agent_of(conversation)
     tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt

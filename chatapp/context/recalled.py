@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import groupby
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from chatapp.context.recalled_earlier import recalled_earlier
 from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.scopes import memory_access_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations.clock import in_zone
 from chatapp.operations.database import AWAY
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
@@ -125,6 +126,7 @@ def _known(loaded: LoadedContext, context: AssembledContext) -> InContext:
         branch=loaded.branch,
         pauses=pauses_of(loaded.user_id),
         access=memory_access_of(loaded.conversation),
+        zone=loaded.conversation.user.zone,
     )
 
 
@@ -223,7 +225,8 @@ def mark_superseded(
     marked = []
     for turn in turns:
         over = [*claims.get(turn.source_id, ()), *repeated.get(turn.text, ())]
-        marked.append(_marked(turn, [claim for claim in over if not context.keeps_out_newer(claim)]))
+        shown = [claim for claim in over if not context.keeps_out_newer(claim)]
+        marked.append(_marked(turn, shown, context.zone))
     return _best_that_fit(marked, room)
 
 
@@ -240,12 +243,16 @@ def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:
     return sum(turn.tokens for turn in turns) <= room.tokens and chars <= room.chars
 
 
-def _marked(turn: RecalledTurn, claims: Sequence[Superseded]) -> RecalledTurn:
+def _marked(turn: RecalledTurn, claims: Sequence[Superseded], zone: tzinfo) -> RecalledTurn:
     """Return the turn with notes on the claims that the recalled piece quotes."""
     quoting = [claim for claim in claims if claim.said in turn.text]
     newer = tuple(
         Newer(
-            claim.source_id, claim.source_start, claim.source_start + len(claim.text), claim.until, claim.text
+            claim.source_id,
+            claim.source_start,
+            claim.source_start + len(claim.text),
+            in_zone(claim.until, zone),
+            claim.text,
         )
         for claim in quoting
         if claim.source_id is not None

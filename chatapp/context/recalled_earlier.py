@@ -16,6 +16,7 @@ from chatapp.conversations.branches import visible_spans
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.scopes import shared_entries
+from chatapp.operations.clock import in_zone
 from chatapp.operations.statements import as_key, execute, placeholders
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.turn_recall import InContext, Newer, RecalledTurn, describe_found
@@ -134,14 +135,17 @@ def _turns(
         found = _found(piece, entries, context)
         if found is not None:
             newer = [_newer(row, entries, context) for row in notes]
-            yield replace(describe_found(found), newer=tuple(note for note in newer if note is not None))
+            yield replace(
+                describe_found(found, context.zone), newer=tuple(note for note in newer if note is not None)
+            )
 
 
 def _newer(row: _Row, entries: Mapping[UUID, MemoryEntry], context: InContext) -> Newer | None:
     found = _found(row, entries, context)
     if found is None or row.until is None:
         return None
-    return Newer(found.source_id, row.start, row.end, message_values.read_moment(row.until), found.text)
+    until = in_zone(message_values.read_moment(row.until), context.zone)
+    return Newer(found.source_id, row.start, row.end, until, found.text)
 
 
 def _found(row: _Row, entries: Mapping[UUID, MemoryEntry], context: InContext) -> Found | None:

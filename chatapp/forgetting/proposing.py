@@ -54,7 +54,11 @@ def _find_meant(
     user: User, request: str, now: datetime, apart_from: Collection[UUID] = ()
 ) -> list[dict[str, Any]]:
     words = vocabulary.telling_without_stops(request)
-    found = search_memory(user_id=user.pk, query=request, limit=LOOKED_AT, now=now) if words else []
+    found = (
+        search_memory(user_id=user.pk, query=request, limit=LOOKED_AT, now=now, zone=user.zone)
+        if words
+        else []
+    )
     items: list[dict[str, Any]] = []
     for one in found:
         if one.message_id in apart_from or not _is_about(words, one.text):

@@ -75,7 +75,7 @@ def forget_entry(user: User, entry_id: UUID, *, now: datetime, for_good: bool = 
 def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
     """Forget what was said on a day of the user's time zone, and what memory keeps of that day. A conversation in the
     trash in which something was said that day is deleted as a whole. Raise NotFound where there is nothing."""
-    zone = memory_selectors.user_zone(user.time_zone)
+    zone = user.zone
     start = datetime.combine(day, time.min, zone)
     end = datetime.combine(day + timedelta(days=1), time.min, zone)
     # Apart from the rest: what is in the trash has no user, so that nothing below finds it.

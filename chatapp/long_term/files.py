@@ -66,7 +66,7 @@ def daily_entry(row: MemoryEntry) -> DailyEntry:
     return DailyEntry(
         id=str(row.pk),
         text=row.text,
-        at=row.created_at.astimezone(memory_selectors.user_zone(row.user.time_zone)),
+        at=row.created_at.astimezone(row.user.zone),
         conversation_id=str(row.conversation_id) if row.conversation_id else None,
         conversation_title=row.conversation.title if row.conversation else "",
         first_message_id=str(row.first_message_id) if row.first_message_id else None,

@@ -33,7 +33,7 @@ def search(request: ApiRequest, asked: Query[Asked]) -> Any:
     """Search every turn of yours and every memory entry, best match first. Dates and names in `q` count. Days are those
     of your time zone."""
     user = request.auth.user
-    zone = ZoneInfo(user.time_zone)
+    zone = user.zone
     now = _moment("as_of", asked.as_of, zone, at_its_end=True) or clock.now()
     limits = [_moment("before", asked.before, zone), now if asked.as_of else None]
     here = accessible_conversation(user, asked.conversation_id) if asked.conversation_id else None
@@ -45,7 +45,7 @@ def search(request: ApiRequest, asked: Query[Asked]) -> Any:
         agent_id=_agent_id(user, asked.agent),
         role=asked.role or "",
     )
-    results = search_marked(user_id=user.pk, query=asked.q, limit=asked.limit, now=now, only=only)
+    results = search_marked(user=user, query=asked.q, limit=asked.limit, now=now, only=only)
     titles = titles_of(user, (result.found.conversation_id for result in results))
     return {"items": [shown_shape(result, asked.q, titles) for result in results], "next_cursor": None}
 

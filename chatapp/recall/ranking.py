@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from typing import TypeAlias
 
@@ -35,10 +35,13 @@ from memory.ranking import (
 from memory.terms import ASKS, QUESTION
 
 _EPOCH = date(1970, 1, 1).toordinal()
+DAY_MINUTES = 1440
 GROUP = 16
 
 Scores: TypeAlias = "npt.NDArray[np.float64]"
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
+Days: TypeAlias = "npt.NDArray[np.int64]"
+"""Ordinals of days, as `date` counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +198,22 @@ def _without(scores: Scores, rows: Ordinals) -> Scores:
     return others
 
 
-def _date_scores(columns: Columns, spans: Sequence[DateSpan]) -> Scores:
-    days = columns.minute // 1440
-    scores = np.zeros(len(columns))
+def _days_in(zone: tzinfo, minutes: npt.NDArray[np.int32]) -> Days:
+    """Return the day of each minute since 1970 as its ordinal. A zone is asked once a day: where it changes its clocks,
+    some hours of that day may count to the day beside it."""
+    days = minutes // DAY_MINUTES + _EPOCH
+    known, at = np.unique(days, return_inverse=True)
+    offsets = [zone.utcoffset(datetime.fromordinal(int(day))) or timedelta() for day in known]
+    shifts = np.array([offset // timedelta(minutes=1) for offset in offsets], dtype=np.int64)
+    local = (minutes + shifts[at]) // DAY_MINUTES + _EPOCH
+    days_there: Days = np.clip(local, date.min.toordinal(), date.max.toordinal())
+    return days_there
+
+
+def _date_scores(days: Days, spans: Sequence[DateSpan]) -> Scores:
+    scores = np.zeros(len(days))
     for span in spans:
-        inside = (days >= span.first.toordinal() - _EPOCH) & (days <= span.last.toordinal() - _EPOCH)
+        inside = (days >= span.first.toordinal()) & (days <= span.last.toordinal())
         scores = np.maximum(scores, span.weight * inside)
     return scores
 
@@ -266,8 +280,9 @@ class Prepared:
     """Where no word of a question was ever said, the newest that is told stands for what was meant."""
 
 
-def prepare(index: Index, question: Question, among: Mask | None = None) -> Prepared:
-    """Return what every ranking for this question shares. `among` says which documents may be found."""
+def prepare(index: Index, question: Question, among: Mask | None = None, zone: tzinfo = UTC) -> Prepared:
+    """Return what every ranking for this question shares. `among` says which documents may be found; the days that a
+    question names are those of `zone`."""
     live = index.columns.live
     findable = live if among is None else live & among
     speakers = speakers_asked_about(index, question)
@@ -275,12 +290,14 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     bonuses = _bonuses(index, question, speakers.values())
     evidence = _evidence(index, question, weights, findable)
     alone = _evidence(index, question, weights, findable, is_alone=True) if question.session else 0.0
-    spans = _spans(index.columns, question, findable, is_found=alone >= CLEAR_EVIDENCE)
-    dated = _date_scores(index.columns, spans)
-    then = dated > 0 if spans else None
-    bonuses += DATE_BONUS * dated
-    days = [span for span in spans if span.is_exact]
-    bonuses += DAY_BONUS * _date_scores(index.columns, days)
+    then = None
+    if question.names_a_time and findable.any():
+        days = _days_in(zone, index.columns.minute)
+        spans = _spans(days[findable], question, is_found=alone >= CLEAR_EVIDENCE)
+        dated = _date_scores(days, spans)
+        then = dated > 0 if spans else None
+        bonuses += DATE_BONUS * dated
+        bonuses += DAY_BONUS * _date_scores(days, [span for span in spans if span.is_exact])
     is_then = then is not None and bool((then & findable).any())
     return Prepared(
         index=index,
@@ -295,13 +312,10 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     )
 
 
-def _spans(columns: Columns, question: Question, findable: Mask, *, is_found: bool) -> tuple[DateSpan, ...]:
+def _spans(said: Days, question: Question, *, is_found: bool) -> tuple[DateSpan, ...]:
     """Return the days that a question asks for, and those of the first or last conversation where nothing is found by
-    its words."""
-    if not question.names_a_time or not findable.any():
-        return ()
-    said = np.unique(columns.minute[findable] // 1440) + _EPOCH
-    days = [date.fromordinal(int(day)) for day in said]
+    its words. `said` has a day for each document that may be found."""
+    days = [date.fromordinal(int(day)) for day in np.unique(said)]
     if question.dates:
         return question.dates.resolve(set(days))
     if is_found:

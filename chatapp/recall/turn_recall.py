@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from chatapp.conversations.branches import visible_spans
 from chatapp.conversations.models import Branch
 from chatapp.long_term.selectors.pauses import NO_PAUSES, MemoryPauses
 from chatapp.long_term.selectors.scopes import FULL_ACCESS, MemoryAccess
+from chatapp.operations.clock import in_zone
 from chatapp.recall.analysis import questions
 from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded
@@ -109,6 +110,8 @@ class InContext:
     branch: Branch | None = None
     pauses: MemoryPauses = NO_PAUSES
     access: MemoryAccess = FULL_ACCESS
+    zone: tzinfo = UTC
+    """Of the days that the question names and that what is recalled stands under."""
 
     @property
     def only(self) -> SearchFilter:
@@ -167,13 +170,13 @@ def recall_for(
     # As in a user's first conversation: there is nothing to ask for.
     if index.hides_everything:
         return []
-    asked = questions.read(question, now.date())
+    asked = questions.read(question, in_zone(now, context.zone).date())
     # Before the endpoint is asked, for which each greeting would wait.
     if asked.is_small_talk:
         return []
     sources: dict[str, Found] = {}
     near = find_near_documents(index, question, context.only)
-    ranking = index.rank(asked, MAX_CANDIDATES, only=context.only)
+    ranking = index.rank(asked, MAX_CANDIDATES, only=context.only, zone=context.zone)
     is_clear = ranking.is_clear or near.stands_out
     if asked.is_remark and not is_clear and ranking.evidence < REMARK_EVIDENCE:
         return []
@@ -184,7 +187,7 @@ def recall_for(
     little = index.count_filling(ranking.ordinals, LITTLE.chars)
     scored = add_nearness(ranking.worth_recalling(little), near.nearness)
     chosen = select_recall(_candidates(index, scored, room, context, sources), room)
-    return [describe_found(sources[candidate.key]) for candidate in chosen]
+    return [describe_found(sources[candidate.key], context.zone) for candidate in chosen]
 
 
 def _known_ordinals(index: UserIndex, context: InContext) -> set[int]:
@@ -214,7 +217,7 @@ def _candidates(
     for page in _pages(first_page, len(ordinals)):
         for found in index.read(ordinals[page], scores[page]):
             if not (context.keeps_out(found) or _is_in_context(found, context, spans)):
-                candidate = _candidate(found)
+                candidate = _candidate(found, context.zone)
                 sources[candidate.key] = found
                 yield candidate
 
@@ -240,28 +243,28 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
     return upto is not None and found.position > upto
 
 
-def _candidate(found: Found) -> Candidate:
-    turn = describe_found(found)
+def _candidate(found: Found, zone: tzinfo) -> Candidate:
+    turn = describe_found(found, zone)
     return Candidate(
         key=turn.key,
         text=turn.text,
         score=found.score,
         tokens=turn.tokens,
-        said_at=found.said_at,
+        said_at=turn.said_at,
         # By message, then by place in it; MAX_MESSAGE_CHARS is a million by default.
         order=found.position * 1_000 + found.start // 1_000,
     )
 
 
-def describe_found(found: Found) -> RecalledTurn:
-    """Return a found piece as the model reads it."""
+def describe_found(found: Found, zone: tzinfo) -> RecalledTurn:
+    """Return a found piece as the model reads it, under the day that it was in `zone`."""
     text = describe_piece(found.text, found.role, is_whole=found.is_whole)
     return RecalledTurn(
         text=text,
         source=source_of(found),
         # With the line break that parts it from the next.
         tokens=estimate_text(f"{text}\n"),
-        said_at=found.said_at,
+        said_at=in_zone(found.said_at, zone),
         role=found.role,
         score=found.score,
         start=found.start,

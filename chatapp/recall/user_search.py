@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from uuid import UUID
 
+from chatapp.accounts.models import User
+from chatapp.operations.clock import in_zone
 from chatapp.recall.analysis import questions
 from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
@@ -28,19 +30,20 @@ def search_memory(
     now: datetime,
     only: SearchFilter = EVERYTHING,
     scope_id: UUID | None = None,
+    zone: tzinfo = UTC,
 ) -> list[Found]:
     """Return the best matches of everything the user said, read as an answer or has in memory, best first.
 
     One or two words are looked up: only what contains them is found. A question also finds the turns beside a match,
-    because an answer seldom repeats the words of its question. `now` is what "yesterday" is counted from. With a
-    scope, what it shares is found, too.
+    because an answer seldom repeats the words of its question. `now` is what "yesterday" is counted from, in
+    days of `zone`. With a scope, what it shares is found, too.
     """
-    question = questions.read(query, now.date())
+    question = questions.read(query, in_zone(now, zone).date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
     index = open_index(user_id, scope_id)
     # More than asked for, because pieces of one message become one result.
     read = READ_FOR_A_ROLE if only.role else limit * 2
-    ranking = index.rank(question, read, only_matches=is_lookup, only=only)
+    ranking = index.rank(question, read, only_matches=is_lookup, only=only, zone=zone)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
     if not is_lookup:
         scored = add_nearness(scored, find_near_documents(index, query, only).nearness)
@@ -67,14 +70,15 @@ class MarkedResult:
 
 
 def search_marked(
-    *, user_id: UUID, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
+    *, user: User, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
 ) -> list[MarkedResult]:
-    """Return the best matches, the current statement before the one that it replaced. Nothing is left out for that.
+    """Return the best matches for a user, the current statement before the one that it replaced. Nothing is left out
+    for that.
 
     A search of one place or role is not answered with what is so since, but was said elsewhere.
     """
-    found = search_memory(user_id=user_id, query=query, limit=limit, now=now, only=only)
-    results = put_current_first(user_id, found, before=only.before)
+    found = search_memory(user_id=user.pk, query=query, limit=limit, now=now, only=only, zone=user.zone)
+    results = put_current_first(user.pk, found, before=only.before)
     if only.is_of_a_place:
         inside = {one.source_id for one in found}
         results = [one for one in results if one.found.source_id in inside]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
-from zoneinfo import ZoneInfo
 
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
@@ -236,7 +235,7 @@ def _context(
     user: User,
     tools: tuple[Tool, ...],
 ) -> AssembledContext:
-    today = clock.now().astimezone(ZoneInfo(user.time_zone)).date()
+    today = clock.now().astimezone(user.zone).date()
     prompt = system_prompt(agent.system_prompt or config.system_prompt, today, has_tools=bool(tools))
     inputs = ContextInputs(
         system=text_message("system", prompt),

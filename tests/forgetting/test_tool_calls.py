@@ -22,7 +22,6 @@ from chatapp.conversations.models import Conversation
 from chatapp.conversations.schemas.messages import RESULT_PREVIEW_CHARS
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.long_term.selectors.entries import user_zone
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost
 from chatapp.recall.actions.sources import note_read
@@ -81,7 +80,7 @@ def forget(client: Client, **wish: str) -> None:
 def day_of(lease: Lease) -> str:
     """Return the day the run was asked for, where its user lives: midnight may have passed since."""
     run = Run.objects.select_related("user").get(pk=lease.run_id)
-    return run.created_at.astimezone(user_zone(run.user.time_zone)).date().isoformat()
+    return run.created_at.astimezone(run.user.zone).date().isoformat()
 
 
 # --- With the answer ---------------------------------------------------------------------------------------

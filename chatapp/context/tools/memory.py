@@ -9,6 +9,7 @@ from uuid import UUID
 
 from agents.tools.memory_tools import Hit
 from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp.accounts.selectors import time_zone_of
 from chatapp.context.tools.branch_view import view_of
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
@@ -19,6 +20,7 @@ from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.scopes import memory_access_in, shared_entry
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
+from chatapp.operations.clock import zone_named
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.sources import note_read
@@ -66,6 +68,7 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
         now=clock.now(),
         only=only,
         scope_id=access.scope_id,
+        zone=zone_named(time_zone_of(user_id)),
     )
     paused = pauses_of(user_id)
     of_branch = _without_other_branches(caller, found, here)

@@ -50,7 +50,7 @@ class Search(Body):
 
 
 def search(user: User, asked: Search) -> dict[str, Any]:
-    found = search_marked(user_id=user.pk, query=asked.query, limit=asked.limit, now=clock.now())
+    found = search_marked(user=user, query=asked.query, limit=asked.limit, now=clock.now())
     return {"items": [result_shape(result) for result in found]}
 
 

@@ -18,7 +18,7 @@ from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.stale_days import mark_days_stale, memory_event
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
-from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entries, user_zone
+from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entries
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations import clock
@@ -49,7 +49,7 @@ def record_entry(
     entry = MemoryEntry.objects.create(
         compaction=compaction,
         user=conversation.user,
-        day=at.astimezone(user_zone(conversation.user.time_zone)).date(),
+        day=at.astimezone(conversation.user.zone).date(),
         conversation=conversation,
         scope_id=scope_id,
         shared_in=scope_id,
@@ -198,7 +198,7 @@ def make_entries(
     user: User, texts: Sequence[tuple[str, time | None]], day: date | None, now: datetime
 ) -> NewEntries:
     """Return new entries of a day, today by default, for texts and their local times; None is the present time."""
-    zone = user_zone(user.time_zone)
+    zone = user.zone
     here = now.astimezone(zone)
     day = day or here.date()
     entries = [

@@ -12,7 +12,7 @@ from ninja import Query
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.long_term import schemas
 from chatapp.long_term.archive import write_archive
-from chatapp.long_term.selectors.entries import memory_stats, user_zone
+from chatapp.long_term.selectors.entries import memory_stats
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.routers import Router
@@ -34,7 +34,7 @@ def stats(request: ApiRequest, period: Query[Period]) -> Any:
     """Count what was remembered and what models read and wrote for you, day by day, oldest first. Days are those of
     your time zone."""
     user = request.auth.user
-    last = period.end or clock.now().astimezone(user_zone(user.time_zone)).date()
+    last = period.end or clock.now().astimezone(user.zone).date()
     first = period.start or last - timedelta(days=DAYS - 1)
     if first > last or (last - first).days > MAX_DAYS:
         details = [{"field": "from", "message": "must be before `to`, by a year at most"}]

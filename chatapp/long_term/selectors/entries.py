@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
@@ -26,14 +25,6 @@ from chatapp.realtime.models import Event
 from memory.hygiene import KnownSentences
 from memory.sentences import split_sentences
 from memory.tokens import estimate_text
-
-
-def user_zone(time_zone: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(time_zone)
-    # ValueError: names that would lead out of the folder of time zones.
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 def kept_entries() -> QuerySet[MemoryEntry]:
@@ -194,7 +185,7 @@ def memory_stats(user: User, first: date, last: date) -> dict[date, DayStats]:
     for day, text in entries.values_list("day", "text").iterator():
         days[day].entry_count += 1
         days[day].entry_tokens += estimate_text(text)
-    zone = user_zone(user.time_zone)
+    zone = user.zone
     start = datetime.combine(first, time.min, zone)
     end = datetime.combine(last + timedelta(days=1), time.min, zone)
     used = Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)

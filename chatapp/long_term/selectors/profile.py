@@ -10,7 +10,8 @@ from django.db.models import F, Min, Q, QuerySet
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
-from chatapp.long_term.selectors.entries import kept_entries, user_zone
+from chatapp.long_term.selectors.entries import kept_entries
+from chatapp.operations.clock import zone_named
 from chatapp.operations.editions import keep_of_user
 from chatapp.operations.errors import NotFound
 from memory.consolidation import UserEdits, read_edits
@@ -70,7 +71,7 @@ def users_due(now: datetime) -> list[tuple[UUID, date]]:
     due = [
         (row["user_id"], today)
         for row in rows
-        if row["first"] < (today := now.astimezone(user_zone(row["user__time_zone"])).date())
+        if row["first"] < (today := now.astimezone(zone_named(row["user__time_zone"])).date())
     ]
     # The day of a time zone is that of UTC, the one before or the one after.
     tried = Consolidation.objects.filter(night__gte=now.date() - timedelta(days=1))

@@ -31,6 +31,7 @@ from memory.bounds import Id
 router = Router(tags=["conversations"])
 
 MAX_AT_ONCE = 100
+# A UUID has 36 characters, and there is a comma behind it.
 IDS_CHARS = MAX_AT_ONCE * 37
 DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
 
@@ -87,6 +88,7 @@ def _archive(user: User, ids: str, format: str) -> IO[bytes]:
     if len(wanted) > MAX_AT_ONCE:
         message = f"There may be {MAX_AT_ONCE} ids at most."
         raise InvalidInput(message, details=[{"field": "ids", "message": message}])
+    # All of them before anything is written: the archive is whole, or the answer is 404.
     rows = [accessible_conversation(user, conversation_id) for conversation_id in wanted]
     return write_archive(_files(rows, format))
 
@@ -95,5 +97,6 @@ def _files(rows: list[Conversation], format: str) -> Iterator[ArchiveFile]:
     ending = "json" if format == "json" else "md"
     read = partial(json_pieces, compactions_of=exported_compactions) if format == "json" else markdown_pieces
     for row in rows:
+        # With the id, because titles are not unique.
         name = f"{row.created_at.date().isoformat()} {safe_file_name(row.title or 'Conversation')} {row.pk}"
         yield f"conversations/{name}.{ending}", read(row)

@@ -78,4 +78,5 @@ def _restore(user: User, conversation_id: str, now: datetime) -> None:
     if is_in_trash(user, conversation_id, now):
         restore(user, conversation_id, now=now)
     else:
+        # Raises NotFound; a conversation that is not in the trash is as it should be.
         accessible_conversation(user, conversation_id)

@@ -25,6 +25,7 @@ def rate_answer(
     columns = {
         "rating": rating,
         "reason": reason,
+        # Copied, because the rating outlives the answer.
         "model_name": message.model_name,
         "agent_id": conversation.agent_id,
         "given_at": now,

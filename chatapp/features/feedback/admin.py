@@ -27,8 +27,10 @@ class AnswerFeedbackAdmin(ViewOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         response = super().changelist_view(request, extra_context)
+        # Django answers a wrong filter with a redirect.
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context and "cl" in context:
+            # With the filters of the page, so that the sums belong to what is listed.
             rows = context["cl"].queryset
             context |= {"groups": ratings_by_model_and_agent(rows), "reasons": reasons_of(rows)}
         return response

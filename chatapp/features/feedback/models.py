@@ -38,6 +38,7 @@ class AnswerFeedback(models.Model):
     class Meta:
         verbose_name = "rating of an answer"
         verbose_name_plural = "ratings of answers"
+        # No two NULLs are equal: any number of ratings may have lost their answers.
         constraints = [models.UniqueConstraint(fields=["message", "user"], name="feedback_once")]
 
     def __str__(self) -> str:

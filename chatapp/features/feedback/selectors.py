@@ -34,6 +34,7 @@ class RatingCount(TypedDict):
 
 def ratings_by_model_and_agent(rows: QuerySet[AnswerFeedback]) -> list[RatingCount]:
     """Return counts by model and agent, those with most bad ones first."""
+    # Columns of an order would become columns of the groups.
     grouped = rows.order_by().values("model_name", "agent__name")
     counted = grouped.annotate(
         good=Count("pk", filter=Q(rating="good")), bad=Count("pk", filter=Q(rating="bad"))

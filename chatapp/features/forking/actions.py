@@ -45,6 +45,7 @@ def fork_conversation(
     all that the old one shows. Raise NotFound."""
     messages = _messages_up_to(user, source, message_id)
     shown = [(message, parts) for message in messages if (parts := _said(message))]
+    # As an import: a long conversation is stored in short transactions, and shown once it is complete.
     return import_conversation(
         user=user,
         messages=[_copied(message, parts) for message, parts in shown],
@@ -59,8 +60,10 @@ def _messages_up_to(user: User, source: Conversation, message_id: str | None) ->
     branch, last = source.branch, None
     if message_id is not None:
         last = accessible_message(user, source.pk, message_id)
+        # The message may be in a branch that the conversation does not show now.
         branch = last.branch
     assert branch is not None
+    # The copy has no run that would finish an answer which is still being written.
     rows = visible_messages(branch).filter(role__in=SPOKEN).exclude(status=Message.Status.STREAMING)
     if last is not None:
         rows = rows.filter(position__lte=last.position)
@@ -106,8 +109,10 @@ def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence
     wanted = {file_id for ids in of_position.values() for file_id in ids}
     if not wanted:
         return
+    # A file may be deleted while the messages are copied.
     known = set(Attachment.objects.filter(user=user, pk__in=wanted).values_list("pk", flat=True))
     links = Attachment.messages.through
+    # Positions of the copy count from 0: they are the places in `shown`.
     holding = [position for position, ids in of_position.items() if ids & known]
     rows = conversation.messages.filter(position__in=holding).values_list("pk", "position")
     links.objects.bulk_create(

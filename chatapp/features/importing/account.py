@@ -26,6 +26,7 @@ from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
 from memory.plain_types import PlainTypes
 
+# Read at once, unlike conversations.
 MAX_JSON_BYTES = 64 * 2**20
 MAX_TEXT_CHARS = 100_000
 MAX_REVISIONS = 1_000
@@ -137,6 +138,7 @@ class Account:
         return self._content(self.results.get((conversation_id, reference)), settings.MAX_UPLOAD_BYTES)
 
     def _content(self, name: str | None, most_bytes: int) -> bytes | None:
+        # By what the archive says, before anything is unpacked.
         if name is None or self._zip.getinfo(name).file_size > most_bytes:
             return None
         try:
@@ -153,6 +155,7 @@ def open_account(path: Path) -> Iterator[Account | None]:
     if not is_zipfile(path):
         yield None
         return
+    # Open during the whole import: an upload is read when a conversation shows it.
     with open_zip(path) as archive:
         yield _read(archive) if _is_ours(archive) else None
 
@@ -187,6 +190,7 @@ def _json(archive: ZipFile, name: str) -> Any:
         return json.loads(content)
     except KeyError:
         return None
+    # The parser ends with a RecursionError where lists are nested too deeply.
     except (ValueError, RecursionError):
         raise Unreadable(f"{name} cannot be read.") from None
 

@@ -55,8 +55,10 @@ class Prepared:
             source.updated_at or max(said, default=now),
         )
         columns = {
+            # Dates until tomorrow are taken, but a conversation of tomorrow would stay above all new ones.
             "created_at": min(began, now),
             "last_activity_at": min(ended, now),
+            # The clean-up counts from here, so that old chats are not deleted the next day.
             "kept_since": now,
             "archived": source.is_archived,
             "pinned": source.is_pinned,
@@ -82,8 +84,10 @@ def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> 
             return [import_in_pieces(user=user, new=new[0], now=now, turns=turns)]
         return [*import_at_once(user=user, some=new, now=now, turns=turns)]
     except IntegrityError:
+        # One of them collides: tried alone, the others are stored.
         if len(new) > 1:
             return [each for one in some for each in store_sources(user=user, some=[one], turns=turns)]
+        # Another import of the same user was faster; any other collision is an error of ours.
         if some[0].source_key in known_conversations(user, [some[0].source_key]):
             return [None]
         raise
@@ -110,6 +114,7 @@ def _store_summaries(
     stored: dict[str, Compaction] = {}
     newest: dict[int, Compaction] = {}
     for summary in summaries:
+        # Where the export does not name it, a summary continues the one before it in its branch.
         previous = stored.get(summary.previous) or newest.get(summary.branch)
         span = Q(position__gte=summary.first_position, position__lte=summary.last_position)
         rows = Message.objects.filter(span, conversation=conversation)
@@ -146,5 +151,6 @@ def _link_files(conversation: Conversation, grown: Grown, files: Mapping[str, At
         links.objects.bulk_create(
             links(attachment_id=UUID(file_id), message_id=message_id)
             for message_id, position in rows.values_list("pk", "position")
+            # A message may show a file twice, and is linked with it once.
             for file_id in dict.fromkeys(shown[position])
         )

@@ -130,6 +130,7 @@ def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
 def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
     """Upload the bytes of the file from `offset` on, as the body. 409 where these are not the next bytes: `GET
     /imports/{import_id}` tells which are."""
+    # The body is read only once it is known to be the next part.
     row = uploads.receive_part(
         user=request.auth.user, import_id=import_id, offset=offset, read=lambda: request.body
     )

@@ -33,8 +33,10 @@ def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, 
     if account is None:
         return found
     for file_id, name in named.items():
+        # An upload that several conversations show is stored once.
         if file_id not in found and file_id not in account.files:
             content = account.upload(file_id)
+            # Two uploads with the same bytes and name stay two.
             taken = [row.pk for row in account.files.values()]
             stored = _store(user, name, content, taken) if content is not None else None
             if stored is not None:

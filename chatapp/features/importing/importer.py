@@ -38,6 +38,7 @@ from chatapp.operations.errors import ServiceError
 from chatapp.operations.work_budget import TO_THE_END, LockTurns, Pace
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
+# Looked up in one statement.
 CHATS_AT_ONCE = 30
 MAX_PROBLEMS = 200
 MAX_REASON_CHARS = 300
@@ -88,6 +89,7 @@ def import_file(
         importing = _Importing(user, report, LockTurns(pace), account)
         if account is not None:  # before the chats, which name them
             of_agents, no_agents = take_presets(user, account.presets)
+            # After the agents, because folders name them.
             of_folders, no_folders = take_folders(user, account)
             report.left_out.update(of_agents + of_folders)
         for entry in entries(path, progress):
@@ -96,6 +98,7 @@ def import_file(
             else:
                 importing.take(entry.index, entry.value)
             if tell is not None and not tell(report, progress):
+                # What waits has been read: the next turn would have to read it again.
                 importing.store_waiting()
                 return False
         importing.store_waiting()
@@ -144,12 +147,14 @@ class _Importing:
         except Unreadable as error:
             self.report.add_problem(index, str(error))
             return
+        # What instructed another program must not instruct models here.
         if read is not palimpsest:
             _quote_instructions(source)
         self._let_wait(_Read(index, source, read is palimpsest, _key(read.NAME, source), reading))
 
     def _let_wait(self, one: _Read) -> None:
         rows, most_rows = len(one.source.messages), self.turns.pace.budget.rows
+        # Of a chat that is in the file twice, the second has to find the first one stored.
         if self.waiting_rows + rows > most_rows or any(each.key == one.key for each in self.waiting):
             self.store_waiting()
         self.waiting.append(one)
@@ -187,6 +192,7 @@ class _Importing:
         account, source = self.account, one.source
         if account is None or account.wanted.isdisjoint(each.id for each in source.messages):
             return
+        # Entries of the memory may name its messages, which have other ids here.
         if own is not None:
             account.conversations[source.id] = own
             account.messages |= own_messages(own, account.wanted)
@@ -231,6 +237,7 @@ class _Importing:
                 continue
             self.report.conversations += 1
             self.report.messages += len(prepared.grown.messages)
+            # Counted when it is stored: each turn reads the file again from its beginning.
             self.report.left_out.update(one.source.left_out)
             if self.account is not None:
                 store_results(conversation.pk, one.source, self.account, prepared.references)
@@ -265,6 +272,7 @@ def _quote_instructions(source: SourceConversation) -> None:
 
 def _key(name: str, source: SourceConversation) -> str:
     """Return the key of a conversation: of its id, else of what it says."""
+    # JSON may have lone surrogates, which UTF-8 has not.
     hashed = hashlib.sha256(f"{name}\n{source.id}".encode("utf-8", "replace"))
     if not source.id:
         for message in source.messages:

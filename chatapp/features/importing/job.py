@@ -48,6 +48,7 @@ GONE = "The file is not there any more. Please upload it again."
 BROKEN = "Something went wrong on our side; it was logged. Your file is kept for two days: try again."
 OLD_DRAFT = timedelta(minutes=5)
 """A file is there some moments before its row."""
+# No end of its own: `_Turn` says when a turn is over.
 BEHIND_ANSWERS = Pace(seconds=float("inf"), sleep=yield_to_answers)
 
 
@@ -65,6 +66,7 @@ def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) ->
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
+            # Before the row, which promises the import: what is accepted outlives a crash.
             os.fsync(file.fileno())
         sync_folder(folder())
         return create_import(
@@ -75,6 +77,7 @@ def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) ->
             now=clock.now(),
         )
     except BaseException:
+        # No row names it, also where the request was cancelled.
         path.unlink(missing_ok=True)
         raise
 
@@ -101,9 +104,11 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     except Exception:
         log.exception("Import %s failed.", row.pk)
         is_done, error, keeps_file = True, BROKEN, True
+    # Another worker has the import: its row and file are not of this turn any more.
     if turn.is_lost or not turn.note():
         return
     if is_done:
+        # The row first: a file without a row that needs it is deleted by the sweep.
         end_import(row=row, error=error, now=clock.now(), keeps_file=keeps_file)
         if not keeps_file:
             path.unlink(missing_ok=True)
@@ -121,6 +126,7 @@ class _Turn:
 
     def tell(self, report: Report, progress: Progress) -> bool:
         now = time.monotonic()
+        # Each turn begins at the beginning of the file, but what a user sees must not go back.
         self.row.read_bytes = max(self.row.read_bytes, min(progress.read, progress.total))
         self.row.total_bytes = progress.total
         if report.conversations and not self._began:
@@ -138,8 +144,10 @@ class _Turn:
         # What earlier turns imported is passed over by this one, and was not here before the import.
         known = max(now["known"] - before.get("conversations", 0), before.get("known", 0))
         left_out = dict(before.get("left_out", {}))
+        # Added up: what a conversation leaves out is counted in the one turn that stores it.
         for what, count in now["left_out"].items():
             left_out[what] = left_out.get(what, 0) + count
+        # A turn that ends earlier in the file has found fewer.
         if before.get("problem_count", 0) > now["problem_count"]:
             now |= {name: before[name] for name in ("problem_count", "problems")}
         report = now | added | {"known": known, "left_out": left_out}

@@ -18,6 +18,7 @@ from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
+# Renewed about once a second while conversations come; without a renewal another worker takes over.
 LEASE = timedelta(seconds=90)
 KEEP = timedelta(days=90)
 """Reports are kept so long."""
@@ -74,6 +75,7 @@ def begin_upload(
             lease_expires_at=now,
             created_at=now,
         )
+        # After the row, whose size counts, too; a refusal takes back the row and its Idempotency-Key.
         if most_bytes and stored_bytes(user.pk) + file_bytes_of(user) > most_bytes:
             sentence = f"Your files would become larger than {most_bytes / 2**20:,.0f} MB. Delete some first."
             raise TooLarge(sentence, code="storage_full")
@@ -106,6 +108,7 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
     with transaction.atomic():
         expected = Import.objects.filter(pk=row.pk, state=Import.State.UPLOADING, received_bytes=offset)
         columns = waiting if is_whole else {"kept_until": now + KEEP_FILE}
+        # Of two requests with the same part one is the next.
         if expected.update(received_bytes=received, **columns):
             if is_whole:
                 _wake(row.pk)
@@ -179,6 +182,7 @@ def give_up_abandoned(*, now: datetime) -> None:
     """Release the files of uploads that were not continued; the sweep deletes them."""
     abandoned = Import.objects.filter(kept_until__lte=now)
     abandoned.filter(state=Import.State.UPLOADING).delete()
+    # The report of an import that failed stays.
     abandoned.exclude(state=Import.State.UPLOADING).update(kept_until=None)
 
 

@@ -59,9 +59,11 @@ def _store_some(user: User, account: Account, entries: Sequence[Entry], now: dat
     update_rows(rows, "updated_at")
     both = list(zip(rows, entries, strict=True))
     insert_rows([each for row, entry in both for each in _revisions(row, entry)])
+    # Two sources of an export may be one span here, and an entry has each once.
     insert_rows(
         [each for row, entry in both for each in _sources(row, entry, account)], on_conflict="DO NOTHING"
     )
+    # A proposed entry waits for approval: until then it is not found and in no daily file.
     kept = [row for row in rows if row.state == models.MemoryEntry.State.KEPT]
     if kept:
         index_entries(user.pk, kept)
@@ -87,6 +89,7 @@ def _row(user: User, account: Account, entry: Entry, now: datetime) -> models.Me
 
 
 def _revisions(row: models.MemoryEntry, entry: Entry) -> Iterator[models.EntryRevision]:
+    # A file may have a number twice, and an entry has it once.
     for past in {each.revision: each for each in entry.earlier}.values():
         yield models.EntryRevision(
             entry=row, number=past.revision, text=past.text, author=past.author, written_at=past.written_at
@@ -121,6 +124,7 @@ def store_profile(*, user: User, versions: Sequence[ProfileVersion], entry_ids: 
     """Store the profile with its history; return False where the user has another one, which stays."""
     profile = lock_profile(user.pk)
     in_order = sorted({each.version: each for each in versions}.values(), key=lambda each: each.version)
+    # The same profile again is no loss: the file may be imported once more.
     if profile.version:
         return [profile.text] == [each.markdown for each in in_order[-1:]]
     for each in in_order:

@@ -35,6 +35,7 @@ def _part(
     if account is None or not account.has_result(source.id, named):
         source.left_out["whole results of tools"] += 1
         return rest
+    # Several parts may refer to one result.
     return rest | {"offload_ref": str(references.setdefault(named, new_id()))}
 
 

@@ -21,6 +21,7 @@ from chatapp.providers.selectors import default_model, fast_model_of
 
 SHOWN = 50
 WOKEN_AT_ONCE = 20
+# SQLite takes a bounded number of values in one statement.
 READ_AT_ONCE = 500
 PRICED_TOKENS = 1_000_000
 HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_until__isnull=False)
@@ -115,6 +116,7 @@ def file_bytes_of(user: User) -> int:
 def estimate_costs(user: User) -> dict[str, Any]:
     """Return what the user's imported conversations hold, and what summarising all of them would read; `cost` None:
     the price is not known."""
+    # A conversation that is being deleted has no user any more.
     imported = ImportedConversation.objects.filter(user=user, conversation__user=user)
     held = Message.objects.filter(conversation__in=imported.values("conversation"))
     counted = held.aggregate(messages=Count("pk"), tokens=Sum("token_estimate", default=0))

@@ -36,6 +36,7 @@ _HOOKS: TypeAdapter[list[Hook]] = TypeAdapter(ConversationHooks)
 def settings_of(user: User, source: SourceConversation, account: Account | None) -> dict[str, Any]:
     """Return columns of the conversation. What is not to be had here keeps its default, and is counted."""
     raw = source.settings
+    # Never stored: the policy is checked against its model and agent.
     row = Conversation(user=user)
     columns: dict[str, Any] = {"title": source.title, "temporary": raw.get("temporary") is True}
     if raw.get("memory") in Conversation.Memory:

@@ -28,6 +28,7 @@ MAX_COST = 256 * 2**20
 VALUE_COST = 100
 MAX_DEPTH = 50_000
 """LibreChat writes each answer inside its question: two levels a message."""
+# A small zip may unpack to any size.
 MAX_UNPACKED_BYTES = 8 * 2**30
 READ_AT_ONCE = 256 * 1024
 
@@ -96,6 +97,7 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
                     for entry in _entries(file, index, progress):
                         index = entry.index + 1
                         yield entry
+            # One damaged file of the zip does not keep the others out.
             except Unreadable as problem:
                 yield Entry(index, None, str(problem))
                 index += 1
@@ -121,6 +123,7 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
     while (value := ahead.next_object()) is not None:
         yield Entry(index, value)
         index += 1
+    # Floats, as `json` makes them: what reads the values knows no Decimal.
     events = ijson.basic_parse(ahead, use_float=True, buf_size=READ_AT_ONCE)
     try:
         event, value = next(events, ("", None))
@@ -131,6 +134,7 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
             yield Entry(index, None, "This is neither a list of conversations nor one of them.")
             return
         else:
+            # The null that stands for what was passed.
             if ahead.has_passed:
                 next(events)
             for event, value in events:
@@ -149,6 +153,7 @@ def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]
         )
 
 
+# Only lists of objects are read ahead; everything else is left to the other parser.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _NEXT = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 
@@ -161,10 +166,12 @@ class _Ahead:
     """A file whose objects in its list are parsed as long as they are whole, small and right; as a file of its own it
     holds the rest, as a list that begins with a null where objects were passed."""
 
+    # Python's parser takes NaN and Infinity, which are no JSON.
     _decoder = json.JSONDecoder(parse_constant=_refuse)
 
     def __init__(self, file: _Counted) -> None:
         self._file = file
+        # What is read at once may end within a character.
         self._decode = codecs.getincrementaldecoder("utf-8")()
         self._text, self._at = "", 0
         self._undecoded, self._is_taken = b"", False
@@ -201,8 +208,10 @@ class _Ahead:
 
     def read(self, size: int) -> bytes:
         head = b""
+        # The parser asks for nothing first, to see whether it gets bytes.
         if size and not self._is_taken:
             self._is_taken = True
+            # In the order of the file: what is decoded, what the decoder holds back, what it could not decode.
             passed = b"[null" if self.has_passed else b""
             head = passed + self._text[self._at :].encode() + self._decode.getstate()[0] + self._undecoded
         return head or self._file.read(size)
@@ -224,6 +233,7 @@ def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]
                 cost = MAX_COST + 1
             builder.event(event, value)
             if cost > MAX_COST:
+                # What was built is let go; the rest is only read, to find the next conversation.
                 builder = ObjectBuilder()
         if not depth:
             break

@@ -78,4 +78,5 @@ def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Ite
 
 
 def _number(raw: Any, most: int) -> int | None:
+    # In Python a bool is an int, too.
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= most else None

@@ -19,6 +19,7 @@ from memory.bounds import MAX_IMPORTED
 MAX_BRANCHES = 500
 MAX_FORKS = 50
 """Ancestors of one branch: what shows it is read by one condition for each."""
+# Sources have nodes without a text, which are counted before they are left out.
 MAX_SOURCE_MESSAGES = 2 * MAX_IMPORTED
 
 
@@ -50,6 +51,7 @@ def grow(source: SourceConversation) -> Grown:
         source.left_out["versions beside what is shown, in chats with too many of them"] += len(kept) - len(
             shown
         )
+        # The shown path alone has one branch, so that it always fits.
         grown = _branched(source, [each for each in ordered if each.id in shown], shown)
         assert grown is not None
     return grown
@@ -65,6 +67,7 @@ def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
         if at is None or (above is not None and above.role and above is not message):
             continue  # in most exports all of them
         passed: list[str] = []
+        # A damaged file may name parents in a circle.
         seen = {message.id}
         while at is not None and at not in nearest:
             above = all_of_them.get(at)
@@ -77,6 +80,7 @@ def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
                 passed.append(at)
                 at = above.parent
         found = nearest.get(at, at) if at is not None else None
+        # A gap is walked once, however many messages follow it.
         nearest.update(dict.fromkeys(passed, found))
         message.parent = found
     return {message.id: message for message in all_of_them.values() if message.role}
@@ -84,6 +88,7 @@ def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
 
 def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> list[SourceMessage]:
     """Return the messages by time, each after its parent; one without a time was said when its parent was."""
+    # Of equal times the order in the file decides.
     number = {message_id: at for at, message_id in enumerate(kept)}
     children: dict[str, list[SourceMessage]] = {}
     ready: list[tuple[datetime, int]] = []
@@ -99,6 +104,7 @@ def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> l
         message = by_number[at]
         ordered.append(message)
         for child in children.get(message.id, ()):
+            # Never before its parent, whatever time the source names.
             heappush(ready, (max(said_at, child.created_at or said_at), number[child.id]))
     if len(ordered) < len(kept):
         source.left_out["messages whose answers lead back to them"] += len(kept) - len(ordered)
@@ -114,6 +120,7 @@ def _shown_path(
     above = {message.id: message.parent for message in source.messages}
     at: str | None = source.shown
     passed: set[str] = set()
+    # The source may show a message that is left out: then the nearest one above it counts.
     while at is not None and at not in reached and at not in passed:
         passed.add(at)
         at = above.get(at)
@@ -135,6 +142,7 @@ def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], show
         parent, branch = place.get(message.parent or "", (-1, 0))
         if message.id in shown:
             branch = 0
+        # A branch goes on behind its last message alone: a second answer begins another one.
         elif message.parent is None or message.parent in shown or last_of[branch] != parent:
             lineages.append(() if message.parent is None else ((branch, parent), *lineages[branch]))
             last_of.append(-1)
@@ -164,12 +172,14 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
     for lineage in source.branches.values():
         if not all(name in index for name, _ in lineage):
             raise Unreadable("A branch begins in one that it does not have.")
+        # Positions have no gaps here: the last message up to the former one counts.
         lineages.append(tuple((index[name], bisect_right(positions, upto) - 1) for name, upto in lineage))
     messages = []
     for message in kept:
         if message.branch not in index:
             raise Unreadable("A message is in a branch that it does not have.")
         above = place.get(message.parent or "")
+        # No export of ours has a parent behind its message.
         above = above if above is not None and above < place[message.id] else None
         branch = index[message.branch]
         messages.append(

@@ -55,6 +55,7 @@ def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callab
         raise Conflict(
             "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
         )
+    # Not before these looks: a part that is not wanted costs no memory.
     part = read()
     if not 0 < len(part) <= min(part_bytes(), row.size_bytes - offset):
         raise InvalidInput(f"A part has at most {part_bytes():,} bytes, and ends where the file does.")
@@ -67,6 +68,7 @@ def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callab
 def _write(path: Path, offset: int, part: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
+    # By `os.open`, because `open` with "wb" would cut off what came before.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         file.seek(offset)
         file.write(part)
@@ -79,5 +81,6 @@ def _write(path: Path, offset: int, part: bytes) -> None:
 def discard(*, user: User, import_id: str | UUID) -> None:
     """Delete an import that is not going on, and its file. Raise Conflict for one that is."""
     row = accessible_import(user, import_id)
+    # The row first: a file that is left without one is deleted by the sweep.
     discard_import(row=row)
     (job.folder() / str(row.pk)).unlink(missing_ok=True)

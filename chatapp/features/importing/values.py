@@ -98,6 +98,7 @@ def _parse_moment(raw: Any) -> datetime | None:
             while seconds > 1e11:  # milliseconds, microseconds, nanoseconds
                 seconds /= 1_000
             return datetime.fromtimestamp(seconds, UTC)
+    # By platform and number, `fromtimestamp` raises any of these.
     except (ValueError, OverflowError, OSError):
         pass
     return None
@@ -121,6 +122,7 @@ def string(raw: Any) -> str:
 
 
 def title_of(raw: Any) -> str:
+    # Cut first, because a title in a file may have any length.
     line = normalize_text(" ".join(string(raw)[: 10 * MAX_TITLE_CHARS].split()), 10 * MAX_TITLE_CHARS)
     return line[:MAX_TITLE_CHARS]
 

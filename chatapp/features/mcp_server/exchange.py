@@ -41,6 +41,7 @@ class _Exchange:
         self.content = bytearray()
 
     async def answer(self) -> HttpResponse:
+        # One for each request: the library's manager cannot be used again after its run.
         manager = StreamableHTTPSessionManager(
             _server,
             json_response=True,
@@ -53,6 +54,7 @@ class _Exchange:
             return _refusal(self.status, self.content.decode())
         response = HttpResponse(bytes(self.content), status=self.status)
         for name, value in self.headers:
+            # Django counts what it sends.
             if name.lower() != b"content-length":
                 response[name.decode("latin-1")] = value.decode("latin-1")
         return response

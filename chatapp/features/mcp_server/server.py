@@ -120,6 +120,7 @@ async def read_resource(
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
         )
+    # One sentence for all cases, so that nobody learns what exists.
     raise MCPError(types.INVALID_PARAMS, "There is no such resource, or it is not yours.")
 
 

@@ -28,6 +28,7 @@ async def mcp(request: HttpRequest) -> HttpResponse:
     except ServiceError as error:
         return service_error(request, error)
     assert isinstance(request, ASGIRequest)
+    # In a thread, so that the event loop does not wait for the import.
     exchange = await asyncio.to_thread(import_module, EXCHANGE)
     response: HttpResponse = await exchange.answer(request, caller)
     return response

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_safe
 import chatapp
 from chatapp.operations.frontend import front_end_folder
 
+# All that the page shows: nothing else can be loaded without a connection.
 STATIC_PARTS = (
     "app/icon.svg",
     "app/theme-boot.js",
@@ -55,4 +56,5 @@ def worker_text(language: str) -> str:
     told = json.dumps(files)
     page = get_template("offline.html").template.source  # type: ignore[attr-defined]  # Django's engine has it
     version = hashlib.sha256(f"{chatapp.__version__}{told}{page}".encode()).hexdigest()[:16]
+    # Not escaped: these are our own addresses, in a script.
     return render_to_string("service-worker.js", {"version": version, "files": mark_safe(told)})

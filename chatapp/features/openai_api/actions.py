@@ -38,11 +38,14 @@ def keep_instructions(
     text = normalize_text(text, MAX_CHARS)
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
+        # Not stored before it is needed: where the prompt is kept already, `send_message` makes the branch.
         branch = _branch_behind(user, conversation, after)
         kept = visible_messages(branch).filter(role=Message.Role.SYSTEM, pinned=True)
         parts = [{"type": "text", "text": text}]
+        # Clients send the same prompt with every question.
         if any(row.parts == parts for row in kept):
             return after
+        # Not before: a question that is sent again while it is answered changes no prompt.
         refuse_while_running(conversation)
         kept.update(pinned=False)
         if branch._state.adding:
@@ -93,6 +96,7 @@ def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now
     Raise NotFound, Conflict (a run is going on).
     """
     rows = _append_items(user, conversation_id, items, now)
+    # One id tells of all: added under one lock, they have positions without a gap.
     record_made(rows[0].pk)
     return rows
 
@@ -105,6 +109,7 @@ def _append_items(user: User, conversation_id: str, items: Sequence[NewItem], no
     conversation.title = conversation.title or title_from(first)
     conversation.last_activity_at = now
     conversation.save(update_fields=["title", "last_activity_at"])
+    # Elsewhere the end of a run has its messages indexed.
     jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
     return rows
 
@@ -113,6 +118,7 @@ def _add_item(user: User, conversation: Conversation, item: NewItem, now: dateti
     attachments = accessible_attachments(user, list(item.attachment_ids))
     parts = message_parts(item.text, attachments)
     row = _append(conversation, item.role, parts, now, pinned=item.role == Message.Role.SYSTEM)
+    # By the link: the clean-up deletes uploads that no message uses.
     row.attachments.set(attachments)
     return row
 

@@ -33,6 +33,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
         urls_namespace="openai",
         openapi_url=None,
         docs_url=None,
+        # What an operation that names no rights of its own asks for.
         auth=allow("admin"),
         parser=BodyParser(),
     )

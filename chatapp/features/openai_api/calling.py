@@ -29,6 +29,7 @@ from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import priced_call
 
+# What a reader has seen cannot be taken back by another attempt.
 SHOWN = (TextDelta, ReasoningDelta, ToolCallDelta)
 TOO_LATE = "The model did not finish its answer in time."
 
@@ -48,6 +49,7 @@ class ModelCall:
         self.user = user
         self.config = config
         self.request = request
+        # Unbounded here: an answer is bounded by its model (`MAX_ANSWER_BYTES`).
         self._items: asyncio.Queue[ModelItem | BaseException] = asyncio.Queue()
 
     async def items(self) -> AsyncGenerator[ModelItem, None]:
@@ -62,6 +64,7 @@ class ModelCall:
                 if isinstance(item, Finished):
                     return
         finally:
+            # Also where the reader hangs up; the task has recorded what was spent when it is over.
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -71,15 +74,19 @@ class ModelCall:
         try:
             spender = await persistently(spender_of)(self.user.pk)
             model = chat_model_for(self.config, spender)
+            # The model's own time-outs are for the pauses of an answer, and not for all of it.
             async with asyncio.timeout(settings.ANSWER_TIME_LIMIT_S):
                 finished = await self._ask(model, spent)
         except TimeoutError:
             finished = ModelError("timeout", TOO_LATE)
+        # What was written until then has to be paid for.
         except asyncio.CancelledError:
             await self._record(spent)
             raise
+        # Raised by `items`: nobody looks at the result of this task.
         except Exception as error:
             finished = error
+        # Before the end is told, so that whoever reads the usage next finds the call.
         await self._record(spent)
         self._items.put_nowait(finished)
 
@@ -112,5 +119,6 @@ class ModelCall:
             return
         usage = spent.usage or estimate_usage(self.request, spent.output)
         call = priced_call(self.config, usage, "chat")
+        # A cancellation meanwhile must not lose the row.
         writing = asyncio.ensure_future(persistently(record_background_calls)(self.user, None, [call]))
         await asyncio.shield(writing)

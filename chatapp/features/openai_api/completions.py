@@ -64,6 +64,7 @@ REASONS: Mapping[FinishReason, str] = {
     "length": "length",
     "tool_calls": "tool_calls",
     "content_filter": "content_filter",
+    # Clients know no other word for an answer that is not whole.
     "bound": "length",
     "lost": "length",
     "unknown_reason": "length",
@@ -107,6 +108,7 @@ async def create_completion(
     else:
         source = await _call_source(user, asked)
     await sync_to_async(close_old_connections)()  # what follows may last for minutes
+    # Before status and headers are chosen, so that an early error has its own.
     items = await once_begun(source.items)
     writer = CompletionWriter(source.model_name)
     if asked.stream:
@@ -183,6 +185,7 @@ def newest_of_user(messages: Sequence[ChatMessage], field: str = "messages") -> 
     nothing."""
     newest: list[ChatMessage] = []
     for message in reversed(messages):
+        # System messages between questions are passed over: `_instructions` keeps them apart.
         if message.role == "user":
             newest.insert(0, message)
         elif message.role in ("assistant", "tool"):
@@ -237,6 +240,7 @@ class CompletionWriter:
                 return {"tool_calls": [self._take_call(item)]}
             case Finished():
                 self.usage = item.usage
+                # Clients look for this reason before they run calls, whatever the server said.
                 self._reason = "tool_calls" if self._calls and item.reason == "stop" else REASONS[item.reason]
         return None
 
@@ -244,9 +248,11 @@ class CompletionWriter:
         function: dict[str, Any] = {"arguments": item.arguments}
         call = self._calls.get(item.index)
         if call is None:
+            # The client's result has to name an id, also where the server gave none.
             call = self._calls[item.index] = _Call(item.call_id or f"call_{uuid.uuid4().hex}", item.name)
             shown = {"id": call.call_id, "type": "function", "function": {"name": item.name} | function}
         else:
+            # Id and name are in the first chunk of a call alone.
             shown = {"function": function}
         call.arguments.append(item.arguments)
         return {"index": item.index} | shown
@@ -260,6 +266,7 @@ class CompletionWriter:
         if self._calls:
             message["tool_calls"] = [call.shape() for _, call in sorted(self._calls.items())]
         elif not text:
+            # Null is for messages that only call tools.
             message["content"] = ""
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason}
         return self.head | {
@@ -278,6 +285,7 @@ class CompletionWriter:
     def usage_chunk(self) -> dict[str, Any]:
         return self.head | {
             "object": "chat.completion.chunk",
+            # OpenAI's chunk with the usage has no choices.
             "choices": [],
             "usage": usage_shape(self.usage),
         }
@@ -295,6 +303,7 @@ def usage_shape(usage: TokenUsage) -> dict[str, Any]:
 
 async def _chunks(items: Items, writer: CompletionWriter, *, has_usage: bool) -> AsyncGenerator[bytes, None]:
     """Yield the events of a streamed completion; an error in its middle is its last one."""
+    # OpenAI's first chunk names the role and has no text.
     yield data_line(writer.chunk({"role": "assistant", "content": ""}))
     try:
         async with aclosing(items):
@@ -304,6 +313,7 @@ async def _chunks(items: Items, writer: CompletionWriter, *, has_usage: bool) ->
                     yield data_line(writer.chunk(delta))
     except (ModelError, ServiceError) as error:
         yield data_line(error_of(error))
+        # Clients read until this mark, also after an error.
         yield DONE
         return
     yield data_line(writer.last_chunk())

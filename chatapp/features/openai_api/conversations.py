@@ -58,6 +58,7 @@ async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn
 def _create(
     user: User, messages: Sequence[ChatMessage], images: Images, metadata: dict[str, str]
 ) -> dict[str, Any]:
+    # The images first: no row may name a file that is missing.
     items = _new_items(user, messages, images)
     conversation = begin_conversation(user=user, items=items, metadata=metadata, now=clock.now())
     return conversation_object(conversation, metadata)
@@ -113,6 +114,7 @@ def list_items(
     if after:
         position = message_of_item(row, after).position
         rows = rows.filter(position__gt=position) if order == "asc" else rows.filter(position__lt=position)
+    # One more than is shown tells whether there are more.
     found = list(rows[: limit + 1])
     return _page(found[:limit], has_more=len(found) > limit)
 

@@ -26,6 +26,7 @@ STATUS_OF_MODEL_ERROR: dict[ModelErrorCategory, int] = {
     "stalled": 504,
 }
 """What is not listed is a failure between us and the provider: 502."""
+# Codes that OpenAI's clients know; those that are not listed are ours.
 CODES = {
     "overflow": "context_length_exceeded",
     "rate_limit": "rate_limit_exceeded",
@@ -56,6 +57,7 @@ class RunFailed(ServiceError):
 
     def __init__(self, category: str, message: str) -> None:
         super().__init__(message, code=category)
+        # The process that wrote the answer ended, and no provider failed.
         self.status = 503 if category == "interrupted" else status_of(category)
 
 
@@ -106,9 +108,11 @@ def error_body(status: int, code: str, message: str, details: Any = None) -> dic
 
 def in_openai_shape(response: HttpResponseBase) -> HttpResponseBase:
     """Return an error in OpenAI's shape, with its headers; any other answer as it is."""
+    # A stream has no content that could be written anew.
     if response.status_code < 400 or not isinstance(response, HttpResponse) or not response.content:
         return response
     error = json.loads(response.content)["error"]
+    # OpenAI answers a wrong body with 400, and its client raises another error for 422.
     if response.status_code == 422:
         response.status_code = 400
     body = error_body(response.status_code, error["code"], error["message"], error.get("details"))

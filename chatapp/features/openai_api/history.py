@@ -54,14 +54,17 @@ def continued_answer(user: User, asked: NewResponse) -> Message | None:
     has it. None where the history is the client's own."""
     answers = [item for item in asked.items if is_answer(item)]
     try:
+        # The id of the last answer alone names the conversation: what is before it has to have the same words.
         answer = own_message(user, (answers[-1].id or "") if answers else "")
     except NotFound:
         return None
     messages = asked.chat_messages()
+    # Stored conversations use no tools of clients.
     if any(message.role == "tool" or message.tool_calls for message in messages):
         return None
     last = max(at for at, message in enumerate(messages) if message.role == "assistant")
     told = _grouped(map(_said, messages[: last + 1]))
+    # As many as were sent and one for instructions, so that a long conversation is not read whole.
     rows = messages_up_to(answer).order_by("position")[: last + 2]
     return answer if told == _grouped(map(_stored, rows)) else None
 
@@ -78,6 +81,7 @@ def _stored(row: Message) -> Said:
 def _grouped(said: Iterable[Said]) -> list[Said]:
     """Return what user and model said in turn: instructions, which are kept apart, are left out."""
     talk = (each for each in said if each[0] in ("user", "assistant"))
+    # Several inputs in a row are stored as one question.
     turns = [(role, list(group)) for role, group in groupby(talk, key=lambda each: each[0])]
     return [
         (role, "\n".join(text for _, text, _ in group).strip(), sum(count for _, _, count in group))

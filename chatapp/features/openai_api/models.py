@@ -14,6 +14,7 @@ class StoredResponse(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     run = models.OneToOneField("chatapp.Run", on_delete=models.CASCADE, related_name="+")
+    # No foreign key: the name stays after that response was deleted.
     previous = models.UUIDField(null=True, help_text="The id of the response that it continues.")
     owns_turn = models.BooleanField(
         help_text="Deleting it forgets question and answer; false where the client named a conversation."

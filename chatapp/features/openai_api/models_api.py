@@ -87,4 +87,5 @@ async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpRespo
 def _encoded(vector: Sequence[float], encoding: str) -> Any:
     if encoding == "float":
         return vector
+    # The official client reads little-endian numbers of 32 bits, and asks for base64 by default.
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -30,6 +30,7 @@ ROLES: Mapping[str, Role] = {
 
 def model_messages(sent: Sequence[ChatMessage], images: Mapping[str, str]) -> tuple[Message, ...]:
     """Return the messages of a model call. `images` has the data URL of each address."""
+    # A result of a tool has the id of its call alone, and not the tool's name.
     names = {call.id: call.function.name for message in sent for call in message.tool_calls or ()}
     return tuple(_message(message, images, names) for message in sent)
 
@@ -59,6 +60,7 @@ def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
             parts.append(ImagePart("", "image", data_url=images[part.image_url.url]))
         else:
             parts.append(TextPart(part.text))
+    # Clients send a refusal back beside a content that is null.
     return parts or ([TextPart(sent.refusal)] if sent.refusal else [])
 
 
@@ -69,6 +71,7 @@ async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
     if len(fetched) > MAX_ATTACHMENTS:
         raise _unusable(f"At most {MAX_ATTACHMENTS} images are fetched for one request.")
     for address in wanted:
+        # Before any image is fetched, so that a request that is refused asks no other host.
         if address.startswith("data:"):
             decoded_image(address)
     return {address: address for address in wanted if address not in fetched} | {
@@ -79,6 +82,7 @@ async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
 def decoded_image(data_url: str) -> bytes:
     """Return the bytes of a data URL. Raise InvalidInput."""
     head, _, body = data_url.partition(",")
+    # The second condition: without a suffix, the first one would take any data URL of these types.
     if head.removesuffix(";base64") not in {f"data:{kind}" for kind in IMAGE_TYPES} or head[-7:] != ";base64":
         raise _unusable("An image must be a data URL with base64, of PNG, JPEG, WebP or GIF.")
     try:
@@ -94,6 +98,7 @@ async def fetch_image(address: str) -> str:
     """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raise InvalidInput."""
     rules = HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))
     transport = GuardedTransport(rules, max_bytes=settings.MAX_UPLOAD_BYTES)
+    # The transport refuses compressed answers, because it could not bound them.
     headers = {"Accept": ", ".join(IMAGE_TYPES), "Accept-Encoding": "identity"}
     try:
         async with httpx2.AsyncClient(

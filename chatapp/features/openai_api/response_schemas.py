@@ -48,6 +48,7 @@ class InputImage(Body):
     type: Literal["input_image"]
     image_url: Annotated[str, Field(max_length=MAX_CHARS)]
     detail: Literal["auto", "low", "high", "original"] | None = None
+    # Null alone: clients write the field out, and files of OpenAI are not known here.
     file_id: None = None
 
 
@@ -129,6 +130,7 @@ ITEM_TYPES = ("message", "function_call", "function_call_output", "reasoning", "
 
 
 def _item_type(item: Any) -> str:
+    # In OpenAI's protocol an item without a type is a message.
     kind = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", "message")
     return kind if isinstance(kind, str) else "message"
 

@@ -101,6 +101,7 @@ def response_usage(usage: TokenUsage) -> dict[str, Any]:
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
         "output_tokens": usage.output_tokens,
+        # The official client requires the field; our counts do not tell reasoning apart.
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
@@ -178,4 +179,5 @@ def list_object(items: Sequence[Mapping[str, Any]], *, has_more: bool) -> dict[s
 
 
 def seconds(moment: datetime) -> float:
+    # Whole seconds, as OpenAI counts them, in a float, as its client declares it.
     return float(int(moment.timestamp()))

@@ -104,6 +104,7 @@ class ResponseWriter:
         return {"type": kind, "sequence_number": self._number, **fields}
 
     def _open_as(self, kind: Kind) -> _Output | Kind:
+        # Text that follows another kind of output is a new item, so that items stay in the order of writing.
         last = self.outputs[-1] if self.outputs else None
         return last if last is not None and last.kind == kind and last.is_open else kind
 
@@ -122,16 +123,19 @@ class ResponseWriter:
 
     def _write(self, target: _Output | Kind, text: str) -> Iterator[Event]:
         if isinstance(target, str):
+            # The stored answer is one message, whose id only the first of these items may have.
             is_answer = target == "message" and not any(each.kind == "message" for each in self.outputs)
             name = self.answer_name if is_answer and self.answer_name else new_name(PREFIXES[target])
             target = _Output(target, -1, name)
         if target.index < 0:
+            # Calls that are written at the same time stay open until the answer ends.
             if target.kind != "function_call":
                 yield from self._close_last()
             target.index = len(self.outputs)
             self.outputs.append(target)
             yield from self._announce(target)
         target.pieces.append(text)
+        # The first piece of a call often has a name and no arguments yet.
         if text:
             yield self._delta(target, text)
 
@@ -158,6 +162,7 @@ class ResponseWriter:
                 return self._event("response.function_call_arguments.delta", **_place(output), delta=text)
 
     def _close_last(self) -> Iterator[Event]:
+        # Calls are left to `_finish`: their pieces may still come.
         for output in self.outputs:
             if output.is_open and output.kind != "function_call":
                 yield from self._close(output)

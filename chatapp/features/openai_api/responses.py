@@ -105,7 +105,9 @@ async def create_response(
 
 def _understood(user: User, asked: NewResponse) -> tuple[NewResponse, Message | None]:
     """Return (the request with its items in place of references, the stored answer that it continues)."""
+    # First: a reference may stand for the answer that the input continues.
     asked = with_items(user, asked)
+    # Their history is not compared: they name their place, or are a single call.
     if asked.names_place or asked.tools or asked.has_format or asked.store is False:
         return asked, None
     answer = continued_answer(user, asked)
@@ -240,6 +242,7 @@ def _status_of(run: Run, answer: Message) -> tuple[str, str]:
     """Return (status, why an incomplete one ended)."""
     if run.status in Run.ACTIVE:
         return "in_progress", ""
+    # Before the status of the run, which is complete where its answer was cut at a limit.
     if answer.status == Message.Status.CUT:
         return "incomplete", run.error_category if run.error_category == "content_filter" else "length"
     known = {Run.Status.COMPLETE: "completed", Run.Status.STOPPED: "cancelled"}
@@ -267,9 +270,11 @@ def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     its items."""
     user = request.auth.user
     row = accessible_response(user, response_id)
+    # Read now, because the row is deleted before they are used.
     conversation_id, question, answer = row.run.conversation_id, row.run.question_id, row.run.answer_id
     if not row.owns_turn:
         delete_response(row)
+    # With its only turn goes the conversation, and what was made of it.
     elif not _has_other_turns(row.run):
         forget_whole_conversation(user, str(conversation_id), now=clock.now())
     else:

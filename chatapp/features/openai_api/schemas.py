@@ -15,6 +15,7 @@ from memory.bounds import MAX_CHARS, MAX_ID_CHARS, MAX_PARTS, MAX_TOOLS, Id, Tem
 
 MAX_MESSAGES = 20_000
 MAX_SCHEMA_FIELDS = 1_000
+# This and the next, as well as the lengths of keys and values of metadata, are OpenAI's own bounds.
 MAX_METADATA = 16
 MAX_EMBEDDED = 2_048
 
@@ -88,6 +89,7 @@ class ChatMessage(Body):
     refusal: MessageText | None = None
     reasoning_content: MessageText | None = None
     annotations: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
+    # Fields of OpenAI's answers that its client sends back as null.
     audio: None = None
     function_call: None = None
 
@@ -170,6 +172,7 @@ class ChatCompletion(Body):
     max_completion_tokens: AnswerTokens | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
+    # Of `n`, `modalities` and `logprobs` only what changes nothing is taken; the rest is refused, not ignored.
     n: Literal[1] | None = None
     stop: Label | Annotated[list[Label], Field(max_length=4)] | None = None
     presence_penalty: Penalty | None = None

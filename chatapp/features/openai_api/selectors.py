@@ -16,6 +16,7 @@ from chatapp.operations.access import find_row
 
 def accessible_response(user: User, name: str) -> StoredResponse:
     """Return a response by its id. Raise NotFound."""
+    # By the conversation: one that is being deleted has no user, while the row still has its own.
     rows = StoredResponse.objects.filter(run__conversation__user=user)
     return find_row(rows.select_related("run__answer", "run__question", "run__model"), row_id("resp", name))
 

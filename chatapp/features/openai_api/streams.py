@@ -35,6 +35,7 @@ async def once_begun(items: Items) -> Items:
         if done:
             first.result()
     except BaseException:
+        # A generator cannot be closed while a step of it runs.
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await items.aclose()
@@ -64,6 +65,7 @@ class RightsReader:
         self.holder = holder_of(caller.session_key, caller.token_id)
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    # The hub calls these of each reader; this one waits for its end alone.
     def deliver(self, topic: str, frame: Frame) -> None: ...
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None: ...

@@ -82,11 +82,13 @@ def begin_turn(
         raise InvalidInput(
             "The last message has no text and no image.", details=_detail(turn.field, "is empty")
         )
+    # Outside the transaction below: bytes are written before rows name them.
     attachment_ids = store_images(user, turn.images, turn.field)
     conversation = conversation or _begun_before(user, turn.client_id)
     if conversation is not None:
         return _send(user, conversation, turn, attachment_ids, model, now)
     try:
+        # Together, so that a question that is refused leaves no empty conversation.
         with transaction.atomic():
             conversation = create_conversation(user=user, now=now, model=model)
             return _send(user, conversation, turn, attachment_ids, model, now)
@@ -141,6 +143,7 @@ def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
             f"A message has at most {MAX_ATTACHMENTS} images.", details=_detail(field, "has more images")
         )
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
+    # A repeated request has to name the same files: their ids are part of its hash.
     return list(dict.fromkeys(str((oldest_with_content(user.pk, row.sha256) or row).pk) for row in stored))
 
 
@@ -162,6 +165,7 @@ class TurnFollower:
     async def items(self) -> AsyncGenerator[ModelItem, None]:
         """Yield the answer as it comes, ended by `Finished`. Raise RunFailed, NotFound."""
         try:
+            # Before the run starts, so that none of its events is missed.
             await self.connection.watch(UUID(self.receipt.conversation_id), self.receipt.seq - 1)
             if self.receipt.is_new:
                 runner.start(self.receipt.run_id)
@@ -184,6 +188,7 @@ class TurnFollower:
                 yield item
             if frame.type == "run.finished" and json.loads(frame.text).get("run_id") == self.receipt.run_id:
                 return
+        # Frames end before the run does where this reader was too slow for them.
         raise RunFailed(
             "interrupted", "The connection ended before the answer; it is kept in the conversation."
         )
@@ -196,6 +201,7 @@ class TurnFollower:
             return []
         if frame.type == "reasoning.delta":
             return self._read_reasoning(delta)
+        # Deltas may be lost on their way; the text so far has what is missing.
         if delta["offset"] > len(self._text):
             return self._take(0, await self._text_so_far())
         return self._take(delta["offset"], delta["text"])
@@ -209,11 +215,13 @@ class TurnFollower:
         return [ReasoningDelta(new)]
 
     def _take(self, offset: int, text: str) -> list[ModelItem]:
+        # A delta may overlap with what was read before.
         new = text[len(self._text) - offset :]
         self._text += new
         return [TextDelta(new)] if new else []
 
     async def _text_so_far(self) -> str:
+        # In the process of the run: the stored text is up to a second older.
         text = runner.live_text(self.receipt.answer_id)
         if text is not None:
             return text
@@ -222,6 +230,7 @@ class TurnFollower:
     def _rest(self) -> list[ModelItem]:
         """Return what of the stored answer was not read yet."""
         text = self.stored_text
+        # What differs from the text that was sent cannot be taken back.
         return self._take(0, text) if text.startswith(self._text) else []
 
     @property

@@ -37,6 +37,7 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
 def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptColumns]) -> None:
     """Store a prompt as it was exported. Raise Conflict as `create_prompt` does."""
     row = create_prompt(user=user, **columns)
+    # An insertion sets `created_at` to the present, whatever the row says.
     Prompt.objects.filter(pk=row.pk).update(created_at=created_at)
 
 
@@ -52,6 +53,7 @@ def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns
 
 def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
     try:
+        # A part of its own: after an error, PostgreSQL refuses all that follows in a transaction.
         with transaction.atomic():
             row.save(update_fields=columns)
     except IntegrityError:

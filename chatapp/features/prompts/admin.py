@@ -25,6 +25,7 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
         name: str = self.cleaned_data["name"]
         if name in COMMANDS:
             raise ValidationError(gettext("/%(name)s is a command.") % {"name": name})
+        # Django checks no constraint with a column that the form does not have, as `owner`.
         others = Prompt.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk)
         if others.exists():
             raise ValidationError(gettext("There is a prompt %(name)s already.") % {"name": name})

@@ -35,6 +35,7 @@ class Prompt(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "name"], name="prompt_name_once"),
+            # No two NULLs are equal: without it the names of operators' prompts would be free.
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(owner=None), name="prompt_of_operators_once"
             ),

@@ -27,6 +27,7 @@ def take_prompts(user: User, said: Any) -> Counter[str]:
     for each in said if isinstance(said, list) else ():
         try:
             prompt = ExportedPrompt.model_validate(each)
+            # An import that is tried again brings them once more.
             if prompt.name not in known:
                 keep_prompt(user=user, **prompt.model_dump())
                 known.add(prompt.name)

@@ -42,6 +42,7 @@ class ExportedPrompt(PlainTypes):
     """A prompt of `prompts.json`, a file that anybody may have written."""
 
     name: PromptName
+    # The check of request bodies, which refuses NUL and lone surrogates, does not see this file.
     about: Annotated[Name, AfterValidator(storable_text)] = ""
     text: Annotated[Text, AfterValidator(storable_text)]
     created_at: UtcMoment

@@ -72,6 +72,7 @@ def add_images(
         message.parts = [
             {**part, "file_id": str(image.pk)} if image else part
             for part, image in shown
+            # An image without a row here was deleted meanwhile.
             if image or part["type"] == "text"
         ]
         message.save(update_fields=["parts"])

@@ -148,6 +148,7 @@ def _message_shape(row: Message, token: str) -> dict[str, Any]:
         if part["type"] == "text"
         else {
             "type": "image",
+            # By the link, because its reader may have no session.
             "url": f"/api/v1/shared/{token}/images/{part['file_id']}",
             "width": part.get("width", 0),
             "height": part.get("height", 0),
@@ -186,6 +187,7 @@ def copy(request: ApiRequest, token: str) -> Any:
     """Make a conversation of your own that begins with the shared messages."""
     user = request.auth.user
     shared = shared_conversation(token, clock.now())
+    # Before any message is stored: an image that does not fit would leave a copy without it.
     check_room(user, sum(image.size_bytes for image in shared_images(shared)))
     rows = list(shared_messages(shared).order_by("position"))
     messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]

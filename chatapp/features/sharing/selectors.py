@@ -59,6 +59,7 @@ def shared_conversation(token: str, now: datetime) -> SharedConversation:
     rows = SharedConversation.objects.select_related("branch", "conversation")
     current = rows.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
+        # Not true of a conversation in the trash or in deletion, which has no user.
         conversation__user__is_active=True,
     )
     try:

@@ -22,5 +22,6 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
     response = render(request, "shared.html", {"shared": page})
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Cache-Control"] = "private, no-store"
+    # The address is the secret, and links in the answers lead to other hosts.
     response["Referrer-Policy"] = "no-referrer"
     return response

@@ -27,6 +27,7 @@ MAX_ATTEMPTS = 2
 
 def want_title(conversation: Conversation, now: datetime) -> None:
     """Note, in the transaction that ends its first answer, that a conversation is to be named."""
+    # An answer that is tried again asks for the title once more.
     TitleJob.objects.bulk_create(
         [TitleJob(conversation=conversation, lease_expires_at=now)], ignore_conflicts=True
     )
@@ -61,6 +62,7 @@ def store_title(
     something was forgotten since `forgotten_count` was read.
     """
     with transaction.atomic():
+        # Before the conversation, as everybody locks them.
         check_forgetting_count(conversation.forgetting_keys, forgotten_count)
         row = lock_conversation(conversation.user, conversation.pk)
         if row.title != conversation.title or row.title_made_of is not None:

@@ -55,6 +55,7 @@ def untitled(conversation_id: UUID) -> Untitled | None:
     conversation = rows.filter(pk=conversation_id, temporary=False, title_made_of=None).first()
     if conversation is None or conversation.branch is None:
         return None
+    # Before the messages: what is forgotten after they were read refuses the title.
     forgotten_count = read_forgetting_count(conversation.forgetting_keys)
     model = model_of(conversation).fast_model
     if model is None or not model.enabled or model.kind == ModelConfig.Kind.DEMO:

@@ -35,6 +35,7 @@ def write_title(conversation_id: UUID) -> None:
         log.info("No title for %s: %s", conversation_id, error.message)
     except Exception:
         log.exception("The title of %s could not be written.", conversation_id)
+    # Also after a failure: the first message is title enough, and no second call is paid for.
     end_title(conversation_id=conversation_id)
 
 
@@ -44,6 +45,7 @@ def _name(work: Untitled) -> None:
     try:
         answer = ask_in_thread(asking.ask(title_request(work.question, work.answer)))
     finally:
+        # Also where the call failed: what it took is paid for.
         calls = [priced_call(work.model, usage, "title") for usage in asking.usages]
         record_title_calls(conversation=work.conversation, calls=calls)
     title = read_title(answer)

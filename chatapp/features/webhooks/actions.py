@@ -44,6 +44,7 @@ def create_webhook(
     many."""
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
     with transaction.atomic():
+        # Of two requests at once, each would count without the other.
         User.objects.select_for_update().get(pk=user.pk)
         if Webhook.objects.filter(user=user).count() >= MAX_WEBHOOKS:
             raise Conflict(f"You have {MAX_WEBHOOKS} webhooks already; delete one first.", code="too_many")
@@ -77,10 +78,12 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
     values: dict[str, object] = {"status_code": status_code, "error": error[:200]}
     if not error:
         values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
+    # One attempt at once, and one after each pause.
     elif delivery.attempts > len(PAUSES):
         values["state"] = WebhookDelivery.State.FAILED
     else:
         values["next_attempt_at"] = now + PAUSES[delivery.attempts - 1]
+    # An attempt that ends after its lease must not undo what another one did.
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
     pending.update(**values)
 

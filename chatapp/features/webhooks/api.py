@@ -119,6 +119,7 @@ async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
     until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`. A webhook
     that a token makes ends with the token; at a page it is made soon after its user signed in, or with the
     `password`."""
+    # With a stolen session, somebody could make an address that hears everything for good.
     if request.auth.token_id is None:
         await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create)(request.auth, new, await check_url(new.url)))

@@ -50,6 +50,7 @@ def delivery_to_send(delivery_id: UUID) -> WebhookDelivery | None:
     rows = WebhookDelivery.objects.select_related("webhook").filter(webhook__user__is_active=True)
     return (
         rows.filter(webhook__in=live_webhooks())
+        # Without a user the conversation is being deleted, or is in the trash.
         .filter(pk=delivery_id, conversation__user__isnull=False)
         .first()
     )

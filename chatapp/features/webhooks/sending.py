@@ -57,6 +57,7 @@ def deliver(delivery_id: UUID) -> None:
     if not claim_delivery(delivery_id=delivery_id, now=now):
         return
     delivery = delivery_to_send(delivery_id)
+    # It is claimed for a while and stays pending: its user or conversation may come back.
     if delivery is None:
         return
     event = event_of(delivery)
@@ -89,6 +90,7 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "Palimpsest",
+        # The transport refuses compressed answers, because it could not bound them.
         "Accept-Encoding": "identity",
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
@@ -97,10 +99,12 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     transport = GuardedTransport(host_rules(), max_bytes=MAX_ANSWER_BYTES)
     try:
         async with (
+            # The client's time-out is for each read: an answer that trickles would never reach it.
             asyncio.timeout(TIMEOUT_S),
             httpx2.AsyncClient(transport=transport, timeout=TIMEOUT_S, trust_env=False) as client,
             client.stream("POST", delivery.webhook.url, content=body, headers=headers) as response,
         ):
+            # The status says all: the body is not read.
             status = response.status_code
     except ForbiddenHost as refusal:
         return None, str(refusal)

@@ -57,6 +57,7 @@ def _message(
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("is_visually_hidden_from_conversation") is True:
         return None
+    # What is said to a tool is no part of the talk.
     if role not in ROLES or message.get("recipient", "all") != "all":
         reading.left_out["steps of tools"] += 1
         return None

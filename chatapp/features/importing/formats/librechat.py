@@ -39,6 +39,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
 
 def _flat(messages: list[Any]) -> Iterator[tuple[Mapping[str, Any], str, str | None]]:
     """Yield (message, its id, its parent's), however deep they are."""
+    # Reversed, because the last one is taken first. No recursion: a long chat is nested too deeply for it.
     waiting = [(raw, string(raw.get("parentMessageId")) or None) for raw in reversed(list(objects(messages)))]
     count = 0
     while waiting:

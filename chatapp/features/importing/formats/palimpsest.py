@@ -84,6 +84,7 @@ def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
         "position": _whole(raw.get("position"), MAX_ID),
         "parts": parts,
         "kind": kind,
+        # No run comes along that would go on with it.
         "status": Message.Status.INTERRUPTED if status == Message.Status.STREAMING else status,
         "pinned": raw.get("pinned") is True,
         "usage": read_usage(raw.get("usage")),
@@ -128,6 +129,7 @@ def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]
     """Return the part as the export has it; whether there is such a file is seen when it is stored."""
     file_id = string(part.get("file_id"))[:MAX_ID_CHARS]
     named = next((each for each in objects(message.get("attachments")) if each.get("id") == file_id), {})
+    # The part of an image has no name; the attachments of its message have.
     name = title_of(part.get("name")) or title_of(named.get("name")) or "file"
     return {"type": string(part.get("type")), "file_id": file_id, "name": name}
 

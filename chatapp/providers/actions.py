@@ -69,6 +69,7 @@ def save_model_config(
             written = [name for name in written if name not in LEARNED]
         if config.is_default:
             config.enabled = True
+            # First: the constraint lets one row alone be the default.
             ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
         if former and (former.context_size, former.max_output_tokens) != (
             config.context_size,
@@ -93,6 +94,7 @@ def store_detected_sizes(
     }
     values = {field: value for field, value in detected.items() if value is not None}
     if values:
+        # The row may have got another endpoint while this one was asked.
         ModelConfig.objects.filter(pk=config.pk, model_id=config.model_id, base_url=config.base_url).update(
             **values
         )
@@ -124,6 +126,7 @@ def note_named_window(
         known = NamedWindow.read(row.named_window)
         after = known.named_again(named) if known else named
         ModelConfig.objects.filter(pk=row.pk).update(named_window=after.write())
+    # Once, when it begins to hold for all.
     if after.count == BELIEVED_BY_ALL:
         log.warning(
             "The provider of %s has named a window of %s tokens again: it is believed until %s.",
@@ -146,10 +149,12 @@ def ensure_first_model() -> None:
     """
     wanted = _environment()
     with transaction.atomic():
+        # Before the lock, which is that of its row.
         _ensure_demo()
         _lock_models()
         fast = _ensure_from_environment(Origin.ENVIRONMENT_FAST, wanted, wanted.fast_model)
         main = _ensure_from_environment(Origin.ENVIRONMENT, wanted, wanted.model)
+        # What an operator chose stays.
         if main and fast and main.fast_model_id is None:
             main.fast_model = fast
             main.save(update_fields=["fast_model"])
@@ -206,6 +211,7 @@ def _ensure_demo() -> None:
 
 def _ensure_from_environment(origin: Origin, wanted: EnvironmentModels, model_id: str) -> ModelConfig | None:
     row = ModelConfig.objects.filter(origin=origin).first()
+    # A fast model that is the model itself needs no row of its own.
     if not model_id or (origin == Origin.ENVIRONMENT_FAST and model_id == wanted.model):
         _release(row)
         return None
@@ -216,6 +222,7 @@ def _ensure_from_environment(origin: Origin, wanted: EnvironmentModels, model_id
 
 
 def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfig:
+    # An operator may have entered the same model before.
     row = ModelConfig.objects.filter(
         base_url=base_url, model_id=model_id, kind=ModelConfig.Kind.OPENAI
     ).first()
@@ -226,6 +233,7 @@ def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfi
 
 
 def _follow_environment(row: ModelConfig, wanted: EnvironmentModels, model_id: str) -> None:
+    # A name that an operator gave it stays.
     if row.name == row.model_id != model_id:
         row.name = free_name(model_id)
     row.base_url, row.model_id = wanted.base_url, model_id
@@ -323,6 +331,7 @@ def take_over_background_calls(run: Run) -> None:
 def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
     """Store calls outside a run; the next answer of the conversation shows them. Doing it twice changes nothing."""
     rows = [_usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls]
+    # A write whose answer was lost is repeated with the same ids.
     Usage.objects.bulk_create(rows, ignore_conflicts=True)
 
 

@@ -31,6 +31,7 @@ def list_models(request: ApiRequest) -> Any:
     offered = offered_models(rows)
     return {
         "items": [
+            # The first is what who chose none gets, also where groups do not allow the default of all.
             model_shape(row, rules_for(row).budget, is_default=number == 0, is_offered=row.pk in offered)
             for number, row in enumerate(rows)
         ],

@@ -28,6 +28,7 @@ def note_token_counts(config_id: UUID, estimated: int, reported: int) -> None:
 
 def store_token_counts() -> None:
     """Correct the calibration of each model by what was gathered. What cannot be stored is kept for the next time."""
+    # A copy, because answers add models meanwhile.
     for config_id in list(_gathered):
         with _lock:
             counts = _gathered.pop(config_id, [])
@@ -35,12 +36,14 @@ def store_token_counts() -> None:
             _learn(config_id, counts)
         except BaseException:
             with _lock:
+                # In front of what came meanwhile, in the order of the answers.
                 _gathered[config_id][:0] = counts
             raise
 
 
 def _learn(config_id: UUID, counts: list[tuple[int, int]]) -> None:
     with transaction.atomic():
+        # Other processes learn from their answers for the same row.
         config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
         if config is None:
             return

@@ -43,6 +43,7 @@ def chat_model_for(config: ModelConfig, spender: Spender) -> ChatModel:
     Raise ModelError where the stored key cannot be read any more.
     """
     model = _unmetered(config)
+    # Without a limit nothing is held, and no call waits for a row.
     return MeteredModel(model, spender, partial(price_call, config)) if spender.limits else model
 
 

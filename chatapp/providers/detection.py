@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def detect_in_background() -> threading.Thread:
+    # A daemon: a process that ends does not wait for servers that do not answer.
     thread = threading.Thread(target=_detect, name="detection", daemon=True)
     thread.start()
     return thread
@@ -77,6 +78,7 @@ def _detect() -> None:
         # At the end of a thread nothing else logs the error, and the service works without the result.
         log.exception("Looking for models and their windows failed.")
     finally:
+        # No request ends in this thread, after which Django would close it.
         connection.close()
 
 
@@ -96,6 +98,7 @@ def detect_ollama(url: str) -> list[str]:
 
 def ollama_window(url: str, model_id: str) -> int | None:
     """Return the window in use: of the running model, else of its Modelfile, else the default. None: no Ollama."""
+    # Other servers fail the first question, and are asked no more.
     if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
         return None
     for row in _models(_ask(f"{_root(url)}/api/ps")):

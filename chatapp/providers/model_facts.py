@@ -45,6 +45,7 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
     if config.kind == ModelConfig.Kind.DEMO:
         return Decimal(0)
     if config.input_price is not None and config.output_price is not None:
+        # A discount that nobody entered is not counted: the cost is rather too high than too low.
         cached_price = config.input_price if config.cached_price is None else config.cached_price
         return _add_up(usage, config.input_price, config.output_price, cached_price)
     try:
@@ -52,6 +53,7 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
             PricedUsage(
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
+                # With more cached tokens than input the library names no price.
                 cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
             ),
             config.model_id,
@@ -99,6 +101,7 @@ def _table() -> dict[str, ModelFacts]:
 @lru_cache(maxsize=1024)
 def _priced_window(model_id: str, base_url: str) -> int | None:
     snapshot = data_snapshot.get_snapshot()
+    # A model of an address that the library does not know may be known by its name.
     for address in (base_url or OPENAI_ADDRESS, None):
         try:
             window = snapshot.find_provider_model(model_id, None, None, address)[1].context_window

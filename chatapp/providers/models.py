@@ -20,6 +20,7 @@ def endpoint_address(url: str) -> None:
     """Raise ValidationError for no HTTP address. Unlike Django's validator it allows `http://vllm:8000/v1`."""
     try:
         parts = urlsplit(url)
+        # Reading a port that is no number, or beyond 65,535, raises ValueError.
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_usable = False
@@ -139,6 +140,7 @@ class Usage(models.Model):
     )
     run = models.ForeignKey("chatapp.Run", null=True, on_delete=models.SET_NULL, related_name="usage_rows")
     model = models.ForeignKey(ModelConfig, null=True, on_delete=models.SET_NULL, related_name="+")
+    # Copied, because the row of the model may be deleted.
     model_name = models.CharField(max_length=200)
     purpose = models.CharField(max_length=12)
     input_tokens = models.PositiveIntegerField()

@@ -43,6 +43,7 @@ class BudgetInputs:
 
 def models_by_preference() -> QuerySet[ModelConfig]:
     """Return the models, the default first, real models before the demo."""
+    # By kind backwards: `openai` comes after `demo`.
     return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
 
 
@@ -75,9 +76,11 @@ def default_model(user_id: UUID | None = None) -> ModelConfig:
     if user_id and allowed_to(user_id).models is not None:
         model = keep_for(user_id, "default model", lambda: usable_models(user_id).first())
     else:
+        # One value for all whose groups restrict nothing.
         model = keep("default model", lambda: usable_models(None).first())
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
+    # A kept value is shared, and must not be changed by who gets it.
     return copy(model)
 
 
@@ -200,6 +203,7 @@ MAX_USAGE_DAYS = 3_660
 def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
     """Return (first, last) of the days to sum up: the last 30 where nothing is said. Raise InvalidInput."""
     last = last or clock.now().date()
+    # `last` may be among the first days that a date can have.
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
         details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]

@@ -59,6 +59,7 @@ def priced_call(
 ) -> CallUsage:
     """Return the call at present prices. `kept_out_tokens` are priced at the call's own share of cached tokens."""
     cost = price_call(model, usage)
+    # Looked up again only where it differs.
     uncached = price_call(model, replace(usage, cached_tokens=0)) if usage.cached_tokens else cost
     cached = usage.cached_tokens * kept_out_tokens // usage.input_tokens if usage.input_tokens else 0
     kept_out = TokenUsage(kept_out_tokens, 0, cached)

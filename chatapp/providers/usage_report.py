@@ -42,6 +42,7 @@ def bars_of(rows: Sequence[Mapping[str, Any]], group_by: str) -> list[Bar]:
     """Return a bar for each row: days in their order, everything else with the largest first."""
     if group_by != "day":
         rows = sorted(rows, key=_tokens, reverse=True)
+    # Of days the newest, of everything else the largest.
     shown = rows[-MOST_BARS:] if group_by == "day" else rows[:MOST_BARS]
     most = max(map(_tokens, shown), default=0) or 1
     return [

@@ -82,6 +82,7 @@ class ConnectForm(forms.Form):
     def key(self) -> str:
         """Return the key that was entered, now or a page before for the same address."""
         address, kept = _read_kept(self.cleaned_data.get("kept_key", ""))
+        # A key is sent to no other address than the one it was entered for.
         is_kept = address == self.cleaned_data["base_url"]
         return self.cleaned_data.get("api_key") or (kept if is_kept else "")
 
@@ -126,6 +127,7 @@ class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_urls(self) -> list[URLPattern]:
         connect = self.admin_site.admin_view(self.connect_view)
+        # Before Django's own addresses: its last one takes any path for a key.
         return [path("connect/", connect, name="chatapp_modelconfig_connect"), *super().get_urls()]
 
     @method_decorator(sensitive_post_parameters("api_key", "kept_key"))

@@ -174,9 +174,11 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
         """Save the row. It becomes the default only where it passes the test that follows."""
         asked = form.cleaned_data["make_default"]
         appeared = obj.enabled and "enabled" in form.changed_data if change else obj.enabled
+        # Kept for the test, which comes after the transaction: a server may take a minute to answer.
         request.leads_if_working = not obj.is_default and (  # type: ignore[attr-defined]
             asked or (appeared and obj.kind != ModelConfig.Kind.DEMO and not has_real_default())
         )
+        # A default stays one; any other model has to pass its test first.
         obj.is_default = asked and obj.is_default
         save_model_config(config=obj, api_key=form.new_api_key, replaces_demo=False)
 
@@ -221,6 +223,7 @@ class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
 
     @admin.display(description=_("last test"), ordering="tested_at")
     def test_state(self, config: ModelConfig) -> str:
+        # By characters, too, because Chinese has no blanks between words.
         return Truncator(Truncator(self.last_test(config)).words(14)).chars(140)
 
     # --- the test --------------------------------------------------------------------------------------

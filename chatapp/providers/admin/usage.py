@@ -106,6 +106,7 @@ class UsageAdmin(ViewOnlyAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": _("Sums and chart"),
+            # Without errors it shows what is in effect, also where nothing was entered.
             "form": form if form.errors else UsageReportForm(initial=shown),
             "bars": bars,
             "more": len(rows) - len(bars),
@@ -116,6 +117,7 @@ class UsageAdmin(ViewOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         response = super().changelist_view(request, extra_context)
+        # Django answers a wrong filter with a redirect.
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context and "cl" in context:
             context["totals"] = (

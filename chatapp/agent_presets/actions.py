@@ -110,10 +110,12 @@ def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
 def _model_for(brain: Brain) -> ModelConfig:
     """Return the row for this address and model, made where there is none. A key is stored, encrypted."""
     rows = ModelConfig.objects.filter(kind=ModelConfig.Kind.OPENAI, model_id=brain.model)
+    # Compared as they are used: an empty address is OpenAI's.
     found = next((row for row in rows if _address_of(row) == brain.base_url), None)
     if found is None:
         found = ModelConfig(name=free_name(brain.model), model_id=brain.model, base_url=brain.base_url)
         return save_model_config(config=found, api_key=brain.api_key)
+    # The next start would write the key of the environment again.
     if brain.api_key and not found.from_environment and key_differs(found, brain.api_key):
         save_model_config(config=found, api_key=brain.api_key)
     return found
@@ -135,6 +137,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
     """Store an agent, for everybody where it has no owner. Raise Conflict for a taken name or too many agents."""
     with transaction.atomic():
         if owner is not None:
+            # Of two requests at once, each would count without the other.
             User.objects.select_for_update().get(pk=owner.pk)
             most = current("MAX_OWN_AGENTS")
             if Agent.objects.filter(owner=owner).count() >= most:
@@ -173,9 +176,11 @@ def _unique_name(owner_id: UUID | None, values: AgentValues, itself: Agent | Non
     """Raise Conflict where the name is taken, also where another request takes it at the same moment."""
     _check_name_is_free(owner_id, values, itself)
     try:
+        # A part of its own: after an error, PostgreSQL answers nothing more in the same one.
         with transaction.atomic():
             yield
     except IntegrityError:
+        # Raises Conflict for a name; any other collision is an error of ours.
         _check_name_is_free(owner_id, values, itself)
         raise
 
@@ -216,8 +221,10 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
     ones."""
     if headers is not None:
         server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
+    # So that `claim_listing` lets a worker ask at once.
     server.asked_at = None
     former = McpServer.objects.filter(pk=server.pk).first()
+    # What another server listed must not count as approved for this one.
     if former and former.url != server.url:
         server.tools, server.approved_tools, server.listed_at, server.problem = [], [], None, ""
     server.save()
@@ -237,6 +244,7 @@ def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetim
     listed = [asdict(facts) for facts in tools]
     rows = McpServer.objects.filter(pk=server_id)
     with transaction.atomic():
+        # First, because the next statement sets `listed_at`.
         rows.filter(listed_at=None).update(approved_tools=listed)
         rows.update(tools=listed, listed_at=now, asked_at=now, problem="")
 
@@ -244,6 +252,7 @@ def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetim
 def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
     """Approve the list of this fingerprint. Return False where the server lists something else by now."""
     with transaction.atomic():
+        # Locked, so that what is approved is what the fingerprint was made of.
         server = McpServer.objects.select_for_update().filter(pk=server_id).first()
         if server is None or listing_fingerprint(server) != fingerprint:
             return False

@@ -65,6 +65,7 @@ def check_declared(
         check_hooks(hooks, "hooks", tools)
     elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
         raise _invalid("yours may only compact_context and inject_message")
+    # YAML can write characters and numbers that no column takes.
     if not is_storable([hook.model_dump() for hook in hooks]):
         raise _invalid("there is a character or a number in them that cannot be stored")
     return write_hooks(hooks)

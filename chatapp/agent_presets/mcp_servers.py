@@ -61,6 +61,7 @@ def check_server(server: McpServer) -> ServerCheck:
         check = ServerCheck(False, str(problem))
     else:
         record_tools(server_id=server.pk, tools=listing.tools, now=clock.now())
+        # A first list was approved as it was stored.
         server.refresh_from_db(fields=["tools", "approved_tools"])
         return ServerCheck(True, _describe(listing, waiting_tools(server)))
     record_problem(server_id=server.pk, problem=check.text, now=clock.now())

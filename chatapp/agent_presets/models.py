@@ -23,6 +23,7 @@ class McpServer(models.Model):
         unique=True,
         validators=[
             RegexValidator(
+                # `$` would let a line end pass behind the name.
                 r"^[a-z0-9]+(?:[-_][a-z0-9]+)*\Z",
                 gettext_lazy("Use small letters and digits, with single - or _ between."),
             )
@@ -148,6 +149,7 @@ class Agent(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
+            # No two NULLs are equal: the next constraint leaves agents without an owner free.
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(owner=None), name="agent_name_once_for_all"
             ),

@@ -74,6 +74,7 @@ def servers_of(agent: Agent | None) -> list[McpServer]:
     is_everyones = agent is None or agent.tools is None
     found = [server for server in servers if server.pk in own or (is_everyones and server.for_everyone)]
     if agent is not None and agent.owner_id is not None:
+        # A server may have been for everyone only while the user chose it.
         found = [server for server in found if server.for_everyone]
     return found
 

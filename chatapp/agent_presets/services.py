@@ -167,6 +167,7 @@ def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) ->
     Fields that are not sent are not checked: what the agent has may no longer exist or be allowed.
     """
     wanted = set(changes)
+    # No preset is without a name.
     content: dict[str, Any] = {"name": agent.name, **changes}
     if "model" in changes:  # the limits of a policy depend on it
         wanted.add("context_policy")

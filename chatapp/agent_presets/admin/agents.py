@@ -37,6 +37,7 @@ from memory.errors import PolicyError
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    # No box ticked could mean no tools at all, or no choice of its own.
     chooses_tools = forms.BooleanField(
         label=_("Its own choice of tools"),
         required=False,
@@ -163,6 +164,7 @@ class AgentAdmin(SentAtOnce):
 
     def get_urls(self) -> list[URLPattern]:
         guarded = self.admin_site.admin_view
+        # Before Django's own addresses: its last one takes any path for a key.
         return [
             path("import/", guarded(self.import_view), name="chatapp_agent_import"),
             path("<uuid:agent_id>/preview/", guarded(self.preview_view), name="chatapp_agent_preview"),

@@ -73,6 +73,7 @@ def apply_deployment(
     with transaction.atomic():
         differences = _Applied(file, choices, through, actor_id).sections()
         if is_dry_run:
+            # Only now: a dry run meets the same problems.
             transaction.set_rollback(True)
     return differences
 
@@ -227,6 +228,7 @@ class _Applied:
             if values.servers is not None:
                 before = [] if is_new else [server.name for server in row.mcp_servers.all()]
                 after = [server.name for server in values.servers]
+                # Their order means nothing.
                 servers = values.servers if sorted(before) != sorted(after) else None
             changes = changed_columns(row, values.columns, is_new=is_new, is_hidden=self._hides(place))
             if servers is not None:

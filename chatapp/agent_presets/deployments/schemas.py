@@ -49,6 +49,7 @@ class DeclaredModel(_Declared):
     system_prompt: Prompt = ""
     tool_calling: Literal["auto", "native", "prompted"] = "auto"
     enabled: bool = True
+    # Never false: a model stops being the default when another one becomes it.
     default: Literal[True] = True
 
 

@@ -68,17 +68,22 @@ def test_a_history_that_is_sent_back_continues_its_conversation(
     talk: list[Any] = [{"role": "user", "content": "My key is BLUE-42."}]
     first = mine.responses.create(model="test-model", input=talk, instructions="Be short.")
     talk += [*first.output, {"role": "user", "content": "What is my key?"}]
-    second = mine.responses.create(model="test-model", input=talk, instructions="Be short.")
+    second = mine.responses.create(model="test-model", input=talk, instructions="Be brief.")
     assert second.conversation == first.conversation
-    assert sent_texts(model)[-3:] == ["My key is BLUE-42.", "Noted.", "What is my key?"]
+    assert [text for text in sent_texts(model) if not text.startswith("Be ")][-3:] == [
+        "My key is BLUE-42.",
+        "Noted.",
+        "What is my key?",
+    ]
     told: list[Any] = [talk[0], {"type": "item_reference", "id": first.output[0].id}, talk[-1]]
     told += [
         {"type": "item_reference", "id": second.output[0].id},
         {"role": "user", "content": "Its colour?"},
     ]
-    third = mine.responses.create(model="test-model", input=told)
+    third = mine.responses.create(model="test-model", input=told, instructions="Be blunt.")
     assert (third.conversation, third.store) == (first.conversation, True)
-    assert sent_texts(model)[-3:] == ["What is my key?", "It is BLUE-42.", "Its colour?"]
+    shown = [text for text in sent_texts(model) if not text.startswith("Be ")]
+    assert shown[-3:] == ["What is my key?", "It is BLUE-42.", "Its colour?"]
 
 
 def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(
@@ -318,6 +323,43 @@ def test_a_repeated_request_is_one_response(service: Service, model: ModelServer
     ]
     assert made[0].id == made[1].id
     assert made[0].output_text == made[1].output_text
+
+
+@pytest.mark.parametrize("is_continued", [False, True])
+def test_a_repeated_request_keeps_its_instructions_once(
+    service: Service, model: ModelServer, guest: str, is_continued: bool
+) -> None:
+    mine = client_of(service, guest)
+    first = mine.responses.create(model="test-model", input="My key is BLUE-42.")
+    mine.responses.create(model="test-model", input="And now?", previous_response_id=first.id)
+    asked: dict[str, Any] = {"previous_response_id": first.id} if is_continued else {}
+    headers = {"Idempotency-Key": "with-instructions"}
+    made = [
+        mine.responses.create(
+            model="test-model", input="Hello", instructions="Be short.", extra_headers=headers, **asked
+        )
+        for _ in range(2)
+    ]
+    assert made[0].id == made[1].id
+    assert made[0].conversation
+    conversation_id = made[0].conversation.id.removeprefix("conv_")
+    kept = service.client_of(guest).get(f"/api/v1/conversations/{conversation_id}/messages").json()
+    roles = [item["role"] for item in kept["items"]]
+    assert roles == [*(["user", "assistant"] * is_continued), "system", "user", "assistant"]
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter", "a reason of its own"])
+def test_an_answer_that_is_not_whole_is_incomplete(
+    service: Service, model: ModelServer, guest: str, reason: str
+) -> None:
+    model.script(Behaviour(text="Half of", finish_reason=reason))
+    mine = client_of(service, guest)
+    made = mine.responses.create(model="test-model", input="Hello")
+    again = mine.responses.retrieve(made.id)
+    for response in (made, again):
+        assert response.status == "incomplete"
+        assert response.incomplete_details
+        assert response.incomplete_details.reason == again.incomplete_details.reason
 
 
 def at_once(call: Callable[[], Any], times: int = 4) -> list[Any]:

@@ -21,6 +21,7 @@ from chatapp.features.openai_api.selectors import messages_up_to, own_message
 from chatapp.files.attachments import data_urls_of
 from chatapp.operations.errors import NotFound
 
+SPOKEN = ("user", "assistant")
 Said = tuple[str, str, int]
 """A role, its text, and its number of images."""
 
@@ -64,8 +65,9 @@ def continued_answer(user: User, asked: NewResponse) -> Message | None:
         return None
     last = max(at for at, message in enumerate(messages) if message.role == "assistant")
     told = _grouped(map(_said, messages[: last + 1]))
-    # As many as were sent and one for instructions, so that a long conversation is not read whole.
-    rows = messages_up_to(answer).order_by("position")[: last + 2]
+    # One more than were sent, so that a long conversation is not read whole. Each change of the prompt stored one.
+    spoken = messages_up_to(answer).filter(role__in=SPOKEN)
+    rows = spoken.order_by("position")[: last + 2]
     return answer if told == _grouped(map(_stored, rows)) else None
 
 
@@ -80,7 +82,7 @@ def _stored(row: Message) -> Said:
 
 def _grouped(said: Iterable[Said]) -> list[Said]:
     """Return what user and model said in turn: instructions, which are kept apart, are left out."""
-    talk = (each for each in said if each[0] in ("user", "assistant"))
+    talk = (each for each in said if each[0] in SPOKEN)
     # Several inputs in a row are stored as one question.
     turns = [(role, list(group)) for role, group in groupby(talk, key=lambda each: each[0])]
     return [

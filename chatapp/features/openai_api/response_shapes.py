@@ -17,7 +17,10 @@ from chatapp.operations.errors import NotFound
 
 NO_INCOMPLETE = {
     "length": "max_output_tokens",
+    # OpenAI has no word for an answer that is not whole for any other reason.
     "bound": "max_output_tokens",
+    "lost": "max_output_tokens",
+    "unknown_reason": "max_output_tokens",
     "content_filter": "content_filter",
 }
 

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from agents.types import Finished, FinishReason, ModelItem, ReasoningDelta, TextDelta, TokenUsage
 from chatapp.accounts.models import User
-from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.access import accessible_conversation, lock_conversation
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.selectors.messages import stored_answer_text
@@ -100,6 +100,7 @@ def begin_turn(
     return _send(user, conversation, turn, attachment_ids, model, now)
 
 
+@transaction.atomic
 def _send(
     user: User,
     conversation: Conversation,
@@ -109,18 +110,30 @@ def _send(
     now: datetime,
 ) -> Receipt:
     conversation_id = str(conversation.pk)
-    parent_id = turn.parent_id
+    follows_id = None
     if turn.instructions:
-        parent_id = keep_instructions(
-            user=user, conversation_id=conversation_id, text=turn.instructions, after=parent_id, now=now
-        )
+        # Under the lock of the conversation, so that a repeated request finds the first one, and keeps nothing anew.
+        lock_conversation(user, conversation_id)
+        if not _was_sent(user, turn.client_id):
+            follows_id = keep_instructions(
+                user=user,
+                conversation_id=conversation_id,
+                text=turn.instructions,
+                after=turn.parent_id,
+                now=now,
+            )
     new = NewMessage(
         text=normalize_text(turn.text, len(turn.text)),
         attachment_ids=attachment_ids,
         client_id=turn.client_id,
-        parent_id=parent_id,
+        parent_id=turn.parent_id,
+        follows_id=follows_id,
     )
     return send_message(user=user, conversation_id=conversation_id, new=new, model=model, now=now)
+
+
+def _was_sent(user: User, client_id: str | None) -> bool:
+    return client_id is not None and Message.objects.filter(user=user, client_id=client_id).exists()
 
 
 def _begun_before(user: User, client_id: str | None) -> Conversation | None:

@@ -40,7 +40,8 @@ from memory.memory_requests import read_forget_request
 class NewMessage:
     """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
 
-    `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
+    `follows_id` is what it follows where something was stored behind `parent_id` for it, such as a prompt: a repeated
+    send does not know it. `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
     `mode` is how it is to be answered; empty: as the conversation says.
     """
 
@@ -48,6 +49,7 @@ class NewMessage:
     attachment_ids: Sequence[str] = ()
     client_id: str | None = None
     parent_id: str | None = None
+    follows_id: str | None = None
     replaces_id: str | None = None
     mode: str = ""
 
@@ -212,8 +214,8 @@ def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Messa
         if replaced.role != Message.Role.USER:
             raise InvalidInput("Only your own messages can be edited.")
         return replaced.parent
-    if new.parent_id is not None:
-        return accessible_message(user, str(conversation.pk), new.parent_id)
+    if (parent_id := new.follows_id or new.parent_id) is not None:
+        return accessible_message(user, str(conversation.pk), parent_id)
     return leaf_of(conversation)
 
 

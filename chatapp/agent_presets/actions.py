@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from agents.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
 from agents.hooks import Hook, write_hooks
@@ -213,20 +213,24 @@ def store_deployment_hooks(*, hooks: Sequence[Hook]) -> None:
 
 
 LIST_AGAIN_AFTER = timedelta(minutes=10)
-LEARNED = ("tools", "listed_at", "asked_at", "problem")
 
 
+@transaction.atomic
 def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> McpServer:
     """Store a server as an operator edited it, and have its tools listed again. `headers`: None keeps the stored
     ones."""
     if headers is not None:
         server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
+    former = McpServer.objects.select_for_update().filter(pk=server.pk).first()
+    if former and former.url == server.url:
+        # As it is now: it may have been listed or approved while the operator was editing.
+        server.tools, server.approved_tools = former.tools, former.approved_tools
+        server.listed_at, server.problem = former.listed_at, former.problem
+    else:
+        # What another server listed must not count as approved for this one.
+        server.tools, server.approved_tools, server.listed_at, server.problem = [], [], None, ""
     # So that `claim_listing` lets a worker ask at once.
     server.asked_at = None
-    former = McpServer.objects.filter(pk=server.pk).first()
-    # What another server listed must not count as approved for this one.
-    if former and former.url != server.url:
-        server.tools, server.approved_tools, server.listed_at, server.problem = [], [], None, ""
     server.save()
     if server.enabled:
         jobs.wake_worker("chatapp.agent_presets.tasks.list_mcp_tools", str(server.pk))
@@ -239,14 +243,20 @@ def claim_listing(*, server_id: UUID, now: datetime) -> bool:
     return bool(McpServer.objects.filter(due, pk=server_id, enabled=True).update(asked_at=now))
 
 
-def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetime) -> None:
+def record_tools(*, server: McpServer, tools: Sequence[McpToolFacts], now: datetime) -> None:
     """Store what the server lists. Its first list is approved with the server; later changes wait for an operator."""
     listed = [asdict(facts) for facts in tools]
-    rows = McpServer.objects.filter(pk=server_id)
+    rows = _rows_as_asked(server)
     with transaction.atomic():
         # First, because the next statement sets `listed_at`.
         rows.filter(listed_at=None).update(approved_tools=listed)
         rows.update(tools=listed, listed_at=now, asked_at=now, problem="")
+
+
+def _rows_as_asked(server: McpServer) -> QuerySet[McpServer]:
+    """Return the row of the server, unless it got another address while the former one was asked: what that one lists
+    is approved for it alone."""
+    return McpServer.objects.filter(pk=server.pk, url=server.url)
 
 
 def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
@@ -261,6 +271,6 @@ def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
     return True
 
 
-def record_problem(*, server_id: UUID, problem: str, now: datetime) -> None:
+def record_problem(*, server: McpServer, problem: str, now: datetime) -> None:
     """Store why the server did not answer. It keeps its tools: it may be down for a minute only."""
-    McpServer.objects.filter(pk=server_id).update(problem=problem, asked_at=now)
+    _rows_as_asked(server).update(problem=problem, asked_at=now)

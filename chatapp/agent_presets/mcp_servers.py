@@ -60,11 +60,11 @@ def check_server(server: McpServer) -> ServerCheck:
     except McpProblem as problem:
         check = ServerCheck(False, str(problem))
     else:
-        record_tools(server_id=server.pk, tools=listing.tools, now=clock.now())
+        record_tools(server=server, tools=listing.tools, now=clock.now())
         # A first list was approved as it was stored.
         server.refresh_from_db(fields=["tools", "approved_tools"])
         return ServerCheck(True, _describe(listing, waiting_tools(server)))
-    record_problem(server_id=server.pk, problem=check.text, now=clock.now())
+    record_problem(server=server, problem=check.text, now=clock.now())
     return check
 
 

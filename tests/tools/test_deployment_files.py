@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import pytest
 import yaml
@@ -118,6 +119,21 @@ def test_the_example_of_the_documentation_can_be_applied(apply):
     example = page.split("```yaml\n")[1].split("```")[0]
     assert set(yaml.safe_load(example)) == set(Deployment.model_fields)
     assert "5 created" in apply(example)
+
+
+def test_fast_models_may_have_fast_models_in_any_order(apply):
+    models = [
+        {"name": "Large", "model_id": "large", "fast_model": "Middle"},
+        {"name": "Middle", "model_id": "middle", "fast_model": "Small"},
+        {"name": "Small", "model_id": "small"},
+    ]
+    for order in itertools.permutations(models):
+        apply({"models": list(order)})
+        assert ModelConfig.objects.get(name="Large").fast_model.fast_model.name == "Small"
+        ModelConfig.objects.exclude(name="Demo").delete()
+    circle = [models[0], models[1] | {"fast_model": "Large"}]
+    with pytest.raises(CommandError, match="there is no model Middle"):
+        apply({"models": circle})
 
 
 def test_a_file_that_was_applied_changes_nothing_more(apply):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from uuid import UUID
 
@@ -105,8 +106,7 @@ class _Applied:
     def sections(self) -> list[SectionDifference]:
         """Apply the sections, those first that others name."""
         declared = self.file.declared
-        # A fast model before those that name it.
-        models = sorted(enumerate(declared.models), key=lambda numbered: numbered[1].fast_model is not None)
+        models = _fast_models_first(declared.models)
         hooks = self._checked_hooks(declared.hooks)
         return [
             _section(
@@ -304,6 +304,19 @@ def _columns(declared: DeclaredModel | DeclaredServer, *without: str) -> dict[st
     """Return the values that are written, besides the name, by which the row is found."""
     given = declared.model_fields_set - {"name", *without}
     return {name: getattr(declared, name) for name in type(declared).model_fields if name in given}
+
+
+def _fast_models_first(models: Sequence[DeclaredModel]) -> list[tuple[int, DeclaredModel]]:
+    """Return the models with their places in the file, each new one before those that name it as their fast model."""
+    new = {model.name for model in models}
+    new -= set(ModelConfig.objects.filter(name__in=new).values_list("name", flat=True))
+    named = {model.name: {model.fast_model} & new for model in models}
+    try:
+        order = {name: at for at, name in enumerate(TopologicalSorter(named).static_order())}
+    # In a circle none can be first: the one that is read first names what there is not yet.
+    except CycleError:
+        order = {}
+    return sorted(enumerate(models), key=lambda numbered: order.get(numbered[1].name, 0))
 
 
 def _model_named(name: str | None, place: str) -> ModelConfig | None:

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import ApiToken, User
+from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks import sending
 from chatapp.features.webhooks.actions import (
     PAUSES,
@@ -26,6 +27,7 @@ from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.features.webhooks.tasks import wake_waiting
 from chatapp.forgetting.services import delete_message
+from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -108,6 +110,31 @@ def test_a_webhook_is_told_nothing_once_the_token_that_made_it_has_ended(
     wake_waiting()
     assert not Webhook.objects.exists()
     assert not receiver.received
+
+
+@pytest.mark.parametrize("waits_for", ["user", "conversation"])
+def test_what_waits_for_its_user_or_conversation_uses_up_no_attempt(
+    alice: User, receiver: Receiver, waits_for: str
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    conversation = Conversation.objects.get(pk=fail_a_run(alice).conversation_id)
+    delivery = WebhookDelivery.objects.get()
+    if waits_for == "user":
+        User.objects.filter(pk=alice.pk).update(is_active=False)
+    else:
+        move_to_trash(alice, str(conversation.pk), days=30, now=clock.now())
+    sending.deliver(delivery.pk)
+    assert due_deliveries(clock.now() + timedelta(days=1)) == []
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("pending", 0)
+    if waits_for == "user":
+        User.objects.filter(pk=alice.pk).update(is_active=True)
+    else:
+        restore(alice, str(conversation.pk), now=clock.now())
+    assert due_deliveries(clock.now()) == [delivery.pk]
+    sending.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("delivered", 1)
 
 
 def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User, receiver: Receiver) -> None:

@@ -44,16 +44,14 @@ def deliveries_of(user: User, webhook_id: str) -> QuerySet[WebhookDelivery]:
     return WebhookDelivery.objects.filter(webhook=accessible_webhook(user, webhook_id))
 
 
-def delivery_to_send(delivery_id: UUID) -> WebhookDelivery | None:
-    """Return a claimed delivery with its address; None where its user is not active, its webhook has ended or it
-    is gone."""
-    rows = WebhookDelivery.objects.select_related("webhook").filter(webhook__user__is_active=True)
-    return (
-        rows.filter(webhook__in=live_webhooks())
-        # Without a user the conversation is being deleted, or is in the trash.
-        .filter(pk=delivery_id, conversation__user__isnull=False)
-        .first()
+def deliveries_to_send() -> QuerySet[WebhookDelivery]:
+    """Return deliveries with their addresses, without those that wait until their user is active or their conversation
+    is back, or whose webhook has ended."""
+    rows = WebhookDelivery.objects.select_related("webhook").filter(
+        state=WebhookDelivery.State.PENDING, webhook__user__is_active=True, webhook__in=live_webhooks()
     )
+    # Without a user the conversation is being deleted, or is in the trash.
+    return rows.filter(conversation__user__isnull=False)
 
 
 def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
@@ -64,5 +62,5 @@ def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
 
 def due_deliveries(now: datetime) -> list[UUID]:
     """Return deliveries that no worker has taken, the longest due first."""
-    rows = WebhookDelivery.objects.filter(state=WebhookDelivery.State.PENDING, next_attempt_at__lte=now)
+    rows = deliveries_to_send().filter(next_attempt_at__lte=now)
     return list(rows.order_by("next_attempt_at", "pk").values_list("pk", flat=True)[:DUE_AT_ONCE])

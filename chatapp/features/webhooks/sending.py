@@ -23,7 +23,7 @@ from agents.guarded_http import (
 )
 from chatapp.features.webhooks.actions import SECRET_PREFIX, claim_delivery, record_attempt
 from chatapp.features.webhooks.models import WebhookDelivery
-from chatapp.features.webhooks.selectors import delivery_to_send, event_of
+from chatapp.features.webhooks.selectors import deliveries_to_send, event_of
 from chatapp.operations import clock
 from chatapp.operations.encryption import SecretUnreadable, decrypt
 from chatapp.operations.errors import InvalidInput
@@ -54,10 +54,12 @@ async def check_url(url: str) -> str:
 def deliver(delivery_id: UUID) -> None:
     """Try a delivery once, if it is due and no other worker has it."""
     now = clock.now()
-    if not claim_delivery(delivery_id=delivery_id, now=now):
+    rows = deliveries_to_send().filter(pk=delivery_id)
+    # Looked at first: what waits for its user or conversation to come back must not use up its attempts.
+    if not rows.exists() or not claim_delivery(delivery_id=delivery_id, now=now):
         return
-    delivery = delivery_to_send(delivery_id)
-    # It is claimed for a while and stays pending: its user or conversation may come back.
+    # With the attempt that this is.
+    delivery = rows.first()
     if delivery is None:
         return
     event = event_of(delivery)

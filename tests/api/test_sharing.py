@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.features.sharing import api as sharing_api
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import store_image
 from chatapp.files.models import Attachment
@@ -166,6 +167,23 @@ def test_images_are_shown_by_the_link_alone_and_copied(
     assert own != str(image.pk)
     assert Attachment.objects.get(pk=own).user.email != alice.email
     assert charlie_client.get(f"/api/v1/files/{own}").status_code == 200
+
+
+def test_a_copy_that_fails_in_the_middle_leaves_nothing(
+    charlie_client: Client,
+    alice_client: Client,
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError("The disk is full.")
+
+    token = share(alice_client, conversation)["token"]
+    monkeypatch.setattr(sharing_api, "add_images", fail)
+    charlie_client.raise_request_exception = False
+    made = charlie_client.post(f"/api/v1/shared/{token}/copy", {}, content_type="application/json")
+    assert made.status_code >= 500
+    assert charlie_client.get("/api/v1/conversations").json()["items"] == []
 
 
 def test_only_its_owner_shares_and_only_who_is_signed_in_copies(

@@ -14,7 +14,7 @@ from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import visible_messages
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import copy_attachment
 from chatapp.files.selectors import shown_attachments
@@ -51,16 +51,16 @@ def revoke_share(*, row: SharedConversation) -> None:
     row.delete()
 
 
-@transaction.atomic
 def add_images(
+    conversation: Conversation,
     *,
+    branches: Sequence[Branch],
     user: User,
     owner_id: UUID,
-    conversation: Conversation,
     parts: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> None:
-    """Give messages of a copy their parts with images, by position. The user gets rows of their own for the images;
-    the bytes are stored once."""
+    """Give messages of a copy their parts with images, by position, in the transaction that shows it. The user gets
+    rows of their own for the images; the bytes are stored once."""
     wanted = {part["file_id"] for each in parts.values() for part in each if part["type"] == "image"}
     copies = {
         str(row.pk): copy_attachment(row, user=user)

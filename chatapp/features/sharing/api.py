@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
@@ -191,12 +192,16 @@ def copy(request: ApiRequest, token: str) -> Any:
     check_room(user, sum(image.size_bytes for image in shared_images(shared)))
     rows = list(shared_messages(shared).order_by("position"))
     messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]
-    made = import_conversation(user=user, messages=messages, now=clock.now(), title=shared.conversation.title)
     with_images = {
         position: [part for part in row.parts if part["type"] in ("text", "image")]
         for position, row in enumerate(rows)
         if any(part["type"] == "image" for part in row.parts)
     }
-    if with_images:
-        add_images(user=user, owner_id=shared.conversation.owner_id, conversation=made, parts=with_images)
+    made = import_conversation(
+        user=user,
+        messages=messages,
+        now=clock.now(),
+        title=shared.conversation.title,
+        complete=partial(add_images, user=user, owner_id=shared.conversation.owner_id, parts=with_images),
+    )
     return Status(201, {"id": str(made.pk)})

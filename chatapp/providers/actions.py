@@ -272,10 +272,16 @@ def _reset_learned(config: ModelConfig) -> None:
     config.test_result, config.tested_at = "", None
 
 
+NUMBER_CHARS = len(" (9999)")
+
+
 def free_name(wanted: str) -> str:
-    """Return `wanted`, with a number where that is taken."""
-    taken = set(ModelConfig.objects.filter(name__startswith=wanted).values_list("name", flat=True))
-    names = [wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 2))]
+    """Return `wanted`, with a number where that is taken, cut where the column takes no more."""
+    longest = ModelConfig._meta.get_field("name").max_length or len(wanted)
+    beginning = wanted[: longest - NUMBER_CHARS]
+    taken = set(ModelConfig.objects.filter(name__startswith=beginning).values_list("name", flat=True))
+    numbers = (f" ({number})" for number in range(2, len(taken) + 2))
+    names = (wanted[: longest - len(number)] + number for number in ("", *numbers))
     return next(name for name in names if name not in taken)
 
 

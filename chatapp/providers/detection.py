@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
@@ -13,8 +14,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 from django.conf import settings
 from django.db import connection
 
-from agents.chat_models.probing import list_models
+from agents.chat_models.probing import list_models, read_listing
 from agents.errors import ModelError
+from agents.overflow import LARGEST_WINDOW
 from agents.types import ListedModel
 from chatapp.operations.encryption import SecretUnreadable
 from chatapp.providers.actions import offer_models, store_detected_sizes
@@ -87,13 +89,14 @@ TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 4 * 2**20
 # Without a setting of its own, Ollama silently cuts the beginning of every prompt that is longer than this.
 OLLAMA_DEFAULT_WINDOW = 4_096
+NUM_CTX = re.compile(r"^num_ctx\s+([1-9]\d{0,11})(?!\d)", re.MULTILINE)
 EMBEDDING_MODEL = re.compile(r"embed|bge-|minilm|rerank", re.IGNORECASE)
 
 
 def detect_ollama(url: str) -> list[str]:
     """Return the chat models at `url` (ending in /v1), most recently changed first; none if nothing answers."""
-    names = [row.get("name") for row in _models(_ask(f"{_root(url)}/api/tags"))]
-    return [name for name in names if isinstance(name, str) and name and not EMBEDDING_MODEL.search(name)]
+    names = [model.model_id for model in read_listing(_ask(f"{_root(url)}/api/tags"))]
+    return [name for name in names if not EMBEDDING_MODEL.search(name)]
 
 
 def ollama_window(url: str, model_id: str) -> int | None:
@@ -101,12 +104,13 @@ def ollama_window(url: str, model_id: str) -> int | None:
     # Other servers fail the first question, and are asked no more.
     if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
         return None
-    for row in _models(_ask(f"{_root(url)}/api/ps")):
-        if row.get("name") == model_id and row.get("context_length"):
-            return int(row["context_length"])
+    for running in read_listing(_ask(f"{_root(url)}/api/ps")):
+        if running.model_id == model_id and running.context_size:
+            return running.context_size
     shown = _ask(f"{_root(url)}/api/show", {"model": model_id})
-    found = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters", "")), re.MULTILINE)
-    return int(found[1]) if found else OLLAMA_DEFAULT_WINDOW
+    found = NUM_CTX.search(str(shown.get("parameters", "")))
+    # One beyond what any listing may name is as good as none.
+    return min(int(found[1]), LARGEST_WINDOW) if found else OLLAMA_DEFAULT_WINDOW
 
 
 def _may_be_ollama(url: str) -> bool:
@@ -119,11 +123,6 @@ def _root(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
-def _models(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = answer.get("models")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
 def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the JSON object answered; {} where no Ollama answers. Never through a proxy."""
     request = Request(
@@ -134,6 +133,7 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
             answer = json.loads(response.read(MAX_ANSWER_BYTES))
-    except (OSError, ValueError):
+    # What listens there may speak anything, and nest its JSON without end.
+    except (OSError, HTTPException, ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -230,12 +230,16 @@ def _within(user: User | None, first: date, last: date) -> QuerySet[Usage]:
     return rows if user is None else rows.filter(user=user)
 
 
+STORED_WITHIN = timedelta(hours=3)
+
+
 def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str, Any]]:
     """Return sums of the ledger of all users for each hour in which a model was called, from its rows.
 
     Rows are found by their ids, which are in the order of time.
     """
-    rows = Usage.objects.filter(pk__gte=first_id_at(since), created_at__gte=since)
+    # An id is made when its call ends, and its row when the answer does, or the database is there again.
+    rows = Usage.objects.filter(pk__gte=first_id_at(since - STORED_WITHIN), created_at__gte=since)
     if until is not None:
         rows = rows.filter(created_at__lt=until)
     hours = rows.annotate(hour=TruncHour("created_at", tzinfo=UTC)).values("hour").order_by("hour")

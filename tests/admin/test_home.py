@@ -91,6 +91,18 @@ def test_hours_that_are_over_are_summed_up_once_and_read_from_their_sums(alice: 
     assert read_overview(now)["input"] == 400, "an hour that is over is not read from its calls"
 
 
+def test_a_call_that_is_stored_in_the_hour_after_it_is_counted_there(alice: User) -> None:
+    now = clock.now()
+    hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+    row = Usage(user=alice, model_name="m", purpose="chat", input_tokens=100, output_tokens=10, exact=True)
+    row.pk = first_id_at(hour - timedelta(minutes=1))
+    row.save()
+    Usage.objects.filter(pk=row.pk).update(created_at=hour + timedelta(minutes=1))
+    sum_up_usage(now=hour)
+    sum_up_usage(now=now)
+    assert [(each.hour, each.input_tokens) for each in UsageHour.objects.all()] == [(hour, 100)]
+
+
 def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
     made = new_id()
     assert (

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from chatapp.accounts.models import User
 from chatapp.operations.encryption import decrypt
 from chatapp.operations.errors import NotFound
-from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config
+from chatapp.providers.actions import ensure_first_model, free_name, offer_models, save_model_config
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import (
     accessible_model,
@@ -192,6 +192,18 @@ def test_a_second_model_does_not_become_the_default(start: Start) -> None:
     start(LOCAL, model="qwen3")
     save_model_config(config=ModelConfig(name="Mine", model_id="m", base_url=LOCAL))
     assert default_model().name == "qwen3"
+
+
+@pytest.mark.parametrize("name", ["m" * 200, "m" * 199, "m" * 190, "m"])
+def test_a_name_that_is_taken_gets_a_number_and_fits_the_column(name: str) -> None:
+    longest = ModelConfig._meta.get_field("name").max_length
+    assert longest
+    names = []
+    for _ in range(12):
+        names.append(free_name(name))
+        ModelConfig.objects.create(name=names[-1], model_id="m")
+    assert len({*names}) == 12
+    assert max(map(len, names)) <= longest
 
 
 def test_models_of_an_ollama_are_offered_once_and_stay_as_edited(start: Start) -> None:

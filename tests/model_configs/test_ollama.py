@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
 import pytest
 from pytest_django.fixtures import Settings
 
@@ -56,6 +59,23 @@ def test_a_window_set_in_the_modelfile_counts() -> None:
     with ollama_server({**VERSION, "/api/tags": {"models": [{"name": "phi4"}]}, "/api/show": show}) as url:
         (model,) = offer_ollama(url)
     assert model.detected_context_size == 32_768
+
+
+@pytest.mark.parametrize("length", [[], "16k", True, -1, 10**20, None, {}])
+def test_a_window_that_is_none_is_passed_over(length: object) -> None:
+    running = {"models": [{"name": "phi4", "context_length": length}]}
+    for parameters, window in (("num_ctx 32768", 32_768), ("num_ctx " + "9" * 5_000, OLLAMA_DEFAULT_WINDOW)):
+        answers = {**VERSION, "/api/ps": running, "/api/show": {"parameters": parameters}}
+        with ollama_server(answers) as url:
+            assert ollama_window(url, "phi4") == window
+
+
+def test_what_speaks_no_http_is_not_taken_for_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said = threading.Thread(target=lambda: server.accept()[0].sendall(b"220 mail.example.com ESMTP\r\n"))
+        said.start()
+        assert detect_ollama(f"http://127.0.0.1:{server.getsockname()[1]}/v1") == []
+        said.join()
 
 
 def test_another_server_is_not_asked_about_windows_in_ollamas_way() -> None:

@@ -28,6 +28,7 @@ WATCHED = (
     "chatapp_mcpserver",
     "chatapp_deploymenthook",
     "chatapp_groupretention",
+    "auth_group",
     "chatapp_user_groups",
     "chatapp_groupaccess",
     "chatapp_groupaccess_models",

@@ -133,6 +133,18 @@ def test_a_group_shares_one_budget_and_others_do_not_have_it(
     assert [spend(alice, ONE), spend(bob, ONE), spend(charlie, ONE)] == [False, False, True]
 
 
+def test_a_group_that_is_renamed_is_named_so_from_the_next_call_on(
+    alice: User, set_budget: SetBudget
+) -> None:
+    group = Group.objects.create(name="Research")
+    group.user_set.add(alice)  # type: ignore[attr-defined]
+    set_budget("group", group=group, tokens=200)
+    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Research group's"]
+    group.name = "Archive"
+    group.save()
+    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Archive group's"]
+
+
 def test_where_one_of_several_budgets_is_used_up_nothing_is_held_of_the_others(
     alice: User, set_budget: SetBudget
 ) -> None:

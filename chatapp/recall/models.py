@@ -106,7 +106,8 @@ class SearchBlock(models.Model):
 
 
 class SearchPosting(models.Model):
-    """Which documents of a block contain a term, and how often: uint16 offsets, then uint8 counts."""
+    """Which documents of a block contain a term, and how often: for each a uint16 offset and a uint8
+    count."""
 
     # No index of its own, here and below: that of the constraint begins with the owner.
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)

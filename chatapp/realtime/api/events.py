@@ -28,7 +28,10 @@ RETRY_AFTER_S = 5
 STREAM = {
     "responses": {
         200: {
-            "description": "Server-sent events. Facts carry their `seq` as id; a comment comes every 15 seconds.",
+            "description": (
+                "Server-sent events. Facts carry their `seq` as id; a comment comes every 15 seconds, where the"
+                " operators chose no other pause."
+            ),
             "content": {"text/event-stream": {"schema": {}}},
         }
     }

@@ -25,7 +25,7 @@ from chatapp.recall.models import SearchOwner
 
 CACHE_BYTES = 24_000_000
 DOCUMENT_BYTES = 300
-"""What one takes in memory beside its terms, which are there twice."""
+"""What one takes in memory beside its terms."""
 
 _ROWS = """
 SELECT ordinal, previous, conversation_id, CAST(said_at AS text), length, terms, counts FROM chatapp_searchdocument

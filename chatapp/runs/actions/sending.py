@@ -41,7 +41,8 @@ class NewMessage:
     """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
 
     `follows_id` is what it follows where something was stored behind `parent_id` for it, such as a prompt: a repeated
-    send does not know it. `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
+    send does not know it. `replaces_id` names the message this one is an edit of: it takes that one's place, in a
+    branch of its own.
     `mode` is how it is to be answered; empty: as the conversation says.
     """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 import os
 import runpy
 import shutil
@@ -48,6 +49,14 @@ STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
 
 
+class SteadyLoggers(dict[str, Any]):
+    """The loggers of `logging`. Pytest goes through them before each test, while a thread of the test before may add
+    one: a copy, which is made in one step, does not change meanwhile."""
+
+    def values(self) -> Any:
+        return list(super().values())
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database",
@@ -69,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
             setup["collect_static"]()
         if config.getoption("numprocesses", None):
             return
+    logging.Logger.manager.loggerDict = SteadyLoggers(logging.Logger.manager.loggerDict)
     if "chatapp.settings" in sys.modules:
         raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: the tests bring their own environment.")
     config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))

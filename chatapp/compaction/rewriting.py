@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from agents.summarise import SummaryResult
 from chatapp.compaction.actions.rewrites import complete_rewrite, end_rewrite, postpone_rewrite
@@ -24,21 +24,27 @@ log = logging.getLogger(__name__)
 
 
 def waiting_rewrites(now: datetime) -> Sequence[UUID]:
-    """Return the summaries to be written anew, those that others are built on first."""
+    """Return some of the summaries to be written anew, the longest waiting first: those whose turn it is, so that none
+    of a conversation that has to wait takes the place of another's."""
     is_due = Q(rewrite_after=None) | Q(rewrite_after__lte=now)
-    rows = Compaction.objects.filter(is_due, rewrite_since__lt=now - timedelta(seconds=5))
-    return list(rows.order_by("conversation", "last_position").values_list("pk", flat=True)[:20])
+    rows = _rewritable().filter(is_due, rewrite_since__lt=now - timedelta(seconds=5))
+    return list(rows.order_by("rewrite_since", "last_position").values_list("pk", flat=True)[:20])
+
+
+def _rewritable() -> QuerySet[Compaction]:
+    """Return what waits to be written anew and is not built on another that does. What is undone, or in the trash,
+    waits on: it may come back."""
+    rows = Compaction.objects.filter(
+        rewrite_since__isnull=False, status=Compaction.Status.DONE, conversation__user__isnull=False
+    )
+    return rows.exclude(previous__rewrite_since__isnull=False, previous__status=Compaction.Status.DONE)
 
 
 def rewrite_summary(compaction_id: UUID) -> None:
     """Write a summary again, in the worker. Safe to call twice: a summary that changed meanwhile is left alone."""
-    rows = Compaction.objects.select_related("conversation", "previous")
-    row = rows.filter(pk=compaction_id, rewrite_since__isnull=False, conversation__user__isnull=False).first()
-    if row is None or row.status != Compaction.Status.DONE:
-        end_rewrite(compaction_id)
+    row = _rewritable().select_related("conversation").filter(pk=compaction_id).first()
+    if row is None:
         return
-    if row.previous is not None and row.previous.rewrite_since is not None:
-        return  # the sweep comes to it again
     try:
         work = read_work(CompactionLease(row.pk, row.fence))
     except ValueError:  # none of its messages is left

@@ -286,3 +286,17 @@ async def test_a_compaction_may_have_a_policy_of_its_own(alice: User) -> None:
         assert kept[1] == 4
         assert kept[2] == 6, "a question stays with its reply"
         assert (await chat.post("compact", preview=True, keep_recent=-1)).status_code == 422
+
+
+@on_a_loop
+async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(alice: User) -> None:
+    async with chatting(alice, count=120) as chat:
+        first = await chat.compact(keep_recent=60)
+        later = (await chat.post("compact", keep_recent=4)).json()
+        assert later["status"] == "pending"
+        refused = await chat.post(f"compactions/{first['id']}/undo")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_latest")
+        assert (await chat.work(later["id"]))["status"] == "done"
+        for each in (later, first):
+            assert (await chat.post(f"compactions/{each['id']}/undo")).status_code == 200
+        assert (await chat.see())["compaction"] is None

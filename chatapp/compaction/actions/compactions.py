@@ -249,7 +249,18 @@ def edit_summary(
         row.summary_tokens = tokens
         row.reminder = ""  # it says what the summary may just have been made to forget
         row.fallback_reason = ""  # the text is the user's now, and no extract
-        row.save(update_fields=["summary", "summary_tokens", "reminder", "fallback_reason"])
+        # A rewrite that was waiting would put a model's words in place of theirs.
+        row.rewrite_since = row.rewrite_after = None
+        row.save(
+            update_fields=[
+                "summary",
+                "summary_tokens",
+                "reminder",
+                "fallback_reason",
+                "rewrite_since",
+                "rewrite_after",
+            ]
+        )
         event_log.append(conversation, compact_event(row, "done", now))
         return row
 
@@ -277,8 +288,15 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.DONE:
             raise Conflict("Only a finished summary can be undone.")
-        if conversation.compactions.filter(previous=row, status=Compaction.Status.DONE).exists():
+        later = conversation.compactions.filter(previous=row)
+        if later.filter(status=Compaction.Status.DONE).exists():
             raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
+        # It begins with the words of this one, which would live on in it.
+        if later.filter(status__in=Compaction.ACTIVE).exists():
+            raise Conflict(
+                "A later summary is being written on top of this one; undo that one first when it is done.",
+                code="not_latest",
+            )
         return _set_status(conversation, row, Compaction.Status.UNDONE, now)
 
 

@@ -80,12 +80,15 @@ def extract_again(
         row.reminder = row.error = ""
         row.keep_hint = "" if is_copy(row.keep_hint) else row.keep_hint
         row.fallback_reason = FORGOTTEN if row.summary else ""
-        is_rewritten = row.status == Compaction.Status.DONE and _was_summarised(row)
-        row.rewrite_since = now if is_rewritten else None
+        # One that is undone, too: it may be redone.
+        is_rewritten = row.status in (Compaction.Status.DONE, Compaction.Status.UNDONE) and _was_summarised(
+            row
+        )
+        row.rewrite_since, row.rewrite_after = now if is_rewritten else None, None
         if is_rewritten:
             jobs.wake_worker("chatapp.compaction.tasks.rewrite_summary", str(row.pk))
     columns = ("summary", "summary_tokens", "reminder", "error", "keep_hint", "fallback_reason")
-    update_rows(rows, *columns, "rewrite_since")
+    update_rows(rows, *columns, "rewrite_since", "rewrite_after")
 
 
 def _was_summarised(row: Compaction) -> bool:

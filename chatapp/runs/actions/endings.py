@@ -104,7 +104,9 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
         event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
     jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
     # Messages that wait are held after a Stop: their user decides about them.
-    if answer.position >= conversation.next_position - 1 or outcome.status == Run.Status.STOPPED:
+    # Also after one that came too late to end the answer, or that its process did not live to obey.
+    was_stopped = outcome.status == Run.Status.STOPPED or run.stop_requested
+    if answer.position >= conversation.next_position - 1 or was_stopped:
         return None
     waiting = release_injected(conversation, run, now)
     if waiting is None:

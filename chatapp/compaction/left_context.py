@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import timedelta
 from uuid import UUID
@@ -14,7 +13,7 @@ from chatapp.compaction.selectors import (
     span_messages,
     was_forgotten_since,
 )
-from chatapp.files.offloads import CONTEXT_FILE, offloader, read_file
+from chatapp.files.offloads import CONTEXT_FILE, lines_of_context, offloader, read_file
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
@@ -58,8 +57,7 @@ def _kept_ids(conversation_id: UUID) -> frozenset[str]:
     """Return the ids of the messages in the file. Read from the file and not its row, because a crash may
     have come between the two."""
     try:
-        lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").split("\n")
+        text = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace")
     except NotFound:
         return frozenset()
-    # A crash may have left the last line unfinished.
-    return frozenset(json.loads(line)["id"] for line in lines if line.endswith("}"))
+    return frozenset(message_id for message_id, _ in lines_of_context(text))

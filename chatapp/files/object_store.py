@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agents.libraries import Library
-from chatapp.operations.durable_files import replace_file, sync_folder
+from chatapp.operations.durable_files import append_lines, replace_file, sync_folder
 from chatapp.operations.ids import new_id
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class ObjectStore(Protocol):
     def write(self, path: str, content: bytes) -> None: ...
 
     def append(self, path: str, content: bytes) -> None:
-        """Add to the end. Appends of several processes at once are kept apart."""
+        """Add whole lines to the end: all of them, or none. Appends of several processes at once are kept apart."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -64,11 +63,8 @@ class DiskStore:
         replace_file(target, content, draft=f".{target.name}.{new_id()}")
 
     def append(self, path: str, content: bytes) -> None:
-        """Append with one `write`: the system does not mix those of several processes."""
         target = self._made(path)
-        with open(target, "ab", buffering=0) as file:
-            file.write(content)
-            os.fsync(file.fileno())
+        append_lines(target, content)
         sync_folder(target.parent)
 
     def read(self, path: str) -> bytes:

@@ -42,6 +42,15 @@ else:
 
 
 CONTEXT_FILE = "context.jsonl"
+
+
+def lines_of_context(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (the id of a message, its line) of the text of a context file, without what a crash left of a line."""
+    for line in text.split("\n"):
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)["id"], line
+
+
 PAGE_CHARS = 20_000
 SWEEP_AFTER = timedelta(hours=1)
 """Longer than from a file to its row."""

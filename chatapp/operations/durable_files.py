@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
+from typing import BinaryIO
+
+READ_AT_ONCE = 64 * 1024
 
 
 def replace_file(path: Path, content: bytes, *, draft: str = "") -> None:
@@ -21,6 +26,33 @@ def replace_file(path: Path, content: bytes, *, draft: str = "") -> None:
             draft_path.unlink()  # a full disk has no room for half a file
         raise
     sync_folder(path.parent)
+
+
+def append_lines(path: Path, content: bytes) -> None:
+    """Add whole lines to the end of a file, one process at a time. A line that a crash left unfinished goes; what does
+    not fit on the disk is taken back. Raise OSError."""
+    with open(path, "a+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        end = _end_of_lines(file)
+        file.truncate(end)
+        # A disk that becomes full takes a part of it, without an error.
+        if file.write(content) != len(content):
+            file.truncate(end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(file.fileno())
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """Return where the last whole line ends."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - READ_AT_ONCE)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def sync_folder(folder: Path) -> None:

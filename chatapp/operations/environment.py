@@ -302,7 +302,7 @@ def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callab
     try:
         check(value)
     except ValueError as error:
-        problems.append(f"{name}: {error}")
+        refuse(f"{name}:", str(error))
         return empty
     return value
 

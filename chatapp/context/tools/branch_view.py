@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,6 +13,7 @@ from agents.tools.protocol import ToolCaller
 from chatapp.conversations.branches import visible_compactions, visible_messages, visible_spans
 from chatapp.conversations.models import Branch, Message
 from chatapp.files.models import Offload
+from chatapp.files.offloads import lines_of_context
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
@@ -44,11 +44,11 @@ class BranchView:
 
     def context_lines(self, text: str) -> str:
         """Return the messages that left the context, a line each, without those of other branches."""
-        lines = [line for line in text.split("\n") if line]
-        ids = {parse_id(json.loads(line)["id"]) for line in lines}
+        lines = list(lines_of_context(text))
+        ids = {parse_id(message_id) for message_id, _ in lines}
         shown = visible_messages(self.branch).filter(conversation=self.branch.conversation_id, pk__in=ids)
         shown_ids = set(shown.values_list("pk", flat=True))
-        return "".join(f"{line}\n" for line in lines if parse_id(json.loads(line)["id"]) in shown_ids)
+        return "".join(f"{line}\n" for message_id, line in lines if parse_id(message_id) in shown_ids)
 
     def offloads(self, rows: Iterable[Offload]) -> Iterator[Offload]:
         """Yield the offloads that a run of this branch made, or was given."""

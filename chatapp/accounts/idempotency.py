@@ -14,6 +14,7 @@ from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.idempotency_keys import Asked, KeyUsed, asked_once, made_before
+from chatapp.accounts.models import User
 from chatapp.operations.errors import InvalidInput, ServiceError
 from chatapp.operations.http.routers import in_thread
 from memory.bounds import MAX_ID_CHARS
@@ -107,6 +108,11 @@ def _asked_by(request: ApiRequest, key: str) -> Asked:
     return Asked(
         request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)
     )
+
+
+def asked_to_edit(user: User, message_id: str, key: str | None, body: str) -> Asked | None:
+    """Return the request to edit a message, by its key in the body or the header; None without one."""
+    return Asked(user, _hash(f"edit {message_id}\n{key}".encode()), _hash(body.encode())) if key else None
 
 
 def _request_hash(request: ApiRequest) -> str:

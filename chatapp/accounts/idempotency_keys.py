@@ -5,9 +5,11 @@ A crash leaves both or none, and of two requests at once one is rolled back. No 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -16,6 +18,7 @@ from chatapp.accounts.models import IdempotencyKey, User
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 
+Made = TypeVar("Made")
 # Promised to clients, across restarts, too.
 KEPT = timedelta(hours=24)
 
@@ -63,6 +66,26 @@ def record_made(made_id: UUID) -> None:
         raise KeyUsed from taken
     # Not before: a transaction that is rolled back and tried again has to record it again.
     transaction.on_commit(asked.end)
+
+
+def made_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
+    """Return what `make` makes, whose action calls `record_made`, or `again` of the id of what the request with this
+    key made before. None: the request has no key. Raise InvalidInput for another request."""
+    if asked is None:
+        return make()
+    made = made_before(asked)
+    if made is None:
+        before = asked_once.set(asked)
+        try:
+            return make()
+        except KeyUsed:
+            made = made_before(asked)
+            if made is None:
+                raise
+        finally:
+            asked.end()
+            asked_once.reset(before)
+    return again(made)
 
 
 def delete_old_keys(*, now: datetime) -> None:

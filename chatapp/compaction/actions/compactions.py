@@ -19,6 +19,7 @@ from chatapp.compaction.values import CompactionLease, FinishedSummary, compact_
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import latest_checkpoint, usable_checkpoint, visible_messages
 from chatapp.conversations.models import Branch, Conversation
+from chatapp.conversations.selectors.messages import QUEUED
 from chatapp.long_term.actions.entries import (
     drop_entries,
     index_standing,
@@ -339,7 +340,9 @@ def clear_context(
             raise Conflict("An answer is still being written here. Stop it or wait for its end.")
         previous = latest_checkpoint(conversation.branch, conversation.next_position)
         first = previous.last_position + 1 if previous else 0
-        left = visible_messages(conversation.branch, first - 1).aggregate(
+        # What waits behind a stopped answer stays: it moves behind the answer that continues that one.
+        shown = visible_messages(conversation.branch, first - 1)
+        left = shown.exclude(pk__in=shown.filter(QUEUED).values("pk")).aggregate(
             count=Count("pk"), last=Max("position"), tokens=Sum("token_estimate")
         )
         if not left["count"]:

@@ -10,7 +10,8 @@ from ninja import Query, Status
 from ninja.params.functions import Header
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
-from chatapp.accounts.idempotency import creates
+from chatapp.accounts.idempotency import asked_to_edit, creates
+from chatapp.accounts.idempotency_keys import made_once
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations import models
@@ -43,7 +44,7 @@ from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
 from chatapp.runs.actions.sending import Receipt, send_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
-from chatapp.runs.api.contents import new_message
+from chatapp.runs.api.contents import client_id_of, new_message
 from chatapp.runs.schemas import Answer
 from memory.bounds import MAX_ID_CHARS
 
@@ -154,7 +155,9 @@ async def edit(
     change = body.root
     if isinstance(change, PinIn):
         return await sync_to_async(_pin)(request.auth.user, conversation_id, message_id, change.pinned)
-    edited = await sync_to_async(_edit_in_place)(request.auth.user, conversation_id, message_id, change)
+    edited = await sync_to_async(_edit_in_place)(
+        request.auth.user, conversation_id, message_id, change, idempotency_key
+    )
     if edited is not None:
         return edited
     # Only now: what is edited in place asks no model.
@@ -171,22 +174,30 @@ async def edit(
 
 
 def _edit_in_place(
-    user: User, conversation_id: str, message_id: str, sent: SentMessage
+    user: User, conversation_id: str, message_id: str, sent: SentMessage, header_key: str | None
 ) -> dict[str, Any] | None:
     """Return the edited message where no run follows; None where the edit is to be sent."""
+    row = made_once(
+        asked_to_edit(user, message_id, client_id_of(sent, header_key), sent.model_dump_json()),
+        lambda: _edited(user, conversation_id, message_id, sent),
+        lambda made: accessible_message(user, conversation_id, made),
+    )
+    return full_message(row) if row else None
+
+
+def _edited(user: User, conversation_id: str, message_id: str, sent: SentMessage) -> models.Message | None:
     message = accessible_message(user, conversation_id, message_id)
     if message.role == message.Role.ASSISTANT:
-        return full_message(_edit_answer(user, conversation_id, message_id, sent))
+        return _edit_answer(user, conversation_id, message_id, sent)
     if not is_queued(message):
         return None
-    row = edit_queued(
+    return edit_queued(
         user=user,
         conversation_id=conversation_id,
         message_id=message_id,
         new=new_message(user, sent, None),
         now=clock.now(),
     )
-    return full_message(row) if row else None
 
 
 def _edit_answer(user: User, conversation_id: str, message_id: str, sent: SentMessage) -> models.Message:

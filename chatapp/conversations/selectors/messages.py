@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, accessible_message
@@ -242,6 +242,10 @@ def stored_answer_text(user: User, message_id: str) -> StoredText:
     is_growing = row.status == Message.Status.STREAMING
     with_stored_pieces([row])
     return StoredText(str(row.conversation_id), text_of(row.parts), is_growing)
+
+
+QUEUED = Q(kind=Message.Kind.INJECTED, forgotten_at=None, position__gt=F("parent__position"))
+"""Of messages that `is_queued` is true of."""
 
 
 def is_queued(message: Message) -> bool:

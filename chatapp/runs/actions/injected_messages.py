@@ -150,6 +150,8 @@ def edit_queued(
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
         )
+        # Else the same edit, sent again when a model call has seen the message, would be one in a branch of its own.
+        record_made(message.pk)
         return message
 
 

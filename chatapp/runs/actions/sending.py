@@ -24,6 +24,7 @@ from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import accessible_attachments
 from chatapp.operations import jobs
+from chatapp.operations.access import parse_id
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.operations.statements import insert_rows
@@ -115,12 +116,7 @@ def _send(
     if state.is_running:
         raise run_active()
     # Only a message at the end sends what a stopped answer left waiting there.
-    if (
-        state.has_unseen
-        and conversation.branch is not None
-        and new.parent_id is None
-        and new.replaces_id is None
-    ):
+    if state.has_unseen and conversation.branch is not None and _is_at_end(state, new):
         release_unseen(conversation, conversation.branch, now)
     parent_id, branch = _end_of(state, user, new)
     attachments = accessible_attachments(user, list(new.attachment_ids)) if new.attachment_ids else []
@@ -176,8 +172,7 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
             "This client_id or Idempotency-Key was already used for another message.",
             code="idempotency_mismatch",
         )
-    # The first: later ones answer it again.
-    run = Run.objects.filter(question=message).order_by("created_at", "pk").first()
+    run = _answering_run(message)
     is_injected = run is None and message.kind == Message.Kind.INJECTED
     if is_injected:
         run = Run.objects.filter(answer=message.parent).first()
@@ -195,6 +190,27 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
         is_new=False,
         is_injected=is_injected,
     )
+
+
+def _is_at_end(state: SendingState, new: NewMessage) -> bool:
+    """Return whether a message is to follow the last one that is shown."""
+    if new.replaces_id is not None:
+        return False
+    return new.parent_id is None or parse_id(new.parent_id) == state.leaf_id
+
+
+def _answering_run(message: Message) -> Run | None:
+    """Return the first run that answers a message: alone, or with those that waited behind the same answer, of which
+    the last is its question. None while the message waits."""
+    asked: Message | None = message
+    while asked is not None:
+        # The first: later ones answer it again.
+        run = Run.objects.filter(question=asked).order_by("created_at", "pk").first()
+        if run is not None:
+            return run
+        sent_after = Message.objects.filter(parent=asked, role=Message.Role.USER)
+        asked = sent_after.order_by("position").first()
+    return None
 
 
 def _end_of(state: SendingState, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from agents import events
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.selectors.messages import QUEUED
 from chatapp.realtime import event_log
 from chatapp.runs.actions.message_order import messages_behind, move_answer_before
 from chatapp.runs.models import Run
@@ -41,8 +42,7 @@ def hand_over_unseen(conversation: Conversation, answer: Message, run: Run, now:
 
 
 def _unseen(branch: Branch) -> QuerySet[Message]:
-    rows = Message.objects.filter(branch=branch, kind=Message.Kind.INJECTED, forgotten_at=None)
-    return rows.filter(position__gt=F("parent__position")).order_by("position")
+    return Message.objects.filter(QUEUED, branch=branch).order_by("position")
 
 
 def _release(

@@ -23,7 +23,7 @@ def new_message(
     replaces_id: str | None = None,
 ) -> NewMessage:
     """Return the message to store; images in data URLs are stored as files. Raise InvalidInput, TooLarge."""
-    client_id = _client_id(sent.client_id, header_key)
+    client_id = client_id_of(sent, header_key)
     return NewMessage(
         text=_text(sent),
         attachment_ids=_attachment_ids(user, sent),
@@ -34,7 +34,9 @@ def new_message(
     )
 
 
-def _client_id(in_body: str | None, in_header: str | None) -> str | None:
+def client_id_of(sent: SentMessage, in_header: str | None) -> str | None:
+    """Return the key of the message, from the body or the header. Raise InvalidInput where they differ."""
+    in_body = sent.client_id
     if in_body and in_header and in_body != in_header:
         details = [{"field": "client_id", "message": "differs from the header Idempotency-Key"}]
         raise InvalidInput("client_id and the header Idempotency-Key differ; send one.", details=details)

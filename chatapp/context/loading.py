@@ -88,7 +88,7 @@ def load_history(branch: Branch, *, before_position: int, budget_tokens: int, li
     start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
     loaded = _messages(branch, start, before_position)
     pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE)) if start > 0 else []
-    count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
+    count = _count_between(branch, after, start) - sum(1 for pin in pins if (pin.position or 0) > after)
     return DbMemory(
         checkpoint=checkpoint_value(row, covered_count(branch, row)) if row else None,
         checkpoint_row=row,
@@ -116,6 +116,14 @@ def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
     """Return the sizes of the messages before `end`, newest first."""
     columns = "position, token_estimate, role, kind"
     return list(map(StoredSize._make, _read_stored(columns, branch, after, end, most)))
+
+
+def _count_between(branch: Branch, after: int, end: int) -> int:
+    """Return how many messages the branch shows behind `after` and before `end`."""
+    # Positions have no gaps; only other branches have some of them.
+    if not branch.lineage or end - after <= 1:
+        return end - after - 1
+    return visible_messages(branch, after).filter(position__lt=end).count()
 
 
 def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -> LeftOut:

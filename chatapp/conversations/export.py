@@ -58,11 +58,15 @@ def markdown_pieces(row: Conversation) -> Iterator[str]:
 
 def _section(message: dict[str, Any]) -> str:
     heading = f"\n## {SPEAKERS[message['role']]}, {message['created_at']}\n\n"
-    images = [
-        f"[image: {file['name']}, {file['width']} × {file['height']}]" for file in message["attachments"]
-    ]
+    files = [_file(file) for file in message["attachments"]]
     note = "" if message["status"] == "complete" else f"\n\n*({message['status']})*"
-    return heading + "\n\n".join([*images, _text(message["content"])]).strip() + note + "\n"
+    return heading + "\n\n".join([*files, _text(message["content"])]).strip() + note + "\n"
+
+
+def _file(file: dict[str, Any]) -> str:
+    if not file["mime_type"].startswith("image/"):
+        return f"[file: {file['name']}]"
+    return f"[image: {file['name']}, {file['width']} × {file['height']}]"
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import Func, Q, QuerySet, TextField
 
 from chatapp.accounts.group_access.selectors import groups_of
 from chatapp.accounts.models import User
@@ -18,6 +19,7 @@ from chatapp.conversations.schemas.conversations import conversation_shape, days
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.editions import keep
 from chatapp.operations.http.cursors import newest_first
+from chatapp.operations.sqlite3.base import FOLD_CASE
 from chatapp.operations.statements import as_key, execute
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_RETENTION_DAYS
@@ -42,10 +44,19 @@ def conversation_page(
     if folder is not None:
         rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
     if query:
-        rows = rows.filter(title__icontains=query)
+        rows = _with_title(rows, query)
     rows = newest_first(rows, "last_activity_at", cursor)
     found = _needing_attention(rows, user, limit + 1) if attention else list(rows[: limit + 1])
     return found[:limit], len(found) > limit
+
+
+def _with_title(rows: QuerySet[Conversation], part: str) -> QuerySet[Conversation]:
+    """Return those with this part in their title, in any case."""
+    if connection.vendor != "sqlite":
+        return rows.filter(title__icontains=part)
+    # LIKE of SQLite knows the case of ASCII alone.
+    folded = Func("title", function=FOLD_CASE, output_field=TextField())
+    return rows.alias(folded=folded).filter(folded__contains=part.casefold())
 
 
 def _needing_attention(rows: QuerySet[Conversation], user: User, limit: int) -> list[Conversation]:

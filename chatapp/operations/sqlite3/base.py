@@ -13,6 +13,8 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
+FOLD_CASE = "fold_case"
+"""The function of SQL with which texts are compared in any case, of all scripts."""
 MOST_KEPT = 4
 """Each has a cache of up to 2 MB. More are open only while as many requests are answered at once."""
 
@@ -26,6 +28,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self._kept_here().pop()  # the last one used: its cache is the warmest
         except IndexError:
             connection: sqlite3.Connection = super().get_new_connection(conn_params)
+            connection.create_function(FOLD_CASE, 1, str.casefold, deterministic=True)
             return connection
 
     def _close(self) -> None:

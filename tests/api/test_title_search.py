@@ -1,0 +1,19 @@
+"""The sidebar's search by title: the same on SQLite as on PostgreSQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatapp.accounts.models import User
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.selectors.conversations import conversation_page
+from chatapp.operations import clock
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("query", ["äpfel", "ÄPFEL", "привет", "ΑΘΗΝΑ"])
+def test_a_title_is_found_in_any_case_in_any_script(alice: User, query: str) -> None:
+    made = create_conversation(user=alice, now=clock.now(), title="Äpfel, Привет, Αθηνα")
+    rows, _ = conversation_page(alice, query=query, archived=False, cursor=None, limit=10)
+    assert [row.pk for row in rows] == [made.pk]

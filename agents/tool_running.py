@@ -67,7 +67,7 @@ async def _find_result(prepared: PreparedCall, use: ToolUse, limit: ResultLimit)
     earlier = use.earlier.get(prepared.key)
     if earlier is not None and not call.is_idempotent:
         state: CallState = "interrupted" if earlier.text is None else "done"
-        return await _end(call, state, earlier.text or NOT_AGAIN, use, limit)
+        return await _end(call, state, NOT_AGAIN if earlier.text is None else earlier.text, use, limit)
     if tool.traits.needs_consent:
         refusal = await _ask_consent(call, use)
         if refusal:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+LAST_YEAR = date.max.year
+"""Neither it nor the first year has days beside it on both sides."""
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 MOST_EXACT_DAYS = 3
@@ -31,7 +33,7 @@ def day_or_none(year: int, month: int, day: int) -> date | None:
     """Return the day; None for a date that does not exist, or is too near the end of the calendar to look
     around it."""
     try:
-        return date(year, month, day) if 1 < year < 9999 else None
+        return date(year, month, day) if 1 < year < LAST_YEAR else None
     except ValueError:
         return None
 
@@ -45,14 +47,14 @@ def spans_around(first: date, last: date) -> Iterator[DateSpan]:
 
 
 def month_span(year: int, month: int) -> DateSpan | None:
-    if not (1 <= month <= 12 and 1 < year < 9999):
+    if not (1 <= month <= 12 and 1 < year < LAST_YEAR):
         return None
     following = date(year + month // 12, month % 12 + 1, 1)
     return DateSpan(date(year, month, 1), following - timedelta(days=1))
 
 
-def year_span(year: int) -> DateSpan:
-    return DateSpan(date(year, 1, 1), date(year, 12, 31), 0.5)
+def year_span(year: int) -> DateSpan | None:
+    return DateSpan(date(year, 1, 1), date(year, 12, 31), 0.5) if 1 < year < LAST_YEAR else None
 
 
 def span_ago(count: int, unit: str, today: date) -> DateSpan:

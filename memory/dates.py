@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from functools import cache
 
 from memory.date_names import MONTHS, date_names, month_of
-from memory.date_spans import DateSpan, day_or_none, month_span, spans_around, year_span
+from memory.date_spans import LAST_YEAR, DateSpan, day_or_none, month_span, spans_around, year_span
 from memory.languages import ENGLISH, fold_text, latin_language
 from memory.relative_dates import TOKEN, find_relative
 
@@ -109,7 +109,8 @@ def find_dates(question: str, today: date) -> Dates:
     if spans:
         return Dates(tuple(dict.fromkeys(spans)))
     years = [*_YEAR.findall(folded), *(match[4] for match in _CJK.finditer(folded) if match[4])]
-    return Dates(tuple(year_span(int(year)) for year in dict.fromkeys(years)))
+    spans_of_years = (year_span(int(year)) for year in dict.fromkeys(years))
+    return Dates(tuple(filter(None, spans_of_years)))
 
 
 # --- Dates as they are written ------------------------------------------------------------------------------------
@@ -196,7 +197,8 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
         after, before = _numbers_from(words, at + 1, 1), _numbers_from(words, at - 1, -1)
         years = [number for number in after if number >= 1000]
         # "Mar eat 3" is no date: behind a month its day follows at once.
-        beside = [int(following) for following in words[at + 1 : at + 2] if following.isdecimal()]
+        numbers = [_short_number(following, LAST_YEAR) for following in words[at + 1 : at + 2]]
+        beside = [number for number in numbers if number is not None]
         goes_on = any(map(month_of, words[max(0, at - 2) : at]))
         ahead = [number for number in before if 1 <= number <= 31]
         is_ahead = words[at - 1 : at] == [str(number) for number in before[:1]] or not any(
@@ -221,7 +223,13 @@ def _day_after(folded: str, tokens: Sequence[re.Match[str]], at: int) -> int | N
     start = tokens[at].end()
     match = _TO.match(folded, start)
     following = TOKEN.match(folded, match.end()) if match else None
-    return int(following[0]) if following and following[0].isdecimal() and int(following[0]) <= 31 else None
+    return _short_number(following[0], 31) if following else None
+
+
+def _short_number(word: str, most: int) -> int | None:
+    """Return the number that a word is, where it has at most four digits and is not larger."""
+    number = int(word) if word.isdecimal() and len(word) <= len(str(LAST_YEAR)) else None
+    return number if number is not None and number <= most else None
 
 
 def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
@@ -229,8 +237,9 @@ def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
     found: list[int] = []
     fillers, at = 0, start
     while 0 <= at < len(words) and len(found) < 2:
-        if words[at].isdecimal():
-            found.append(int(words[at]))
+        number = _short_number(words[at], LAST_YEAR)
+        if number is not None:
+            found.append(number)
             fillers = 0
         elif len(words[at]) <= _FILLER_LETTERS and fillers < _FILLERS:
             fillers += 1

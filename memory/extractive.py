@@ -36,7 +36,7 @@ _WORD = "A-Za-z0-9_"
 _MARKS = (
     r"#\d+",
     rf"(?=[{_WORD}]*\d)(?=[{_WORD}]*[A-Za-z])[{_WORD}][{_WORD}.-]*[{_WORD}]",  # 5pm, v2.1.3, 3f9a-77
-    rf"[A-Za-z]+(?:[_-][{_WORD}]+)*_[{_WORD}]+",  # snake_case
+    rf"[A-Za-z]+(?:[_-][{_WORD}]{{1,64}}){{0,20}}_[{_WORD}]+",  # snake_case
     rf"[A-Za-z]{{2,}}-\d[{_WORD}-]*",  # INV-2041
     rf"[a-z]+[A-Z][{_WORD}]*",  # camelCase
 )
@@ -57,10 +57,15 @@ _QUOTES = (
 )
 # Not after a colon: the word there begins a sentence, as after "Ann: ".
 _NAMES = (rf"(?<=[\w,;)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
-# What stands before a mark is bounded: a ruler of dots would be looked through again from each of them.
+# What stands before a mark is bounded, and so are repeated parts: a ruler would be looked through again from each of
+# its dots.
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]{{1,64}}@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
-    ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]{{0,255}}/)+[{_WORD}.-]*[{_WORD}]")),
+    (
+        "code",
+        2.0,
+        (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]{{0,255}}/){{1,40}}[{_WORD}.-]*[{_WORD}]"),
+    ),
     ("mark", 3.0, _MARKS),
     ("number", 2.0, _NUMBERS),
     ("quote", 1.5, _QUOTES),

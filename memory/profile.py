@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -34,6 +35,10 @@ def _of_lines(lines: Sequence[str]) -> Message:
     return text_message("user", fence("profile", f"{LEAD}\n\n{shown}"), kind="profile")
 
 
+LINES_AT_ONCE = 200
+"""`difflib` takes a time that grows with the cube of lines that are alike, such as blank ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineChange:
     kind: Literal["same", "added", "removed"]
@@ -43,6 +48,49 @@ class LineChange:
 def compare_lines(before: str, after: str) -> list[LineChange]:
     """Return both texts in one, line by line; of a change, what was removed comes first."""
     old, new = before.splitlines(), after.splitlines()
+    changes: list[LineChange] = []
+    old_at = new_at = 0
+    for old_end, new_end in [*_common_lines(old, new), (len(old), len(new))]:
+        changes += _compare_part(old[old_at:old_end], new[new_at:new_end])
+        changes += _all("same", new[new_end : new_end + 1])
+        old_at, new_at = old_end + 1, new_end + 1
+    return changes
+
+
+def _common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return places in both, in order, of lines that each has once: between them parts can be compared alone. None for
+    short texts, which are compared as a whole."""
+    if len(old) <= LINES_AT_ONCE and len(new) <= LINES_AT_ONCE:
+        return []
+    places = {line: at for at, line in enumerate(new)}
+    counts_old, counts_new = Counter(old), Counter(new)
+    pairs = [
+        (at, places[line]) for at, line in enumerate(old) if counts_old[line] == 1 and counts_new[line] == 1
+    ]
+    return _longest_rising(pairs)
+
+
+def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the most pairs, which come in the order of their first numbers, that are in order of the second, too."""
+    ends: list[int] = []  # the second numbers with which sequences of each length end, the smallest known
+    last: list[int] = []  # the pairs that they end with
+    before: list[int | None] = []
+    for at, (_, second) in enumerate(pairs):
+        length = bisect_left(ends, second)
+        before.append(last[length - 1] if length else None)
+        ends[length : length + 1], last[length : length + 1] = [second], [at]
+    found: list[tuple[int, int]] = []
+    pair = last[-1] if last else None
+    while pair is not None:
+        found.append(pairs[pair])
+        pair = before[pair]
+    return found[::-1]
+
+
+def _compare_part(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
+    """Compare lines whose number is bounded; of more, all were replaced."""
+    if max(len(old), len(new)) > LINES_AT_ONCE:
+        return [*_all("removed", old), *_all("added", new)]
     changes: list[LineChange] = []
     for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, False).get_opcodes():
         if tag == "equal":

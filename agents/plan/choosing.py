@@ -14,9 +14,10 @@ PLANNED_PARTS = 3
 """With fewer parts, a planner and an analyst cost more than working in parallel saves."""
 LEAST_PART_CHARS = 4
 
-_QUOTED = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
-_ITEM = re.compile(r"^\s*(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])\s+(\S.*)$", re.MULTILINE)
-_QUESTION = re.compile(r"[^.!?。！？\n]+[?？]")
+# Each in linear time: nothing is looked through again from a place in its middle.
+_QUOTED = re.compile(r"```[\s\S]*?(?:```|\Z)|^>.*$", re.MULTILINE)
+_ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])[^\S\n]++(\S.*)$", re.MULTILINE)
+_QUESTION = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]++[?？]")
 
 
 def choose_mode(wanted: WantedMode, question: str) -> RunMode:

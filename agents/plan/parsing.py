@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
+from itertools import count
 from typing import Any
 
 from agents.plan.steps import MAX_STEPS, RESERVED, SURE, PlanStep
@@ -115,7 +117,12 @@ def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
 
 def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int) -> tuple[PlanStep, ...]:
     """Return the steps with ids that are taken renamed, in dependencies, too."""
-    names = {step.id: f"{step.id}-r{number}" if step.id in taken else step.id for step in steps}
+    used = {*taken, *(step.id for step in steps)}
+    names: dict[str, str] = {}
+    for step in steps:
+        free = (f"{step.id}-r{more}" for more in count(number))
+        names[step.id] = next(name for name in free if name not in used) if step.id in taken else step.id
+        used.add(names[step.id])
     return tuple(
         replace(step, id=names[step.id], dependencies=tuple(names.get(one, one) for one in step.dependencies))
         for step in steps
@@ -160,11 +167,14 @@ def _judgement(value: Mapping[str, Any]) -> bool | None:
 
 def _confidence(value: Any) -> float:
     """Return a number from 0 to 1; a percentage is divided, and what is no number is 0."""
+    text = str(value).strip()
     try:
-        number = float(str(value).strip().rstrip("%"))
+        number = float(text.removesuffix("%"))
     except ValueError:
         return 0.0
-    return min(max(number / 100 if number > 1 else number, 0.0), 1.0)
+    if math.isnan(number):
+        return 0.0
+    return min(max(number / 100 if number > 1 or text.endswith("%") else number, 0.0), 1.0)
 
 
 # --- JSON in what a model wrote

@@ -19,6 +19,10 @@ from agents.types import ToolSpec
 
 PAGE_CHARS = 20_000
 CSV_ROWS = 200
+DIALECT_CHARS = 10_000
+DELIMITERS = ",;\t|"
+# Python's own is 131,072 characters a cell; the size of a file is bounded where it is uploaded.
+csv.field_size_limit(2**31 - 1)
 
 _RIGHTS: frozenset[Right] = frozenset({"files"})
 
@@ -116,11 +120,7 @@ def text_page(text: str, page: int) -> str:
 def csv_page(text: str, page: int) -> str:
     """Return a page of rows, numbered as in the file, below the header row."""
     try:
-        dialect: Any = csv.Sniffer().sniff(text[:10_000], delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    try:
-        header, *rows = list(csv.reader(io.StringIO(text), dialect)) or [[]]
+        header, *rows = _read_rows(text, _delimiter_of(text[:DIALECT_CHARS])) or [[]]
     except csv.Error as error:
         raise ToolFailure(f"The file is no readable CSV: {error}.") from None
     pages = max(1, -(-len(rows) // CSV_ROWS))
@@ -132,6 +132,22 @@ def csv_page(text: str, page: int) -> str:
         [["row", *header], *([str(number), *row] for number, row in enumerate(shown, first + 1))]
     )
     return f"Rows {first + 1} to {first + len(shown)} of {len(rows):,} (page {page} of {pages}).\n\n{out.getvalue()}"
+
+
+def _read_rows(text: str, delimiter: str) -> list[list[str]]:
+    # Line ends of any system, which the reader itself takes for a damaged file.
+    return list(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter))
+
+
+def _delimiter_of(beginning: str) -> str:
+    """Return what divides most rows into as many cells as the first one. The library's own guess takes a time that
+    grows with the fourth power of the quotes, and holds the interpreter meanwhile."""
+
+    def count_alike(delimiter: str) -> int:
+        widths = [len(row) for row in _read_rows(beginning, delimiter) if row]
+        return widths.count(widths[0]) if widths and widths[0] > 1 else 0
+
+    return max(DELIMITERS, key=count_alike)
 
 
 def _check_page(page: int, pages: int) -> None:

@@ -6,7 +6,9 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -20,6 +22,8 @@ MAX_CHARS = 500
 MAX_BITS = 10_000
 """Of any number on the way: about 3,000 digits. What would be larger is refused before it is computed."""
 SHOWN_DIGITS = 15
+MAX_EXPONENT = 400
+"""Of ten, in a decimal."""
 
 Compute = Callable[..., float | Fraction]
 
@@ -49,7 +53,8 @@ def calculate(expression: str) -> Fraction:
         raise ToolFailure(f"The expression has over {MAX_CHARS} characters; split it.")
     try:
         # Parsed here, because simpleeval would take the first of several statements.
-        return _bounded(_evaluator().eval(expression, ast.parse(expression.strip(), mode="eval").body))
+        expression = expression.strip()
+        return _bounded(_evaluator(expression).eval(expression, ast.parse(expression, mode="eval").body))
     except ZeroDivisionError:
         raise ToolFailure("Something is divided by zero.") from None
     except (OverflowError, MemoryError):
@@ -62,14 +67,16 @@ def calculate(expression: str) -> Fraction:
         ) from None
 
 
-def _evaluator() -> Any:
+def _evaluator(expression: str) -> Any:
     operators = {sign: DEFAULT_OPERATORS[sign] for sign in _SIGNS} | {ast.Pow: _power}
     evaluator = SimpleEval(
         operators={sign: _exactly(compute) for sign, compute in operators.items()},
         functions={name: _exactly(compute) for name, compute in _FUNCTIONS.items()},
         names=dict(_CONSTANTS),
     )
-    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _NODES} | {ast.Constant: _number}
+    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _NODES} | {
+        ast.Constant: partial(_number, expression)
+    }
     return evaluator
 
 
@@ -77,10 +84,16 @@ def _exactly(compute: Compute) -> Callable[..., Fraction]:
     return lambda *values: _bounded(Fraction(compute(*values)))
 
 
-def _number(node: ast.Constant) -> Fraction:
+def _number(expression: str, node: ast.Constant) -> Fraction:
     if type(node.value) not in (int, float):
         raise InvalidExpression("numbers only")
-    return _bounded(Fraction(str(node.value)))
+    if isinstance(node.value, int):
+        return _bounded(Fraction(node.value))
+    # As it is written: a float keeps 17 digits.
+    written = Decimal(ast.get_source_segment(expression, node) or str(node.value))
+    if abs(written.adjusted()) > MAX_EXPONENT:
+        raise _too_large()
+    return _bounded(Fraction(written))
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:

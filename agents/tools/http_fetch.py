@@ -31,6 +31,8 @@ else:
     html_text = Library("agents.tools.html_text")
 
 MAX_REDIRECTS = 5
+ANY_HEADER = 47
+"""For zlib: of gzip or of zlib, with the largest window."""
 MAX_BYTES = 2 * 2**20
 """Of a page, unpacked. What is longer is cut, and that is told."""
 STEP_TIMEOUT_S = 10.0
@@ -139,13 +141,23 @@ def _unpacker(encoding: str) -> Any:
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise ToolFailure(f"The page is packed in a way that was not asked for: {encoding[:50]}.")
-    inflater = zlib.decompressobj(wbits=47)
+    inflater, is_first = zlib.decompressobj(wbits=ANY_HEADER), True
 
     def inflate(chunk: bytes, limit: int) -> bytes:
+        nonlocal inflater, is_first
+        content, packed = bytearray(), inflater.unconsumed_tail + chunk
         try:
-            return inflater.decompress(inflater.unconsumed_tail + chunk, max(limit, 1))
+            while packed and len(content) < limit:
+                # A file of gzip is a series of members.
+                if inflater.eof:
+                    inflater, is_first = zlib.decompressobj(wbits=ANY_HEADER), False
+                content += inflater.decompress(packed, limit - len(content))
+                packed = inflater.unused_data
         except zlib.error:
-            raise ToolFailure("The page is packed in a way that cannot be read.") from None
+            # Behind a whole member it is padding.
+            if is_first:
+                raise ToolFailure("The page is packed in a way that cannot be read.") from None
+        return bytes(content)
 
     return inflate
 

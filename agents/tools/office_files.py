@@ -82,6 +82,8 @@ def _workbook(file: io.BytesIO) -> Iterator[str]:
     workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
     for sheet in workbook.worksheets:
         yield f"\n## {sheet.title}"
+        # Where a program wrote a wrong one, the library would leave out all cells outside of it.
+        sheet.reset_dimensions()
         for row in sheet.iter_rows(values_only=True, max_col=MAX_COLUMNS):
             if any(value is not None for value in row):
                 yield _csv_line(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -30,6 +31,10 @@ MATCH_TIMEOUT_S = 2.0
 MAX_MATCHES = 50
 AROUND_CHARS = 200
 """Shown before and after a match; a line may be the whole file."""
+MAX_PATTERN_SIZE = 50_000
+"""Of characters, classes and groups, each counted as often as it is repeated."""
+MAX_COUNT_DIGITS = 6
+_PATTERN_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
 CONTEXT_REFERENCE = "context"
@@ -130,12 +135,13 @@ def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -
 
 def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> str:
     """Return as many lines as the model will see, in bounded time for any pattern. Raise ToolFailure."""
+    _check_size(pattern)
     try:
         compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         matches = list(_first_matches(compiled, text))
     except regex.error as error:
         raise ToolFailure(f"The pattern is no regular expression: {error}.") from None
-    except (TimeoutError, RecursionError, OverflowError):
+    except (TimeoutError, RecursionError, OverflowError, MemoryError):
         raise ToolFailure("The pattern takes too long here; use a simpler one.") from None
     if not matches:
         return f"Nothing matches {pattern!r} in {len(text):,} characters."
@@ -144,6 +150,27 @@ def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> s
     while count > 1 and limit is not None and not fits(_write_matches(found[:count], len(matches)), limit):
         count = count * 2 // 3
     return _write_matches(found[:count], len(matches))
+
+
+def _check_size(pattern: str) -> None:
+    """Raise ToolFailure for counts inside of counts: compiled, such a pattern takes memory for their product."""
+    sizes, last = [0], 0
+    for token in _PATTERN_TOKEN.finditer(pattern):
+        if token[0] == "(":
+            sizes.append(0)
+        elif token[0] == ")":
+            last = sizes.pop()
+            sizes = sizes or [0]
+            sizes[-1] += last
+        elif token[1]:
+            most = max(int(number[:MAX_COUNT_DIGITS]) for number in token.group(1, 2) if number)
+            sizes[-1] += last * (most - 1)
+            last *= most
+        else:
+            last = 1
+            sizes[-1] += 1
+        if sizes[-1] > MAX_PATTERN_SIZE:
+            raise ToolFailure("The pattern repeats too much; use smaller counts.")
 
 
 def _write_matches(shown: Sequence[str], count: int) -> str:

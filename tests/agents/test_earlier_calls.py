@@ -1,0 +1,21 @@
+"""agents/tool_running.py: a call of an earlier attempt at the same question is not made again."""
+
+from __future__ import annotations
+
+from agents.ports import EarlierCall
+from agents.tool_calls import CallChecker, call_key
+from agents.tool_running import run_calls
+from agents.tools.protocol import ResultLimit, ToolTraits
+from tests.agents.tooling import FakeTool, World
+
+
+async def test_a_call_that_was_done_and_returned_nothing_is_not_said_to_be_interrupted():
+    """`EarlierCall`: "`text` is its result; None where it is not known". An empty result is known, and `or` takes it for
+    none: the model, and through it the user, reads that the mail may or may not have been sent."""
+    tool = FakeTool("send_mail", traits=ToolTraits(is_idempotent=False))
+    prepared = CallChecker([tool]).prepare([("send_mail", '{"to": "ann"}')], 1)
+    use = World().use(tool, earlier={call_key("send_mail", '{"to": "ann"}'): EarlierCall("")})
+    [result] = [one async for one in run_calls(prepared, use, ResultLimit(1_000, 4_000))]
+    assert tool.calls == []
+    assert result.state == "done"
+    assert "may or may not" not in result.part.text

@@ -16,8 +16,9 @@ _META = re.compile(
 _HEADING = re.compile(r"## \d\d:\d\d(?: · (?P<title>.*))?")
 _BY_HAND = re.compile(r"## (?P<clock>(?:[01]\d|2[0-3]):[0-5]\d)(?:[ ·:–-]+(?P<rest>.*))?")
 _BEGINS_SECTION = r"<!-- entry |## \d\d:\d\d"
-_LOOKS_LIKE_SECTION = re.compile(rf"^(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
-_ESCAPED_SECTION = re.compile(rf"^\\(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
+# Also where it is indented: sections are told by lines without the space around them.
+_LOOKS_LIKE_SECTION = re.compile(rf"^([^\S\n]*)(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
+_ESCAPED_SECTION = re.compile(rf"^([^\S\n]*)\\(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def _render_entry(entry: DailyEntry) -> str:
     clock = f"{entry.at:%H:%M}" if entry.at else "00:00"
     heading = f"## {clock} · {title}" if title else f"## {clock}"
     # A line of the text that looks like a section's beginning would be one when parsed.
-    text = _LOOKS_LIKE_SECTION.sub(r"\\\1", entry.text.strip())
+    text = _LOOKS_LIKE_SECTION.sub(r"\1\\\2", entry.text.strip())
     return f"{heading}\n{_metadata_line(entry)}\n\n{text}\n"
 
 
@@ -61,7 +62,7 @@ def render_day(day: date, entries: Sequence[DailyEntry]) -> str:
 
 
 def _text_between(lines: Sequence[str]) -> str:
-    return _ESCAPED_SECTION.sub(r"\1", "\n".join(lines).strip())
+    return _ESCAPED_SECTION.sub(r"\1\2", "\n".join(lines).strip())
 
 
 def _parse_stored(heading: str, meta: re.Match[str], lines: Sequence[str]) -> DailyEntry:

@@ -83,13 +83,15 @@ def write_archive(files: Iterable[ArchiveFile]) -> IO[bytes]:
 def _write(files: ZipFile, name: str, content: str | bytes | Path | Iterator[str]) -> None:
     if isinstance(content, Path):
         files.write(content, name)
-    elif isinstance(content, str | bytes):
+    elif isinstance(content, str):
+        # One broken character must not cost a user the whole archive.
+        files.writestr(name, content.encode("utf-8", "replace"))
+    elif isinstance(content, bytes):
         files.writestr(name, content)
     else:
         # Its length is not known when the header is written; without this, zipfile fails beyond 2 GiB.
         with files.open(name, "w", force_zip64=True) as file:
             for piece in content:
-                # One broken character must not cost a user the whole archive.
                 file.write(piece.encode("utf-8", "replace"))
 
 

@@ -22,7 +22,7 @@ from chatapp.files.images import clean_image
 from chatapp.files.models import Attachment
 from chatapp.operations.database import persistently
 from chatapp.operations.durable_files import replace_file
-from chatapp.operations.errors import TooLarge
+from chatapp.operations.errors import NotFound, TooLarge
 
 KEEP_UNUSED = timedelta(hours=24)
 ARCHIVED_AT_ONCE = 500
@@ -108,9 +108,13 @@ def _store(
 
 
 def copy_attachment(original: Attachment, *, user: User, name: str | None = None) -> Attachment:
-    """Return a row of the user's own for the same bytes, which are stored once. Raise TooLarge."""
+    """Return a row of the user's own for the same bytes, which are stored once. Raise TooLarge, and NotFound where they
+    were deleted meanwhile."""
     check_room(user, original.size_bytes)
     with _sole_user(original.sha256):
+        # Under the lock, under which they are deleted with the last row that names them.
+        if not content_path(original.sha256).exists():
+            raise NotFound
         return file_actions.create_attachment(
             user=user,
             name=original.name if name is None else name,

@@ -39,7 +39,9 @@ class Document:
 
 def read_document(content: bytes, name: str) -> Document | None:
     """Return None for an image, by content or name. Raise InvalidInput for anything else that cannot be read."""
-    if content.startswith(_IMAGE_STARTS) or name.lower().endswith(_IMAGE_NAMES):
+    # A text may begin so, too; an image has no readable beginning.
+    is_image = content.startswith(_IMAGE_STARTS) and _decoded(content[:1024]) is None
+    if is_image or name.lower().endswith(_IMAGE_NAMES):
         return None
     if content[:1024].lstrip().startswith(b"%PDF-"):
         return Document(content, "application/pdf")

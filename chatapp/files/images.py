@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import struct
 import threading
 import warnings
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from agents.libraries import Library
 from chatapp.operations.errors import InvalidInput, TooLarge
 
 if TYPE_CHECKING:
-    from PIL import Image, ImageOps
+    from PIL import ExifTags, Image
 else:
-    Image, ImageOps = Library("PIL.Image"), Library("PIL.ImageOps")
+    ExifTags, Image = Library("PIL.ExifTags"), Library("PIL.Image")
 
 ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 # A decoded image takes up to 160 MB: a few at a time, however many are uploaded at once.
@@ -71,9 +72,30 @@ def _encode_image(image: Image.Image, target: str) -> bytes:
     return buffer.getvalue()
 
 
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+"""What makes an image upright, by its tag of orientation. As names, because the library is imported when it is used."""
+_DAMAGED = (
+    *(OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError),
+    *(AttributeError, KeyError, struct.error),
+)
+
+
 def _bare_pixels(image: Image.Image) -> Image.Image:
     """Return the image upright, in a plain colour mode and without metadata such as place and camera."""
-    ImageOps.exif_transpose(image, in_place=True)
+    # Turned by hand: Pillow would write all tags anew, of which any may be damaged.
+    turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    image = image.transpose(Image.Transpose[turn]) if turn is not None else image
+    if image.mode.startswith("I"):
+        # 16 bits of grey, which a conversion would cut off at 255.
+        return image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
     has_alpha = "A" in image.mode or "transparency" in image.info
     plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
     # Pillow writes what it finds here into the new file, such as a colour profile.
@@ -93,7 +115,7 @@ def clean_image(content: bytes, max_pixels: int) -> CleanImage:
             encoded = _encode_image(bare, target)
     except Image.DecompressionBombError:
         raise _too_many_pixels() from None
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError):
+    except _DAMAGED:
         # Damaged files make Pillow raise all of these.
         raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
     return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)

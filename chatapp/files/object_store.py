@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,10 +80,12 @@ class DiskStore:
         shutil.rmtree(self.root / folder, ignore_errors=True)
 
     def walk(self) -> Iterator[StoredObject]:
-        for file in self.root.rglob("*"):
-            if file.is_file():
-                modified_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-                yield StoredObject(file.relative_to(self.root).as_posix(), modified_at)
+        # Others delete meanwhile: `rglob` would end with an error where a folder is gone.
+        for folder, _, names in os.walk(self.root):
+            for path in (Path(folder) / name for name in names):
+                with suppress(FileNotFoundError):
+                    modified_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                    yield StoredObject(path.relative_to(self.root).as_posix(), modified_at)
 
     def _made(self, path: str) -> Path:
         target = self.root / path

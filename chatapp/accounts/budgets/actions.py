@@ -109,17 +109,14 @@ def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
     """Hold the amount in one conditional update, and return whether there was room."""
     if _update_with_room(limit, amount, now):
         return True
-    rows = BudgetPeriod.objects.filter(pk=limit.period_id(now))
     # Its row is made with the first call of a period: no row is no refusal.
-    if rows.exists():
-        return False
     first = BudgetPeriod(
         pk=limit.period_id(now),
         budget_id=limit.budget_id,
         user_id=limit.holder_id,
         starts_on=limit.starts_on(now),
     )
-    # Another process may make the same row now; an error would end the transaction on PostgreSQL.
+    # Another process may have made it in between; an error would end the transaction on PostgreSQL.
     BudgetPeriod.objects.bulk_create([first], ignore_conflicts=True)
     return _update_with_room(limit, amount, now)
 

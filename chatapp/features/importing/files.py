@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from chatapp.features.importing.values import Reading
 from chatapp.files.attachments import copy_attachment, store_upload
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import attachments_by_id
-from chatapp.operations.errors import InvalidInput, TooLarge
+from chatapp.operations.errors import InvalidInput, NotFound, TooLarge
 
 
 def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, Attachment]:
@@ -54,7 +55,8 @@ def _store(user: User, name: str, content: bytes, taken: Sequence[UUID]) -> Atta
         return own
     try:
         if (known := known_bytes(sha256)) is not None:
-            return copy_attachment(known, user=user, name=name)
+            with suppress(NotFound):  # deleted in this moment
+                return copy_attachment(known, user=user, name=name)
         return store_upload(user=user, name=name, content=content)
     except (InvalidInput, TooLarge):
         return None

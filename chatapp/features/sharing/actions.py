@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import copy_attachment
 from chatapp.files.selectors import shown_attachments
+from chatapp.operations.errors import NotFound
 
 
 @transaction.atomic
@@ -62,10 +64,10 @@ def add_images(
     """Give messages of a copy their parts with images, by position, in the transaction that shows it. The user gets
     rows of their own for the images; the bytes are stored once."""
     wanted = {part["file_id"] for each in parts.values() for part in each if part["type"] == "image"}
-    copies = {
-        str(row.pk): copy_attachment(row, user=user)
-        for row in shown_attachments(owner_id).in_bulk(wanted).values()
-    }
+    copies = {}
+    for row in shown_attachments(owner_id).in_bulk(wanted).values():
+        with suppress(NotFound):
+            copies[str(row.pk)] = copy_attachment(row, user=user)
     for message in conversation.messages.filter(position__in=list(parts)):
         images = [copies.get(part.get("file_id", "")) for part in parts[message.position]]
         shown = zip(parts[message.position], images, strict=True)

@@ -1,0 +1,65 @@
+"""Two processes at once, one after the other in a test."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from chatapp.accounts.budgets import actions
+from chatapp.accounts.budgets.actions import Amount, hold
+from chatapp.accounts.budgets.models import Budget, BudgetPeriod
+from chatapp.accounts.budgets.selectors import limit_of, spender_of
+from chatapp.accounts.budgets.values import Spender
+from chatapp.accounts.models import User
+from chatapp.files.object_store import DiskStore
+from chatapp.operations import clock
+
+
+def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch: pytest.MonkeyPatch):
+    """ "Another process may make the same row now": where it does so between the update, which finds no row, and the
+    look whether there is one, the call is refused as if the whole budget were used up (PostgreSQL; at each midnight UTC
+    and on the first of each month)."""
+    budget = Budget.objects.create(scope="deployment", period="day", tokens=1_000_000)
+    limit, now = limit_of(budget, "The shared", None), clock.now()
+    update = actions._update_with_room
+    calls: list[Any] = []
+
+    def then_another_process_makes_the_row(*of: Any) -> bool:
+        has_room = update(*of)
+        if not calls:
+            BudgetPeriod.objects.create(
+                pk=limit.period_id(now), budget_id=budget.pk, starts_on=limit.starts_on(now)
+            )
+        calls.append(of)
+        return has_room
+
+    monkeypatch.setattr(actions, "_update_with_room", then_another_process_makes_the_row)
+    hold(spender=Spender(alice.pk, (limit,)), amount=Amount(10, 0), now=now)
+
+
+def test_files_are_swept_while_a_conversation_is_deleted(tmp_path: Path):
+    """The hourly sweep walks all folders; a request deletes one of them meanwhile. The sweep ends with an error."""
+    store = DiskStore(tmp_path)
+    for number in range(20):
+        store.write(f"{number}/a.txt", b"text")
+    found = store.walk()
+    first = next(found).path.partition("/")[0]
+    for number in {str(number) for number in range(20)} - {first, "0", "1"}:
+        shutil.rmtree(tmp_path / number)
+    list(found)
+
+
+def test_a_budget_tells_of_its_group_by_the_name_it_has_now(alice: User):
+    """editions.py: "a cached value is never older than the edition", and "a table that a kept value is read from and
+    that is missing here changes unseen": `auth_group`, whose name is kept with the budgets, is missing."""
+    group = Group.objects.create(name="Interns")
+    alice.groups.add(group)
+    Budget.objects.create(scope="group", group=group, period="day", tokens=1_000)
+    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Interns group's"]
+    group.name = "Students"
+    group.save()
+    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Students group's"]

@@ -1,0 +1,62 @@
+"""chatapp/files/object_store.py, chatapp/files/attachments.py, chatapp/accounts/archive.py."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from allauth.socialaccount.models import SocialAccount
+from django.test import Client
+
+from chatapp.accounts.archive import write_account_archive
+from chatapp.accounts.models import User
+from chatapp.files.attachments import content_path, copy_attachment, delete_attachment, store_upload
+from chatapp.files.models import Attachment
+from chatapp.operations.errors import ServiceError
+
+ROOT = Path(__file__).resolve().parents[2]
+Clients = Callable[[User], Client]
+
+APPEND = """
+import resource, sys
+from pathlib import Path
+from chatapp.files.object_store import DiskStore
+store = DiskStore(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))  # as a disk that becomes full while it is written
+try:
+    store.append("a/context.jsonl", b"x" * 1_500)
+    print("stored")
+except OSError:
+    print("refused")
+"""
+
+
+def test_what_is_appended_is_there_or_an_error_says_it_is_not(tmp_path: Path):
+    """ "A write is durable when the call returns": an unbuffered `write` may write a part, and returns how much."""
+    done = subprocess.run(
+        [sys.executable, "-c", APPEND, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    stored = (tmp_path / "a" / "context.jsonl").read_bytes()
+    assert done.stdout.strip() == "refused" or len(stored) == 1_500
+
+
+def test_a_copy_of_a_file_that_is_deleted_meanwhile_names_no_missing_bytes(alice: User, charlie: User):
+    """ "No row points to a missing file": the lock of the hash is taken, and the bytes are not looked at under it."""
+    original = store_upload(user=alice, name="a.txt", content=b"some text")
+    read_before = Attachment.objects.get(pk=original.pk)
+    delete_attachment(original)  # by another request, between reading the row and copying it
+    try:
+        copy = copy_attachment(read_before, user=charlie)
+    except ServiceError:
+        return
+    assert content_path(copy.sha256).exists()
+
+
+@pytest.mark.sqlite
+def test_an_account_can_be_exported_whatever_its_issuer_claims(alice: User):
+    """ "One broken character must not cost a user the whole archive" (archive.py)."""
+    SocialAccount.objects.create(user=alice, provider="sso", uid="1", extra_data={"name": "A\ud83d"})
+    with zipfile.ZipFile(write_account_archive(alice, ())) as archive:
+        assert "account.json" in archive.namelist()

@@ -168,6 +168,7 @@ def _hook_lists(file: _File) -> Iterator[tuple[str, Sequence[Hook]]]:
 
 
 def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> AgentProfile:
+    # The agent's own behind those of the file: of two with one id the last stays.
     nearest = {hook.id: hook for hook in (*execution.hooks, *agent.hooks)}
     summary = (
         agent.brain.summary_brain

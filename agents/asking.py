@@ -57,6 +57,7 @@ class Asking:
         output = OutputText()
         usage: TokenUsage | None = None
         try:
+            # A generator that is left holds its connection until it is collected: it is closed here.
             async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
                 async for item in items:
                     output.add(item)

@@ -188,10 +188,12 @@ class AssembledContext:
 
     def _bare(self) -> ContextInputs:
         messages = self.inputs.messages
+        # Without a sample nothing is extracted: the summary before stands alone.
         left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
         return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None, profile=None)
 
     def _source_of(self, message: Message) -> Source:
+        # By identity: a message of the history may say the same.
         if message is self.view.system:
             return "system"
         if message is self.view.profile:

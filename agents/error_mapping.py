@@ -116,6 +116,7 @@ def map_error(status: int | None, body: object, headers: Mapping[str, str] | Non
     )
     if category == "bad_request" and is_message_too_long(text):
         error.message = MESSAGE_TOO_LONG
+        # The text of an exception comes from its arguments.
         error.args = (MESSAGE_TOO_LONG,)
     return error
 
@@ -151,7 +152,9 @@ _NAMED_SECRETS = re.compile(
 
 def redact_words(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the beginning of the text without keys, addresses, hosts and paths; `secrets` are keys that are known."""
+    # In the whole text, before it is cut: half of a key would not be found.
     for secret in secrets:
+        # Fewer characters would be hidden in ordinary words.
         if len(secret) >= LEAST_SECRET_CHARS:
             text = text.replace(secret, _HIDDEN)
     text = _NAMED_SECRETS.sub(rf"\1{_HIDDEN}", text[: 2 * MAX_WORDS_CHARS])
@@ -167,6 +170,7 @@ def _find_overflow(status: int | None, text: str) -> Overflow | None:
     if status in (401, 402, 403, 404):
         return None
     overflow = find_overflow(text)
+    # Some providers refuse with this status what is over the tokens of a minute.
     if overflow is None and status == 413 and not (_RATE.search(text) or _QUOTA.search(text)):
         return Overflow()
     return overflow
@@ -174,6 +178,7 @@ def _find_overflow(status: int | None, text: str) -> Overflow | None:
 
 def _categorize(status: int | None, text: str) -> ModelErrorCategory:
     """Return the category. Words decide before the status: an empty account is a 429 with some, a 403 with others."""
+    # Rate limits may point to the page for billing.
     if status == 402 or (_QUOTA.search(text) and not _RATE.search(text)):
         return "quota"
     if status == 401 or _AUTH.search(text):
@@ -189,6 +194,7 @@ def _categorize(status: int | None, text: str) -> ModelErrorCategory:
     if status in (408, 504):
         return "timeout"
     if status is not None and 300 <= status < 400:
+        # Redirects are not followed: the address is another one.
         return "not_found"
     if status is None or status >= 500 or _BUSY.search(text):
         return "server"

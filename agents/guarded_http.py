@@ -83,6 +83,7 @@ class HostRules:
 
     def check_address(self, host: str, port: int, raw: str) -> None:
         """Raise ForbiddenHost for an address that this host must not have."""
+        # Without its zone: with one, an address equals none of those listed.
         address = _unwrapped(ipaddress.ip_address(raw.partition("%")[0]))
         if address in _METADATA or address.is_multicast or address.is_unspecified or address.is_link_local:
             raise ForbiddenHost(f"{host} leads to {address}, which is never asked.")
@@ -96,6 +97,7 @@ def _matches(rule: str, host: str, port: int) -> bool:
     if port not in ports:
         return False
     if name.startswith("*."):
+        # With its dot: `evilpython.org` is not below `python.org`.
         return host.endswith(name[1:])
     return name in ("*", host)
 
@@ -113,6 +115,7 @@ def _unwrapped(address: Address) -> Address:
     if isinstance(address, ipaddress.IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    # `::` and `::1` embed nothing.
     if inner is None and any(address in network for network in _EMBEDDING) and int(address) > 1:
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if inner is None and (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
@@ -173,6 +176,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._resolve = resolve
         self._max_bytes = max_bytes
         limits = httpx2.Limits(max_keepalive_connections=None if keeps_connections else 0)
+        # A proxy of the environment would look the name up itself, after the check.
         self._inner = httpx2.AsyncHTTPTransport(verify=tls_context(), trust_env=False, limits=limits)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -184,12 +188,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.url.copy_with(host=address),
             headers=request.headers,  # the Host header keeps the name
             stream=request.stream,
+            # The certificate is checked for the name, not for the address.
             extensions={**request.extensions, "sni_hostname": host},
         )
         response = await self._inner.handle_async_request(pinned)
         if self._max_bytes is not None:
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = BoundedStream(response.stream, self._max_bytes)
+            # The bound counts what is sent, which may be a small part of what it unpacks to.
             if response.headers.get("content-encoding", "identity") != "identity":
                 await response.aclose()
                 raise httpx2.ReadError("The answer is packed, which was not asked for.")
@@ -231,6 +237,7 @@ def host_and_port(url: httpx2.URL) -> tuple[str, int]:
     """Return (host, port). Raise ForbiddenHost for anything but an http or https address without a user name."""
     if url.scheme not in ("http", "https") or not url.raw_host or url.userinfo:
         raise ForbiddenHost("Only http:// and https:// addresses without a user name are asked.")
+    # A full stop at the end names the same host.
     return url.raw_host.decode("ascii").lower().rstrip(".").strip("[]"), url.port or (
         443 if url.scheme == "https" else 80
     )

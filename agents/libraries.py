@@ -15,6 +15,7 @@ class Library:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    # Python asks here only for names that the object does not have yet.
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self._name), name)
         setattr(self, name, value)  # so that the next look finds it here

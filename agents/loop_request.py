@@ -161,6 +161,7 @@ class LoopRequest:
         return build_reminder(tools, _list_stored(need.to_summarise))
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> LoopRequest:
+        # Counted from the end, where the last step stands whatever leaves before it.
         kept = len(self.messages) - self.newest
         newest = max(0, len(messages) - kept)
         return replace(self, messages=messages, newest=newest, passed=0, was_shortened=was_shortened)
@@ -170,6 +171,7 @@ class LoopRequest:
         goal = int(self._body_room() * ROOM_SHARE)
         messages = list(self.messages)
         used = _body_tokens(messages)
+        # The last step stays whole: no model has read it yet.
         for at in range(self.newest):
             if used <= goal:
                 break
@@ -201,6 +203,7 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     if len(part.text) <= 2 * SHRUNK_CHARS:
         return part
     reference = part.offload_ref
+    # What a reading tool returned is stored already.
     is_copy = part.name.startswith(READING_TOOLS)
     if reference is None and store is not None and not is_copy:
         reference = await _keep(store, part)

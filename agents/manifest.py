@@ -173,6 +173,7 @@ def rebuild_body(
 ) -> dict[str, Any]:
     """Return the body that these pieces make, in its order; `hash_body` tells whether it is the one that was sent."""
     messages = [_with_bytes(piece.message, data_urls) for piece in pieces]
+    # Tools that are gone give the body another hash, which tells it.
     tools = texts.get(manifest.tools.text_sha256, "[]") if manifest.tools else "[]"
     written = {"messages": write_messages(messages, manifest.style), "tools": json.loads(tools)}
     return {name: written.get(name, value) for name, value in manifest.head.items()}

@@ -50,6 +50,7 @@ MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_IMAGES = 10
 MAX_ERROR_CHARS = 1_000
 LIST_TIMEOUT_S = 20.0
+# A packed answer is refused by `GuardedTransport`.
 HEADERS = {"User-Agent": "Palimpsest", "Accept-Encoding": "identity"}
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -96,6 +97,7 @@ class McpToolFacts:
         An operator approves a tool by it: a server that changes the description or the schema later changes it, too.
         """
         listing = [self.name, self.description, self.parameters, self.is_idempotent]
+        # Sorted, so that another order of the same keys is no change.
         return hashlib.sha256(json.dumps(listing, sort_keys=True).encode()).hexdigest()
 
 
@@ -190,6 +192,7 @@ async def call_tool(
             request = types.CallToolRequest(
                 params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
             )
+            # Set before it is sent: whatever fails from here on may have happened.
             is_sent = True
             # Not the SDK's `call_tool`: it would check the result against a schema the server chose.
             result = await client.session.send_request(request, types.CallToolResult)
@@ -197,6 +200,7 @@ async def call_tool(
         if is_sent:
             raise
         raise McpProblem(str(broken)) from None
+    # Megabytes of base64 and text would hold the event loop.
     output = await asyncio.to_thread(_output, result.content, result.structured_content)
     if result.is_error:
         raise McpProblem(output.text or "The tool failed without a word.")
@@ -247,6 +251,7 @@ _PROBLEMS = (
     ValidationError,
     RuntimeError,
     ValueError,
+    # Task groups wrap what is raised inside them.
     ExceptionGroup,
 )
 
@@ -316,6 +321,7 @@ def _facts(tool: Any) -> McpToolFacts | None:
     return McpToolFacts(
         name=tool.name[:200],
         description=_bounded(neutralise(visible_line(tool.description or tool.name)), MAX_DESCRIPTION),
+        # Some providers refuse an object without properties.
         parameters={"type": "object", "properties": {}, **without_slow_checks(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )

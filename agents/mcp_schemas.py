@@ -87,6 +87,7 @@ def _expanded_size(schema: dict[str, Any]) -> int:
             return 1
         reference = str(node.get("$ref", ""))
         if reference and reference not in known:
+            # Known before it is followed, so that a cycle ends here.
             known[reference] = 1
             known[reference] = size(_referred(schema, reference))
         return 1 + sum(size(value) for value in node.values()) + known.get(reference, 0)
@@ -97,6 +98,7 @@ def _expanded_size(schema: dict[str, Any]) -> int:
 def _referred(schema: Any, reference: str) -> Any:
     """Return the target of a `#/…`; None where there is none, which the check of a call will say."""
     for step in reference.removeprefix("#").split("/")[1:]:
+        # In this order: `~01` stands for `~1`, and not for a slash.
         key = step.replace("~1", "/").replace("~0", "~")
         schema = schema.get(key) if isinstance(schema, dict) else None
     return schema
@@ -113,6 +115,7 @@ def without_slow_checks(schema: Any) -> Any:
         key: without_slow_checks(value)
         for key, value in schema.items()
         if key != "patternProperties"
+        # A property may have this name: then the value is a schema.
         and not (key == "pattern" and isinstance(value, str))
         and not (key == "uniqueItems" and isinstance(value, bool))
     }

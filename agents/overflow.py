@@ -142,6 +142,7 @@ def find_overflow(text: str) -> Overflow | None:
     if _PARAMETER.search(text) and prompt is None:
         return None
     tools = _TOOLS.search(text)
+    # Some count the tools apart from the prompt.
     if prompt is not None and tools is not None:
         prompt += _read_number(tools[1]) or 0
     return Overflow(window_tokens=_first_number(_WINDOW, text), prompt_tokens=prompt)
@@ -167,5 +168,6 @@ def _first_number(patterns: list[re.Pattern[str]], text: str) -> int | None:
 
 def _read_number(digits: str) -> int | None:
     digits = re.sub(r"\D", "", digits)
+    # Python raises for a number of thousands of digits.
     number = int(digits) if len(digits) <= _MOST_DIGITS else 0
     return number if 0 < number <= LARGEST_WINDOW else None

@@ -175,6 +175,7 @@ class _Loop:
     async def run(self) -> AsyncGenerator[AgentStep, None]:
         while True:
             self.step += 1
+            # Before each call, so that it sees what was sent meanwhile.
             if (seen := await self._take_messages()) is not None:
                 yield seen
             for notice in self._notices:
@@ -218,10 +219,12 @@ class _Loop:
                 notice, pause_s = self._plan_retry(error, repeated)
                 if notice is None:
                     raise
+                # A smaller request is no repetition of the same one.
                 if notice.kind == "retrying":
                     repeated.append(error)
                 yield notice
                 await self.sleep(pause_s)
+                # Fragments of the call that failed must not join those of the next one.
                 reply.calls = CallCollector()
 
     async def _fit(self) -> Notice | None:
@@ -263,6 +266,7 @@ class _Loop:
                         reply.has_broken_off = item.reason in BROKEN_OFF
                         calls_tools = self.may_call and bool(reply.calls.calls) and not reply.has_broken_off
                         context = self.request.context
+                        # Passed on before the check below raises, so that what was used is counted.
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
                         if not reply.has_shown and not calls_tools:
                             self._check_empty(item, reply)
@@ -311,6 +315,7 @@ class _Loop:
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)
+        # Rows first: after a crash it is known which calls had begun.
         await self.use.records.record_calls(calls)
         for call in calls:
             yield ToolStarted(call)
@@ -320,6 +325,7 @@ class _Loop:
             async for result in results:
                 found[result.call.call_id] = result
                 yield ToolFinished(result)
+        # They end in any order; the conversation has them in that of the calls.
         results_in_order = [found[call.call_id] for call in calls]
         self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]

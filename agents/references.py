@@ -48,6 +48,7 @@ class Sources:
             self._starts.append(at)
             at += len(text) + len(SEPARATOR)
         self._short = {text: key for key, text in escaped.items() if len(text) < LEAST_CHARS}
+        # An alternation takes the first that fits: the longest stand in front.
         longest_first = sorted(self._short, key=len, reverse=True)
         self._any_short = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
@@ -70,12 +71,14 @@ class Sources:
         which = np.searchsorted(wanted, self._hashes[at])
         is_wanted = wanted[np.minimum(which, len(wanted) - 1)] == self._hashes[at]
         at, which = at[is_wanted], which[is_wanted]
+        # In the smallest type that holds them: numpy sorts those of 16 bits by radix.
         order = np.argsort(which.astype(np.min_scalar_type(len(wanted))), kind="stable")
         at, which = at[order], which[order]
         same_as_earlier = which[MOST_OCCURRENCES:] == which[:-MOST_OCCURRENCES]
         is_first = np.append(np.ones(min(len(at), MOST_OCCURRENCES), np.bool_), ~same_as_earlier)
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place in at[is_first].tolist():
+            # By the characters themselves: two texts may share a hash.
             places[self._text[place : place + LEAST_CHARS]].append(place)
         return places
 
@@ -98,6 +101,7 @@ class Sources:
 
 def hash_beginnings(text: str) -> npt.NDArray[np.uint64]:
     """Return a hash of the LEAST_CHARS characters that begin at each place of a text."""
+    # Four bytes for any character, so that places are those of the text.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     hashes = np.zeros(max(0, len(codes) - LEAST_CHARS + 1), np.uint64)
     for start in range(LEAST_CHARS):
@@ -108,6 +112,7 @@ def hash_beginnings(text: str) -> npt.NDArray[np.uint64]:
 
 def _common_length(text: str, at: int, other: str, start: int) -> int:
     most = min(len(text) - at, len(other) - start)
+    # Slices are compared in C: their lengths are doubled and halved, and no character is looked at by itself.
     low, high = 0, 1
     while high < most and text[at + low : at + high] == other[start + low : start + high]:
         low, high = high, 2 * high

@@ -31,6 +31,7 @@ def storable_text(text: str) -> str:
     """Return the text with surrogate pairs joined, and U+FFFD for NUL and lone surrogates."""
     if not UNSTORABLE.search(text):
         return text
+    # In UTF-16 the two halves of a pair are one character.
     paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return paired.replace("\x00", "\ufffd")
 

@@ -42,6 +42,7 @@ class Ticks:
     def _tick(self) -> None:
         began = time.monotonic()
         self._is_scheduled = False
+        # Taken out first: what is called may ask for the next tick.
         calls, self._calls = self._calls, []
         readers, self._readers = self._readers, []
         for ticked in readers:
@@ -59,6 +60,7 @@ class Ticks:
         self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)
 
 
+# Weak, so that a loop that has ended takes its timer along.
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Ticks] = WeakKeyDictionary()
 
 

@@ -118,6 +118,7 @@ class CallChecker:
     def _check(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         spec = tool.spec
         try:
+            # As text, because a cache needs what can be hashed.
             validator = _validator(json.dumps(spec.parameters or {"type": "object"}))
             error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
         except (
@@ -215,6 +216,7 @@ class CycleWatch:
     def check(self, results: Sequence[CallResult]) -> Verdict:
         """Return what to do after a step: `end` only where the model was warned and went on."""
         repeated = 0
+        # A set: equal calls side by side count once.
         for fingerprint in {_fingerprint(result) for result in results}:
             self._seen[fingerprint] += 1
             repeated = max(repeated, self._seen[fingerprint])

@@ -87,6 +87,7 @@ def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
         shown = items[:count] if name is None else value | {name: items[:count]}
         return json.dumps(shown, ensure_ascii=False)
 
+    # No more items fit than there are characters.
     low, high = 0, min(len(items), limit.chars)
     while low < high:
         middle = (low + high + 1) // 2
@@ -114,6 +115,7 @@ def _head_and_tail(text: str, limit: ResultLimit) -> Excerpt:
         tokens = estimate_text(shown)
         if tokens <= limit.tokens:
             break
+        # Always less than before, so that the loop ends.
         chars = min(chars - 1, int(chars * limit.tokens / tokens * 0.95))
     said = f"{head:,} characters of its beginning and {tail:,} of its end, of {len(text):,} characters"
     return Excerpt(shown, said)

@@ -92,10 +92,12 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
         async with timeout:
             output = await tool.call(prepared.arguments, replace(use.caller, limit=limit))
     except ToolUncertain as unknown:
+        # Caught in front of ToolFailure, which it is, too.
         state, text = _describe_unknown(call, str(unknown))
     except ToolFailure as failure:
         state, text = "failed", str(failure)
     except TimeoutError as error:
+        # A TimeoutError may be the tool's own.
         if timeout.expired():
             late = f"The tool did not answer within {tool.traits.timeout_s:g} s."
             state, text = _describe_unknown(call, late)

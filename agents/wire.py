@@ -33,6 +33,7 @@ def encode_body(body: Mapping[str, Any]) -> bytes:
 
 
 def write_json(value: Any) -> str:
+    # NaN and Infinity are no JSON.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

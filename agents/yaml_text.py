@@ -95,6 +95,7 @@ def plain_scalar(value: Any) -> Any:
         case float() if not math.isfinite(value):
             raise YamlError("it holds a number that cannot be stored")
         case date():
+            # A datetime is a date, too.
             return value.isoformat()
         case None | bool() | int() | float() | str():
             return value

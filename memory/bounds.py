@@ -66,10 +66,12 @@ LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
 FUTURE_ALLOWED = timedelta(days=1)
 """How far the clock of another machine may be ahead of ours."""
 
+# JSON Schema has no bounds for dates: the pattern tells them in the published description.
 Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY, json_schema_extra={"pattern": "^2[0-9]{3}-"})]
 UtcMoment = Annotated[
     AwareDatetime,
     Field(ge=FIRST_MOMENT, le=LAST_MOMENT),
+    # Behind the bounds: `astimezone` overflows at both ends of the calendar.
     AfterValidator(lambda moment: moment.astimezone(UTC)),
 ]
 """A moment whatever its zone: PostgreSQL takes none that is 16 hours from UTC."""

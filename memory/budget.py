@@ -83,6 +83,7 @@ class TokenBudget:
         Where the window is the limit, a tenth of the request is left for the error of its estimate.
         """
         free = self.context_size - request_tokens - request_tokens // 10
+        # The output that the budget sets aside is free beside any request that fits; the margin takes nothing from it.
         return max(1, min(self.max_output_tokens, max(free, self.output_tokens)))
 
 
@@ -131,6 +132,7 @@ def resolve_budget(
     context_size, context_from = _first(
         [(origin, sizes.context_size) for origin, sizes in layers], DEFAULT_CONTEXT_SIZE
     )
+    # Half at most: the default by itself must not leave a small window without room for input.
     default_output = min(DEFAULT_MAX_OUTPUT_TOKENS, context_size // 2)
     output, output_from = _first(
         [(origin, sizes.max_output_tokens) for origin, sizes in layers], default_output

@@ -24,6 +24,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "employer",
         rf"\bich\s+(?:arbeite|arbeitete)\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?(?:bei|für)\s+{VALUE}",
     ),
+    # Nothing else may follow the number: "ich bin 20 Minuten zu spät" tells no age.
     ("age", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>\d{1,3})(?:\s+Jahre(?:\s+alt)?)?(?=\s*(?:[.,;!?]|$))"),
     ("status", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>ledig|verheiratet|geschieden|verlobt|verwitwet)\b"),
     (
@@ -48,6 +49,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"\b(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
     ),
+    # The word is a noun as well: "Trabalho em equipe é bom" has another verb and says nothing of an employer.
     (
         "employer",
         rf"(?:^\W*|\b(?:eu|agora)\s+)trabalho\s+(?:agora\s+)?(?:em|n[ao]s?|numa?|para)\s+(?!.*\s(?:é|são|foi|era)\s){VALUE}",
@@ -57,8 +59,10 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"\bя\s+(?:теперь\s+|сейчас\s+|уже\s+)*(?:живу|переехала?)\s+(?:теперь\s+|сейчас\s+)?(?:во?|на)\s+{VALUE}",
     ),
+    # Without its vowel signs the verb is "I moved" and "she moved": only at the beginning is it the speaker's.
     ("residence", rf"(?:أعيش|أسكن|^\W*(?:لقد\s+|أنا\s+)?انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}"),
     ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी]"),
+    # Turkish parts a name from its ending by an apostrophe; the ending follows the sounds of the name.
     ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
     (
         "residence",
@@ -73,6 +77,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         r"(?:저는|나는|전|난)\s+(?:지금\s+|현재\s+|이제\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*(?:살|이사)",
     ),
+    # The ending, which tells the gender, is no part of the value.
     ("status", r"\b(?:estoy|soy)\s+(?P<value>solter|casad|divorciad|prometid|viud)[oa]\b"),
 )
 FIXED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _FIXED)
@@ -84,6 +89,7 @@ SUBJECT = re.compile(
     rf"\s+(?P<adverb>{_NOW}\s+)?{VALUE}",
     re.IGNORECASE,
 )
+# What is found is taken out of the sentence (`without_now`): lookaheads leave the verb and the place in it.
 DENIED = re.compile(
     r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.*\bpiù\b)|"
     r"\bjá\s+não\b|\bniet\s+meer\b|\bбольше\s+не\b|\bjuż\s+nie\b|لم\s+[تي]عد|不再|더\s+이상",

@@ -98,6 +98,7 @@ _RESIDES = _by_script(
 _I = r"(?:i|ich|wir|je|ik|wij|я|мы|أنا|نحن)"
 _SHORT = r"(?P<value>[^\s.,;:!?]+(?:\s[^\s.,;:!?]+){0,4})[.!]*$"
 _VERB = r"(?P<verb>(?:s['’]|se\s+|si\s+)?[^\W\d]+)"
+# Used where case counts: what begins large goes on with the name, and is no verb.
 _DOES_IT = r"(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*)"
 _TURNED_NOW = re.compile(rf"{_VERB}\s+(?P<subject>{_SHE.pattern}|{_MINE}\s+\w+)\s+{VALUE}", re.IGNORECASE)
 """Behind "now" the verb stands in front of its subject in German and Dutch."""
@@ -114,6 +115,7 @@ _DOES_SPACED = (
 )
 _DOES = _by_script(
     latin=(
+        # A Turkish ending is looked for once: without it the value would be tried at every length in vain.
         rf"(?=[\s\S]*yor)(?:(?P<subject>o|(?:\w+\s+)?\w+[ıiuüae]m|(?-i:[{CAPITAL}][\w.-]+(?:\s[{CAPITAL}]\w+)?))\s+)?"
         r"(?P<value>[^.,\n]{1,60}?)\s+"
         r"(?P<verb>\w+yor)(?:(?P<speaker>um|uz)|lar)?[.!]*$",
@@ -123,6 +125,7 @@ _DOES = _by_script(
     arabic=(
         rf"(?P<verb>[يت]\w+)\s+(?P<subject>\w+ي)\s+{VALUE}",
         rf"(?P<subject>\w{{1,2}}\.\s\w+|\w+ي|ال\w+\s\w+)\s+(?P<verb>[يت]\w+|هو|هي)\s+{VALUE}",
+        # Only those of a pronoun and of the speaker: Arabic has no capitals that tell a name, and "my" is an ending.
         *_DOES_SPACED[2:4],
     ),
     devanagari=(
@@ -160,6 +163,7 @@ _LIVES = re.compile(
 """One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
 """
 LATIN_SCRIPT = "latin"
+# In this order: Japanese has Han characters beside its kana, and Korean may have them.
 _SCRIPT = {
     "kana": re.compile("[\u3040-\u30ff]"),
     "hangul": re.compile("[가-힣]"),
@@ -185,6 +189,7 @@ _TURKISH = re.compile(r"yor(?:um|uz|lar)?\b")
 _NAMED = re.compile(rf"(?P<name>{_NAME})|^\W*(?P<hi>(?:[\u0900-\u0963]{{1,4}}\.\s)?[\u0900-\u0963]+)\s")
 
 
+# A title is no relation: "Frau Meier" is nobody's Frau.
 _QUALIFIED = re.compile(
     rf"(?!(?i:mme|mlle|frau|herrn?|mrs?|ms|dr|д-р|г-н|г-жа)\s)(?:[^\s.]+\s)+(?-i:(?P<name>[{CAPITAL}]\S+))|.{{1,4}}の(?P<ja>.{{1,4}})|(?P<kin>[\u4e00-\u9fff]{{2}})(?P<zh>[\u4e00-\u9fff]{{2,3}})"
 )
@@ -214,6 +219,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
+        # Whoever is mentioned in front of the clause is nearer than the sentence before.
         if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before, plain)):
             is_now = changes or match.groupdict().get("moved") is not None
             return Statement(subject, "residence", match["value"], is_now, _is_denied(sentence))
@@ -265,6 +271,7 @@ def script_of(text: str) -> str:
     return scripts_in(text)[0]
 
 
+# Three readers ask for the same sentence in a row.
 @lru_cache(maxsize=64)
 def without_now(sentence: str) -> tuple[str, bool]:
     """Return the sentence without words that say that something is so now, or no longer, and whether there were any."""
@@ -272,6 +279,7 @@ def without_now(sentence: str) -> tuple[str, bool]:
     plain, over = DENIED.subn(" ", plain)
     if not (now or over):
         return plain, False
+    # Where words are not parted, a word that was taken out leaves no gap; Korean parts its words.
     between = "" if UNSPACED_RUN.search(plain) and script_of(plain) != "hangul" else " "
     plain = between.join(plain.split()).strip(" ,、，")
     return plain[:1].upper() + plain[1:], True
@@ -280,6 +288,7 @@ def without_now(sentence: str) -> tuple[str, bool]:
 def without_new(sentence: str) -> tuple[str, bool]:
     """Return the sentence without a word that says that what somebody owns is new, and whether there was one: it takes
     the place of what it was before."""
+    # Each alternative has a group of its own for what stays; the last one keeps nothing.
     plain, new = _NEW.subn(lambda found: found[found.lastindex] if found.lastindex else "", sentence, count=1)
     return plain, new > 0
 

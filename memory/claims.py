@@ -69,6 +69,7 @@ _SPEAKERS_ABROAD = frozenset(
 )
 _TURKISH_END = "yorum"
 """One of these is in whatever the patterns in Latin letters find."""
+# By the letters of the pattern itself: the ranges leave out punctuation, which is in every pattern.
 _BY_SCRIPT = {
     script: tuple(each for each in languages.FIXED if script_of(each[1].pattern) == script)
     for script in SCRIPTS
@@ -148,6 +149,7 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
         if match is not None:
+            # Read from the whole sentence: the plain one is without its denial.
             value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
             return _Said((name,), value, True) if value else None
     said = (
@@ -183,10 +185,13 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match["adverb"] or ""))
     if not subject or not value:
         return None
+    # What is ours is mine, too: both have one key.
     owner = "the" if match["owner"].lower() == "the" else "my"
     kind = _kind_of(match["value"])
+    # The key of `read_residence`: "my sister moved to Rome" and "my sister lives in Rome" tell of the same.
     if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
         return _Said(("of", *subject, "residence"), value, True)
+    # "The" may be another one each time: it replaces only where a word says that something changed.
     replaces = owner == "my" or match["changed"] is not None or _MARKED.search(sentence) is not None
     return _Said((owner, *subject, kind), value, replaces)
 

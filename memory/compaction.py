@@ -131,6 +131,7 @@ def _find_split(inputs: PlanInputs, prepared: tuple[Message, ...], room: Room) -
         return 0, "soft"
     tail = find_tail(prepared, policy, room)
     gain = total_tokens(prepared[:tail])
+    # A summary must take less than what leaves, or the view would not shrink.
     return (tail if gain > room.summary_cap + room.body // 20 else 0), "soft"
 
 
@@ -141,6 +142,7 @@ def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPoli
     size = total_tokens(prepared[:split])
     if size < min(SPAN_FACTOR * again, one_call):
         return 0
+    # A little over one call would be two, the second for a small rest; what takes more than two goes at once.
     if size <= one_call or size > 2 * one_call:
         return split
     sums = itertools.accumulate(message.tokens for message in prepared[:split])
@@ -152,6 +154,7 @@ def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPoli
 def _manual_split(prepared: tuple[Message, ...], policy: ContextPolicy, room: Room) -> int:
     keep = min(policy.keep_recent, max(0, len(prepared) - LEAST_MANUAL_MESSAGES))
     asked = policy.model_copy(update={"keep_recent": keep})
+    # Somebody asked for it: `keep_recent` alone decides, and no tokens of the tail are held back.
     return find_tail(prepared, asked, replace(room, summary=0, tail=0, reminder=None))
 
 

@@ -78,11 +78,13 @@ def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
         for change in compare_lines(before, text) if is_users else ():
             said = bare_line(change.text)
             if said and change.kind == "added":
+                # The last change counts: a line may be written, removed and written again.
                 own[said] = change.text
                 removed.pop(said, None)
             elif said and change.kind == "removed":
                 removed[said] = change.text
                 own.pop(said, None)
+        # Also behind a version of the model: the next change of the user begins from it.
         before = text
     return UserEdits(tuple(own.values()), tuple(removed.values()))
 
@@ -182,6 +184,7 @@ def accept_profile(
     kept = [
         line
         for line in lines
+        # Own lines first: they stay, whatever else would bar them.
         if bare_line(line) in own or not (bare_line(line) in removed or (line.strip() and is_barred(line)))
     ]
     said = {bare_line(line) for line in kept}

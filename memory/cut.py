@@ -104,6 +104,7 @@ class Room:
         """Return what summary, history and question may take before a cut. Once something was cut, recall
         has its share."""
         trigger = int(self.trigger * self.body)
+        # Before anything left there is nothing of this conversation to recall.
         if not is_cut and not self.summary:
             return trigger
         return min(trigger, self.body - self.recall_beside(question, self.tail))
@@ -131,6 +132,7 @@ def measure_room(
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
     if is_one_off:
         tail = min(tail, int(policy.reserve_ratio * body))
+    # Without automatic compaction a view is cut only where it does not fit.
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
     once = recall if is_one_off else min(recall, calibration.invert(policy.recall_tokens))
@@ -179,10 +181,12 @@ def find_cut(
     cut only where it does not fit; the cooldown counts from there.
     """
     replay = _Replay(messages, policy, room)
+    # Most requests end here, without a replay of all turns.
     if not room.keeps_least and replay.always_fitted(question_tokens):
         return Cut()
     if made_at is not None:
         replay.since = 0
+    # Nothing before it was asked with this budget: there is no prefix to share.
     for turn in () if room.is_one_off else replay.starts:
         replay.ask(turn, messages[turn].tokens, is_settled=_was_before(messages[turn], made_at))
     replay.ask(len(messages), question_tokens)
@@ -210,14 +214,17 @@ class _Replay:
         self.reduced = _reduced_sums(messages, self.starts) if self.has_tool_calls else self.sums
         self.cut = Cut()
         self.asked = 0
+        # Nothing was compacted yet, so that no cooldown holds.
         self.since = policy.cooldown_turns
         self.end, self.question = 0, 0
 
     def always_fitted(self, question: int) -> bool:
         """Return whether each earlier request fitted, which is so where this one does and only growth
         changes the history."""
+        # Tool chains are reduced and turns dropped: an earlier request may have been longer than this one.
         if self.has_tool_calls or self.policy.turn_limit:
             return False
+        # Without a question recall holds most: no earlier request had a lower limit than this.
         return self.room.summary + self.sums[-1] + question <= self.room.high(0, is_cut=False)
 
     def ask(self, end: int, question: int, *, is_settled: bool = False) -> None:
@@ -273,6 +280,7 @@ class _Replay:
     def _limit(self) -> int:
         if self.room.keeps_least and not self.cut.start:
             return 0
+        # Just compacted: only what does not fit at all is cut again.
         if self.since <= self.policy.cooldown_turns and not self.room.is_one_off:
             return self.room.body
         return self.room.high(self.question, is_cut=self.cut.start > 0)
@@ -280,7 +288,9 @@ class _Replay:
     def _used(self) -> int:
         start, text_only = self.cut.start, max(self.cut.start, self.cut.text_only)
         history = self.reduced[text_only] - self.reduced[start] + self.sums[self.end] - self.sums[text_only]
+        # Pins before the cut stay in view, as far as `choose_pins` lets them.
         pins = min(self.pinned[start], int(self.room.body * PINNED_SHARE))
+        # What is cut now will have a summary: its room is kept from the beginning.
         summary = self.room.summary_cap if start else self.room.summary
         return summary + pins + history + self.question
 

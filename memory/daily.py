@@ -14,9 +14,11 @@ _META = re.compile(
     r" \| at (?P<at>\S+) -->"
 )
 _HEADING = re.compile(r"## \d\d:\d\d(?: · (?P<title>.*))?")
+# Times that exist alone: `time.fromisoformat` raises for others.
 _BY_HAND = re.compile(r"## (?P<clock>(?:[01]\d|2[0-3]):[0-5]\d)(?:[ ·:–-]+(?P<rest>.*))?")
 _BEGINS_SECTION = r"<!-- entry |## \d\d:\d\d"
-# Also where it is indented: sections are told by lines without the space around them.
+# Backslashes in front are counted in: a text that was escaped before comes back as it was. So is the space around a
+# line, without which sections are told.
 _LOOKS_LIKE_SECTION = re.compile(rf"^([^\S\n]*)(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 _ESCAPED_SECTION = re.compile(rf"^([^\S\n]*)\\(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 
@@ -103,6 +105,7 @@ def parse_day(markdown: str) -> list[DailyEntry]:
     A section begins with a heading that is followed by its metadata line, or, written by hand, with `##
     14:05`; every other heading is text. Raise ValueError for metadata without a valid time.
     """
+    # Not `splitlines`: it parts a text at form feeds and Unicode's separators, too.
     lines = markdown.replace("\r\n", "\n").split("\n")
     following = [*lines[1:], ""]
     starts = [number for number, line in enumerate(lines) if _begins_section(line, following[number])]

@@ -70,6 +70,7 @@ _COUNTS = {
     6: "seis sei zes alti ستة छह",
 }
 """Where the library has no words for small numbers. They count only where so many days or weeks ago are meant."""
+# The Russian stem of May has two letters, too few for `month_of` to look it up.
 _MORE_MONTHS = {"мае": 5}
 _MORE_UNITS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "hi": {"week": ("हफ्ता", "हफ्ते", "हफ़्ते")},
@@ -134,9 +135,11 @@ def date_names() -> DateNames:
             for before, behind in (*map(_around_count, patterns), *counted):
                 ago.setdefault(before, {})[behind] = unit
             for word in {*map(fold_text, words)}:
+                # A single letter is a word of another language.
                 if len(word) > 1:
                     units.setdefault(word, []).append((unit, _last_of(data)))
         numbers |= dict(_numbers(data))
+    # In the order of the keys of `weeks`.
     last, coming, this = (_beginnings(names) for names in weeks.values())
     return DateNames(
         months,
@@ -146,6 +149,7 @@ def date_names() -> DateNames:
         units,
         weekdays,
         frozenset(short),
+        # A beginning that two of them share, as that of "week", tells none.
         last=last - coming - this,
         next=coming - last - this,
         coming=tuple(weeks["in 1 week"]),
@@ -184,6 +188,7 @@ def _last_of(data: Mapping[str, Any]) -> frozenset[str]:
 
 def _around_count(pattern: str) -> tuple[str, str]:
     """Return what stands before and behind the count in an expression of the library: "vor (\\d+) tagen"."""
+    # A line end stands for the count: no expression has one.
     before, _, behind = _COUNT.sub("\n", fold_text(pattern)).partition("\n")
     return before, behind
 
@@ -200,6 +205,7 @@ def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[tuple[str
 
 
 def _data_of(language: str) -> dict[str, Any]:
+    # Found, not imported: an import of the data would run the whole package first.
     package = importlib.util.find_spec("dateparser")
     assert package is not None
     assert package.submodule_search_locations
@@ -217,6 +223,7 @@ def _data_of(language: str) -> dict[str, Any]:
 def _names(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         folded = " ".join(_BETWEEN_WORDS.sub(" ", fold_text(name)).split())
+        # In other scripts a whole word may have one or two letters.
         if len(folded) >= LEAST_LETTERS or not folded.isascii():
             yield folded
 
@@ -244,6 +251,7 @@ def _weekdays(data: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
     full: dict[str, int] = {}
     shorter: dict[str, int] = {}
     for number, weekday in enumerate(WEEKDAYS):
+        # Those in brackets are abbreviations, as Japanese calendars write them: (月).
         names = [name for name in _names(data.get(weekday, ())) if not name.startswith("(")]
         longest = max(map(len, names), default=0)
         for name in names:

@@ -125,6 +125,7 @@ def _numeric(text: str, *, is_english: bool) -> Iterator[_Named]:
         month_first = _Named(year, first, second, *match.span())
         one, other = (month_first, day_first) if is_english and match[2] == "/" else (day_first, month_first)
         yield replace(one, other=other)
+    # The end of 2026.5.3 is no day of its own; as many blanks keep the places in the text.
     for match in _DOTTED.finditer(_YEAR_FIRST.sub(lambda found: " " * len(found[0]), text)):
         named_year = int(match[3]) + (2000 if len(match[3]) == 2 else 0) if match[3] else None
         yield _Named(named_year, int(match[2]), int(match[1]), *match.span())
@@ -191,6 +192,7 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
     tokens = [*TOKEN.finditer(folded)]
     words = [token[0] for token in tokens]
     for at, word in enumerate(words):
+        # Arabic months may be two words.
         month = month_of(word) or month_of(" ".join(words[at : at + 2]))
         if month is None:
             continue
@@ -294,6 +296,7 @@ def _single_days(named: _Named, today: date) -> _Spans:
         if reading is not None and reading.day is not None
         for year in _years(reading, today)
         if (known := day_or_none(year, reading.month, reading.day)) is not None
+        # Without a year a day to come is none on which something was said.
         and (reading.year or known <= today)
     ]
     return tuple(found)
@@ -304,6 +307,7 @@ def _span_of_days(first: _Named, last: _Named, today: date) -> _Spans:
     found = []
     for year in _years(last if last.year else first, today):
         start, end = (day_or_none(year, each.month, each.day or 1) for each in (first, last))
+        # A span without a year must have begun to be one that something was said in.
         is_past = bool(first.year or last.year) or (start is not None and start <= today)
         if start and end and is_past and timedelta(0) < end - start <= timedelta(days=_MOST_DAYS):
             found.append(DateSpan(start, end))

@@ -18,6 +18,7 @@ _MARKS = re.compile(
 )
 """Of Markdown: headings, quotations, lists, fences, stress and code."""
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+# A lookahead, so that pairs overlap: each character begins one.
 _UNSPACED_PAIR = re.compile(rf"(?=([{UNSPACED}]{{2}}))")
 
 
@@ -43,6 +44,7 @@ def excerpt_of(text: str, query: str, analyzer: Analyzer) -> list[Span]:
     A word is found by its stem, and by its first letters where no stem is found.
     """
     asked = frozenset(analyzer.words(query))
+    # A text of nothing but marks stays as it is.
     text = _MARKS.sub("", _LINK.sub(r"\1", text)) or text
     sentences = split_sentences(text) or [text]
     for wanted in (asked, frozenset(filter(None, map(prefix_of, asked)))):

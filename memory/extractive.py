@@ -139,6 +139,7 @@ def _lines_of(sentences: Sequence[_Sentence]) -> str:
     lines: list[str] = []
     speaker = ""
     for sentence in sorted(sentences, key=lambda sentence: sentence.order):
+        # A text that begins like a line of somebody else has its speaker said again.
         goes_on = sentence.speaker == speaker and not names_speaker(sentence.text)
         lines.append(keep_speaker(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}"))
         speaker = sentence.speaker
@@ -150,11 +151,13 @@ def extract_missing(messages: Sequence[Message], previous: str, summary: str, ma
     left out."""
     if max_tokens < LEAST_MISSING_TOKENS:
         return ""
+    # The summary before is a source as well: its lines may be missing in the new one.
     before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
     sentences = _sentences([*before, *messages])
     told = {fact for sentence in sentences for fact, _ in sentence.facts if fact in summary}
     chosen = _choose(sentences, max_tokens - 8, told)
     chosen.sort(key=lambda sentence: sentence.order)
+    # A line that comes from an earlier list of this kind has a dash already.
     lines = [f"- {sentence.text.removeprefix('- ')}" for sentence in chosen]
     return "\n".join([MISSING_LEAD, *lines]) if lines else ""
 
@@ -197,6 +200,7 @@ def _ends(text: str, cap: int) -> str:
     """Return the whole sentences of both ends of a text that is too long; parts of some only where none is whole."""
     if len(text) <= cap:
         return text
+    # Where they meet, the last sentence of the beginning and the first of the end are parts.
     begin = split_sentences(text[: whole_end(text, cap - cap // 3)])
     end = split_sentences(text[whole_start(text, len(text) - cap // 3) :])
     return "".join([*begin[:-1], "\n", *end[1:]]).strip() or "".join([*begin, "\n", *end])
@@ -240,6 +244,7 @@ def _rank(
         ranked.append((sentence.value(fresh, sentence.words - used), fresh, sentence))
         known.update(fact for fact, _ in sentence.facts)
         used |= sentence.words
+    # Of equal ones the later first: it is the newer.
     ranked.sort(key=lambda entry: (-entry[0], -entry[2].order))
     return ranked
 

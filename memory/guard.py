@@ -130,6 +130,7 @@ class ContextGuard:
         self, need: NeedsCompaction, summary: str, reminder: Message | None = None, fallback_reason: str = ""
     ) -> Compacted:
         """Return the request with an accepted summary, or an extract, in place of what it summarises."""
+        # By identity: two messages may say the same.
         gone = {id(message) for message in need.to_summarise}
         rest = [message for message in need.messages if id(message) not in gone]
         system = [message for message in rest if is_fixed(message)]
@@ -181,6 +182,7 @@ class ContextGuard:
 
     def _bounded_policy(self, room: Room) -> ContextPolicy:
         """Return the policy with a summary no longer than this window has room for."""
+        # Two thirds, because an accepted summary may be half again as long as what was asked for.
         longest = max(1, min(self.policy.summary_max_tokens, (room.summary_cap - FRAME_TOKENS) * 2 // 3))
         return self.policy.model_copy(update={"summary_max_tokens": longest})
 
@@ -200,7 +202,9 @@ class ContextGuard:
         for start, end in reversed(groups):
             left -= sum(messages[index].tokens for index in range(start, end))
             count -= end - start
+            # The newest group stays whatever its size: the model goes on from it.
             is_newest = (start, end) == groups[-1]
+            # What is older than one that leaves goes, too: the rest has no gaps.
             if leaving or (not is_newest and (left < 0 or count < 0)):
                 leaving.update(range(start, end))
         return leaving - staying

@@ -34,6 +34,7 @@ class KnownSentences:
         self._vocabulary = vocabulary
         self._sources: list[str] = []
         self._facts: list[frozenset[str]] = []
+        # By word, so that a sentence is compared only with those that share one with it.
         self._by_word: dict[str, list[int]] = defaultdict(list)
         for source, text in texts:
             for sentence in split_sentences(text):
@@ -54,6 +55,7 @@ class KnownSentences:
                 shared[number] += 1
         facts = _facts_of(sentence)
         for number, count in shared.items():
+            # A fact that the other lacks makes it new, however alike they are: "Rent is 950" after "Rent is 900".
             if count >= ALIKE * len(words) and facts <= self._facts[number]:
                 return self._sources[number]
         return None
@@ -80,6 +82,7 @@ def learn(
         if source is not None:
             repeated[source] = None
             return False
+        # Without a source: what the span says twice is learned once, and repeats no entry.
         known.add("", sentence)
         return True
 

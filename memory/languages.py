@@ -53,6 +53,7 @@ UNSPACED = (
 )
 CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+# U+0307 is what `casefold` leaves of the Turkish capital of i.
 _FOLDED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0307]+")
 # Vowel signs that Arabic and Hebrew seldom write, and the line that only makes a word longer.
 _OPTIONAL = re.compile("[\u0591-\u05bd\u0610-\u061a\u0640\u064b-\u065f\u0670]")
@@ -63,6 +64,7 @@ def fold_text(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     if folded.isascii():
         return folded
+    # The capital of the Turkish dotless i is I, which `casefold` makes an i; NFD finds no accent to take off.
     return _OPTIONAL.sub("", _FOLDED.sub(_strip_accents, folded)).replace("ı", "i")
 
 
@@ -136,6 +138,7 @@ def unspaced_language(run: str) -> str:
     """Return the language of a run of characters without spaces between its words."""
     if "\uac00" <= run[0] <= "\ud7af":
         return "ko"
+    # Anywhere in the run: Japanese has Han characters beside its kana.
     if any("\u3040" <= character <= "\u30ff" for character in run):
         return "ja"
     return "th" if "\u0e00" <= run[0] <= "\u0eff" else "zh"

@@ -78,6 +78,7 @@ def choose_start(newest_first: Sequence[StoredSize], limits: LoadLimits) -> int:
     most = max(sums[least], limits.tail + limits.window // STEP_SHARE)
     reach = range(least, bisect.bisect_right(sums, most))
     turns = [at for at in reach if newest_first[at].starts_turn]
+    # A tool's result at the beginning would have no call in front of it.
     chosen = turns or [at for at in reach if newest_first[at].role != "tool"] or [least]
     return newest_first[max(chosen, key=lambda at: (_roundness(newest_first, at), at))].position
 

@@ -50,6 +50,7 @@ def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
         return False
     if len(vocabulary.telling_words(sentence)) < LEAST_WORDS:
         return False
+    # Days of the week begin large and are no names.
     facts = {fact: weight for fact, weight in find_facts(sentence).items() if fact not in _DAYS}
     if any(weight >= STRONG_FACT for weight in facts.values()):
         return True

@@ -175,6 +175,7 @@ def _read_verb_first(text: str) -> _Request | None:
             kind: Kind | None = "remember" if match.start() == idiom.start() else None
         else:
             is_wished = not _THAT.isdisjoint(folded[:at])
+            # Deleting a file is a task: such a verb asks to forget only where memory is named.
             erases = is_erasing and _ERASE.fullmatch(match[0].casefold())
             kind = "forget" if erases else _kind_of(match[0], is_wished=is_wished)
         if kind is None:
@@ -182,6 +183,7 @@ def _read_verb_first(text: str) -> _Request | None:
         end = match.end() if idiom is None else idiom.end()
         if _asks(folded[:at], kind, text):
             return _read_behind(text, folded, at, end, kind)
+        # The first verb decides: another one behind it is a part of what is told.
         break
     return _read_in_front(text, [*zip(folded, matches, strict=True)])
 
@@ -196,6 +198,7 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
             is_denied = True
         elif word in _THAT or word in _ABOUT or word in _ALL:
             is_marked = True
+            # Left in the rest: `_told_about` begins with it.
             if word in _ALL:
                 break
         elif not (_is_polite(word) or word in _NEVER or (word in _YOU and not is_marked)):
@@ -208,9 +211,11 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
     is_question = text.endswith(("?", "？", "؟"))
+    # "Do you remember Rex?" wants an answer.
     if kind == "remember" and is_question and not is_marked:
         return None
     is_bare = kind == "forget" and not is_marked
+    # With a comma or many words behind it, a bare "forget" is mostly said in passing.
     if is_bare and (re.search(r"[,;:،]", what) or len(what) > MOST_BARE_CHARS):
         return None if not _is_own(what) else _Request(kind, what)
     return _Request(kind, what, is_for_good=is_never and kind == "forget")
@@ -296,6 +301,7 @@ def _is_own(what: str) -> bool:
 
 @cache
 def _function_words() -> frozenset[str]:
+    # Polish is not among those with a stemmer here, and has stop words.
     languages = (*LATIN, "pl", *(language for language, _ in SCRIPTS.values()))
     return frozenset().union(*map(stop_words, languages))
 

@@ -44,6 +44,7 @@ def neutralise(text: str) -> str:
     `<|im_start|>` becomes `< |im_start| >`, which people read alike and no template takes for a mark. What is neutral
     already comes back unchanged.
     """
+    # All that is invisible lies outside ASCII.
     if not text.isascii():
         text = _INVISIBLE.sub("", text)
     return _ROLE_TOKENS.sub(_break_up, text)
@@ -56,6 +57,7 @@ def _break_up(token: re.Match[str]) -> str:
 
 def names_speaker(line: str) -> bool:
     """Return whether a line begins as one of ours that says who spoke."""
+    # An invisible character in front would hide the name from the pattern, and not from a model.
     return _SPEAKS.match(neutralise(line)) is not None
 
 

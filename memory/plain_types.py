@@ -33,6 +33,7 @@ class PlainTypes(BaseModel):
             InitErrorDetails(type=f"{kind.__name__}_type", loc=(name,), input=data[name])
             for name, kind in wrong.items()
         ]
+        # All that is wrong is told at once.
         raise ValidationError.from_exception_data(cls.__name__, told + _others(handler, data, wrong))
 
 

@@ -250,6 +250,7 @@ def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
 def newest_names(fields: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields without names that stand as they did `before`, where another name of the same field has a new
     value: the last one counts."""
+    # None of a field is "not set here" and renews nothing.
     renewed = {
         ALIASES.get(name, name) for name, value in fields.items() if value not in (None, before.get(name))
     }
@@ -318,6 +319,7 @@ def check_user_fields(
         if name not in USER_FIELDS:
             raise PolicyError(given, origin, "only the operator can set this")
         limit, asked = getattr(operator, name), getattr(wanted, name)
+        # Zero is no limit at all, and so more than any.
         lifts_limit = name == "max_input_tokens" and asked == 0
         is_limited = name in _COSTS and (limit > 0 or name in _OFF_AT_ZERO)
         if value is not None and is_limited and (limit < asked or lifts_limit):

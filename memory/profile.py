@@ -23,6 +23,7 @@ def profile_message(text: str, max_tokens: int) -> Message | None:
     """Return the profile's first lines, whole, as the model sees them; None where there is none, or no
     room for a line."""
     lines = text.strip().split("\n")
+    # The size grows with the lines: the most that fit are found in a few steps.
     count = bisect_right(
         range(1, len(lines) + 1), max_tokens, key=lambda count: _of_lines(lines[:count]).tokens
     )
@@ -92,6 +93,7 @@ def _compare_part(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     if max(len(old), len(new)) > LINES_AT_ONCE:
         return [*_all("removed", old), *_all("added", new)]
     changes: list[LineChange] = []
+    # Without `autojunk`, which takes lines that a long text repeats for junk.
     for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, False).get_opcodes():
         if tag == "equal":
             changes += _all("same", new[new_start:new_end])

@@ -162,6 +162,7 @@ class QuestionReader:
             proper=tuple(
                 word
                 for word in telling
+                # German writes every noun like a name.
                 if word in capitalised and word not in self._times and language != _CAPITALISES_NOUNS
             ),
             names=self._names(pieces),
@@ -233,6 +234,7 @@ def _weigh_pair(pair: str, run: str, language: str) -> float:
     if language == "ko":
         # Behind the first pair of a word stand its particles and endings.
         return 1.0 if run.startswith(pair) or (len(run) > 3 and run[1:3] == pair) else HALF_STOP_WEIGHT
+    # Hiragana are mostly endings and particles.
     stopping = sum(character in stops or _HIRAGANA.match(character) is not None for character in pair)
     return (1.0, HALF_STOP_WEIGHT, STOP_WEIGHT / 2)[stopping]
 

@@ -24,6 +24,7 @@ class Quotes:
         self._sentences: set[str] = set()
         self._facts: set[str] = set()
         for texts, are_telling in ((said, True), (answered, False)):
+            # Each sentence once: the same is often said in several texts.
             for sentence in dict.fromkeys(one for text in texts for one in split_sentences(text)):
                 self._add(sentence, are_telling)
         words = {fact for fact in self._facts if _WORD.fullmatch(fact)}
@@ -53,6 +54,7 @@ class Quotes:
         if self._pattern.search(text):
             return True
         folded = " ".join(text.casefold().split())
+        # `in` first: most sentences are not there, and none of their patterns has to be compiled.
         return any(sentence in folded and _is_whole(sentence, folded) for sentence in self._sentences)
 
     def take_out(self, text: str) -> str:
@@ -81,6 +83,7 @@ def _is_whole(sentence: str, text: str) -> bool:
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 """The facts that are one word, thousands of them, are looked up; the others are one pattern."""
+# A pattern that ignores case takes these for i and s, which `lower` does not.
 _LIKE_LATIN = str.maketrans("İıſ", "iis")
 
 
@@ -96,6 +99,7 @@ def _any_of(facts: Iterable[str]) -> re.Pattern[str]:
     return re.compile(
         rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])"
         if longest_first
+        # An empty alternation would be found everywhere.
         else r"(?!)",
         re.IGNORECASE,
     )

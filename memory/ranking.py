@@ -77,6 +77,7 @@ def weigh_feedback(
             if word not in known and not word.isdigit():
                 worth[word] += max(0.0, text.share) * min(count, 2) / (1 + length)
     telling = {word: value * idf_of(word) for word, value in worth.items()}
+    # By the word as well, so that equal ones come in one order always.
     chosen = sorted(telling, key=lambda word: (-telling[word], word))[:FEEDBACK_TERMS]
     if not chosen or telling[chosen[0]] <= 0:
         return {}
@@ -91,6 +92,7 @@ together: with a share as large as the words', a weak model takes away more than
 def add_nearness(scores: Mapping[int, float], nearness: Mapping[int, float]) -> dict[int, float]:
     """Return documents with their scores, best first. `nearness` is in deviations, also of what the words
     did not find."""
+    # Where the words find nothing, nearness alone ranks.
     best = max(scores.values(), default=1.0)
     fused = dict(scores)
     for document, deviations in nearness.items():
@@ -151,6 +153,7 @@ def select_recall(candidates: Iterable[Candidate], room: RecallSize) -> list[Can
         if is_full or passed_over == MOST_PASSED_OVER:
             break
         day = candidate.said_at.date()
+        # One character for the line end.
         left = room.less(candidate.tokens, len(candidate.text) + 1)
         left = left if day in days else left.less(DAY_SIZE.tokens, DAY_SIZE.chars)
         passed_over = 0 if left.is_left else passed_over + 1

@@ -98,6 +98,7 @@ _ONE_AGO = {
 
 
 def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]:
+    # One word for all of them: the week in "week-end" and in 周末 is none.
     folded = " ".join(_WEEKEND.sub(" weekend ", folded).split())
     lowered = original.lower()
     for match in _AGO.finditer(lowered):
@@ -107,6 +108,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
     counted = _count_words(folded)
     several = dict.fromkeys(_last_several(TOKEN.findall(counted)))
     named = dict.fromkeys((*_past_names(folded, words), *_named_units(words)))
+    # "The last two weeks" holds last week, too.
     past = [one for one in named if one[1] not in {unit for _, unit in several}]
     weekdays = [*_weekdays(folded, words)]
     weeks = [count for count, unit in past if unit == "week"]
@@ -115,6 +117,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
         if not weeks:
             yield latest_weekday(weekday, today, 1.0 if is_last else _UNSURE)
     for match in _LAST.finditer(lowered):
+        # "Tuesday of last week" is one day, and not the week beside it.
         if not (weekdays and match[2] == "week"):
             yield _named_span(match[1], match[2], today)
     for count, unit in past:
@@ -124,6 +127,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
     if _names_last_weekend(words):
         yield last_weekend(today)
     yield from (span_since(count, unit, today) for count, unit in several)
+    # The names of the library have English ones among them: what is read above is not read twice.
     if not _AGO.search(lowered):
         yield from _so_long_ago(counted, today)
 
@@ -209,8 +213,10 @@ def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
         if longest:
             yield past[" ".join(words[at : at + longest])]
         at += longest or 1
+    # These are read as units: here they would count again.
     rest = _UNSPACED_UNIT.sub(" ", folded)
     unspaced = [name for name in past if _holds_unspaced(rest, name)]
+    # A shorter name may be a part of a longer one, as 前天 of 大前天.
     longest_only = [
         name for name in unspaced if not any(name in other and name != other for other in unspaced)
     ]
@@ -220,6 +226,7 @@ def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
 def _named_units(words: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Return the weeks, months and years with a word beside them that says which: "vergangene Woche", "这个月"."""
     for at, word in enumerate(words):
+        # The Arabic article is written as a part of its word.
         for unit, last in date_names().units.get(word.removeprefix("ال"), ()):
             beside = {word[:BEGINNING] for word in (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])}
             if unit != "day" and not beside.isdisjoint(last):
@@ -258,6 +265,7 @@ def _season(month: int, years: Sequence[int], today: date) -> DateSpan:
     year = years[0] if years else today.year
     while not years and date(year, month, 1) + timedelta(days=89) >= today:
         year -= 1
+    # Any four digits may be read as a year: this stays inside the calendar.
     first = date(max(2, min(year, 9000)), month, 1)
     return DateSpan(first, first + timedelta(days=91))
 

@@ -97,6 +97,7 @@ def _list_tools(tools: Sequence[ToolNote]) -> str:
 
 
 def _list_categories(tools: Sequence[ToolNote]) -> str:
+    # Sorted, because `groupby` joins neighbours alone.
     ordered = sorted(tools, key=lambda tool: tool.category)
     lines = [
         f"- {category or 'other'}: {', '.join(tool.name for tool in group)}"
@@ -108,5 +109,6 @@ def _list_categories(tools: Sequence[ToolNote]) -> str:
 
 
 def _one_line(text: str, char_limit: int = LINE_CHARS) -> str:
+    # Of a long text no more is split than a line can show, with room for white space.
     line = " ".join(text[: 8 * char_limit].split())
     return line if len(line) <= char_limit else f"{line[: char_limit - 1]}…"

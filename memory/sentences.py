@@ -98,11 +98,13 @@ def _pieces(text: str) -> Iterator[str]:
     languages: tuple[str, ...] = ()
     is_blank = True
     for match in _END.finditer(text):
+        # Blank lines at the beginning go with the first sentence, which is none without words.
         is_blank = is_blank and not text[last : match.end()].strip()
         last = match.end()
         if is_blank:
             continue
         if word := _abbreviation_before(text, match):
+            # Found once, and only for texts with such a word.
             languages = languages or _languages_of(text)
             if _is_abbreviated(word, text, match, languages):
                 continue
@@ -212,6 +214,7 @@ def bare_sentence(sentence: str) -> str:
     return _FRAME.sub("", sentence).strip()
 
 
+# Of the task or thread: the vocabulary is shared by all.
 _known_words: ContextVar[dict[str, frozenset[str]] | None] = ContextVar("known_words", default=None)
 
 

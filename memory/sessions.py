@@ -41,6 +41,7 @@ def _any_of(words: str) -> re.Pattern[str]:
         "|".join(word for word in found if bool(UNSPACED_RUN.search(word)) == is_unspaced)
         for is_unspaced in (False, True)
     )
+    # In scripts without spaces the neighbours are letters: a border would never be found.
     return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)" + (f"|{unspaced}" if unspaced else ""))
 
 

@@ -71,6 +71,7 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
 
 
 def _phrases(words: Iterable[str]) -> re.Pattern[str]:
+    # An alternation takes the first that fits: the longest stand in front.
     return re.compile("|".join(sorted(filter(UNSPACED_RUN.match, words), key=len, reverse=True)))
 
 
@@ -82,6 +83,7 @@ _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 def is_courtesy(text: str) -> bool:
     """Return whether all of it is small talk, a call for help or a command without a subject, or it has no words."""
     folded = fold_text(text)
+    # Before greetings are replaced: they tell the language, too.
     language = latin_language(_WORD.findall(folded))
     folded = _HOW_ARE_YOU.sub(" hello ", folded)
     asks = any(mark in text for mark in _QUESTION_MARKS)

@@ -55,11 +55,13 @@ def choose_known(
 
     def nearness(statement: str) -> float:
         words = vocabulary.telling_words(statement)
+        # Most statements share no word at all: they need no comparison with each sentence.
         if words.isdisjoint(every):
             return 0.0
         return max(len(words & one) / min(len(words), len(one)) for one in new)
 
     room = min(MOST_TOKENS, max(LEAST_TOKENS, span_tokens // SHARE))
+    # Reversed, so that of equal statements the newest keeps its number.
     numbers = {text: number for number, text in reversed([*enumerate(known)])}
     fitting = [text for text in numbers if len(text) <= MOST_CHARS and text not in told]
     chosen = []

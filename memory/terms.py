@@ -70,6 +70,7 @@ def split_pieces(folded: str) -> list[tuple[str, str]]:
 
 def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
     """Return `(("ann", "lee"), "hello")` for `"Ann Lee: hello"`; no names where nobody is named."""
+    # A name has no longest length by the pattern: this bounds it.
     match = _SPEAKER.match(text[:80])
     if match is None:
         return (), text
@@ -87,6 +88,7 @@ class Analyzer:
         """Return the stem of a folded word. `language` counts for Latin letters."""
         known = self._stems.get((word, language))
         if known is None:
+            # Without a lock: threads that meet here find the same stem.
             if len(self._stems) >= self._max_remembered:
                 self._stems.clear()
             script = SCRIPTS.get(script_of(word[:1]))
@@ -120,6 +122,7 @@ class Analyzer:
         folded = fold_text(body)
         pieces = split_pieces(folded)
         terms = Counter(self._words_of(folded, pieces))
+        # A list, because prefixes join the counter meanwhile.
         for word, count in list(terms.items()):
             if (prefix := prefix_of(word)) is not None:
                 terms[prefix] += count

@@ -32,6 +32,7 @@ IMAGE_TOKENS = 765
 CALL_OVERHEAD = 8
 """The call id and the wrapping of a tool call or result."""
 
+# Left out, so that each character counts as one byte.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -83,6 +84,7 @@ def estimate_text(text: str) -> int:
     """Return the tokens of a text; 0 for the empty one, at least 1 for any other."""
     if not text:
         return 0
+    # The loop over characters runs in C. A lone surrogate has no UTF-8: it counts as a sign.
     classes = text.encode("utf-8", "replace").translate(_CLASSES, _CONTINUATION)
     total = _weigh_ascii(classes)
     if not text.isascii():
@@ -172,6 +174,7 @@ class Calibration:
         if seen < _LEAST_BELIEVED * self.ratio:
             return self
         if self.samples:
+            # One wrong count is taken for no more than double.
             seen = min(seen, self.ratio * 2)
         weight = max(1 / (self.samples + 1), _STEADY_WEIGHT)
         ratio = self.ratio + weight * (seen - self.ratio)
@@ -183,6 +186,7 @@ class Calibration:
 
     def invert(self, tokens: int) -> int:
         """Return the largest estimate that `apply` does not take over `tokens`."""
+        # A quotient of floats may end just below the whole number it stands for.
         return math.floor(tokens / self.ratio + 1e-9)
 
 

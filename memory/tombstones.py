@@ -56,7 +56,9 @@ class Fingerprinter:
         words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
             return None
+        # No word begins with this sign: nothing that is said can be taken for the mark.
         about = {"@somebody else"} if _SOMEBODY_ELSE.match(bare.strip()) else set()
+        # In the order of hashes, so that the same words of a long sentence are kept each time.
         hashed = sorted(self._hash(word) for word in words | about)[:MAX_WORDS]
         return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
 
@@ -70,6 +72,7 @@ class Fingerprinter:
                 yield found
 
     def _hash(self, text: str) -> int:
+        # Signed, as the columns of 8 bytes that they are stored in.
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
         return int.from_bytes(digest, "little", signed=True)
 

@@ -76,6 +76,7 @@ def _split(text: str, max_tokens: int) -> Iterator[str]:
         yield text
         return
     middle = len(text) // 2
+    # `rfind` returns -1 for none, which is 0 here.
     border = text.rfind(" ", len(text) // 4, middle) + 1 or whole_end(text, middle) or middle
     yield from _split(text[:border], max_tokens)
     yield from _split(text[border:], max_tokens)

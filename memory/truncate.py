@@ -166,6 +166,7 @@ def cut_to_tokens(message: Message, tokens: int) -> Message:
     limit = sum(_char_count(part) for part in message.parts)
     while message.tokens > tokens and limit > 0:
         share = max(0, tokens - MESSAGE_OVERHEAD) / message.tokens
+        # Always less than before: an estimate may stand still, and the loop must end.
         limit = min(limit - 1, int(limit * min(share, 0.95)))
         message = cut_message(message, limit, cut_middle if limit > 200 else _cut_plain)
     return message
@@ -251,6 +252,7 @@ def choose_pins(
     chosen: set[int] = set()
     for start, end in sorted(pinned, key=lambda group: (messages[group[0]].kind == "injected", -group[0])):
         held = {at for at in (*range(start, end), asked[start]) if at is not None and at != question}
+        # A question that two pinned replies share is counted once.
         cost = sum(messages[at].tokens for at in held - chosen)
         if cost <= room:
             chosen |= held
@@ -283,9 +285,11 @@ def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> 
     rest = [message for message in messages if not is_frame(message)]
     question = sum(message.tokens for message in rest if message.kind == "question")
     shrunk: Sequence[Message] = shrink_messages(frame, (room - question) // 2)
+    # A message has a least size: where the frame cannot shrink enough, the question comes first.
     if total_tokens(shrunk) > room - question:
         shrunk = []
     _, kept = squeeze_messages(rest, room - total_tokens(shrunk), keep_recent)
+    # A summary is sent as a user's message: behind it a reply may stand first.
     return (*fixed, *shrunk, *(kept if shrunk else without_leading_replies(kept)))
 
 

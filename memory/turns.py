@@ -168,6 +168,7 @@ def _repair_span(span: Sequence[Message]) -> list[Message]:
 
 
 def _distinct(calls: Sequence[ToolCallPart]) -> tuple[ToolCallPart, ...]:
+    # Of calls with one id the first counts.
     return tuple({call.call_id: call for call in reversed(calls)}.values())[::-1]
 
 

@@ -133,6 +133,7 @@ class View:
             self.question.tokens,
         )
         counted, done, shares = 0, 0, []
+        # Sums are rounded, not parts, so that the parts add up to the total.
         for size in sizes:
             counted += size
             shares.append(self.calibration.apply(counted) - done)
@@ -204,6 +205,7 @@ def fit_view(inputs: ViewInputs) -> View:
     gone, history = _select(prepared, cut, room, asked_tokens, policy.keep_recent)
     missing = len(gone) + left_out.count
     summary = _write_summary(checkpoint, [*left_out.sample, *gone], missing, room, asked_tokens, policy)
+    # No summary stands in front: a reply that lost its question would come first.
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
@@ -265,6 +267,7 @@ def prepare_history(messages: Sequence[Message], policy: ContextPolicy) -> tuple
 
 
 def _cut_long(message: Message, policy: ContextPolicy) -> Message:
+    # Hardly a text has eight characters a token: what is this small need not be measured.
     if message.tokens < policy.old_result_char_limit // 8:
         return message
     if message.role == "tool":
@@ -293,6 +296,7 @@ def _select(
     gone = [message for index, message in enumerate(before) if index not in pins]
     pinned = [before[index] for index in sorted(pins)]
     free = room.body - question_tokens - (room.summary_cap if gone else room.summary) - total_tokens(pinned)
+    # The tail itself loses messages: then a summary takes all that it may.
     if not gone and total_tokens(tail) > free:
         free -= room.summary_cap - room.summary
     squeezed, kept = squeeze_messages(tail, max(0, free), keep_recent)

@@ -92,6 +92,7 @@ class CallFences:
             return True
         if fence is None:
             kept = _partial_length(self._held, ("```", TAG))
+            # More than three backticks are no fence: none of them is held back as the beginning of one.
             is_longer_run = self._held[: len(self._held) - kept].endswith("`")
             self._show_all_but(0 if is_longer_run else kept)
             return False
@@ -140,6 +141,7 @@ class CallFences:
                 self._call, self._may_end_in_line = [], True
                 self._held, self._state = held[end.end() :], "text"
                 return True
+        # The end may begin in what is kept; what stands before it is not looked through again.
         cut = max(0, len(held) - _LONGEST_END)
         self._call.append(held[:cut])
         self._held = held[cut:]
@@ -174,6 +176,7 @@ class CallFences:
 
 def _read_json(text: str) -> Any:
     try:
+        # Deep nesting raises RecursionError, which is no ValueError.
         return json.loads(text)
     except (ValueError, RecursionError):
         return None

@@ -25,6 +25,7 @@ _SUM_LEAD = re.compile(
     r"(?i)^\W*?(?:please\s+)?(?:what(?:['’]s|\s+is)|how much is|calculate|compute|work out)?\s*(?=[\d(.\-]|sqrt)"
 )
 _WORDS_OF_SUMS = (
+    # Commas between thousands alone: with one in another place it is no sum.
     (re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
     (re.compile(r"(?i)%\s+of\b"), " / 100 *"),
     (re.compile(r"(?i)\b(?:times|multiplied by)\b|[×·]|(?<=\d)\s*x\s*(?=\d)"), "*"),
@@ -34,6 +35,7 @@ _WORDS_OF_SUMS = (
     (re.compile(r"\^"), "**"),
 )
 _SUM = re.compile(r"(?:[\d\s.+\-*/%()]|sqrt)+")
+# 2026-11-26 is a day, and no difference.
 _DATE = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}/\d{1,2}/\d{2,4}")
 
 
@@ -76,6 +78,7 @@ def read_sum(text: str) -> str | None:
 def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Return (messages up to the question, calls and results after it)."""
     end = len(messages)
+    # What the loop says at its end is no question.
     while end > 1 and messages[end - 1].text in (FINAL_ANSWER_PROMPT, REPEATING_PROMPT):
         end -= 1
     start = end

@@ -51,7 +51,9 @@ def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[s
         body["stream_options"] = {"include_usage": True}
     if dialect.has_temperature and request.temperature is not None:
         body["temperature"] = request.temperature
+    # Some servers refuse these where no tools are offered.
     about_tools = () if request.tools else ("tool_choice", "parallel_tool_calls")
+    # The fields of the service stand above what an operator added.
     return {name: value for name, value in request.options.items() if name not in about_tools} | body
 
 

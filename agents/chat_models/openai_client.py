@@ -135,6 +135,7 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
         rows = _Embeddings.model_validate_json(answer.content).data
     except ValidationError as error:
         raise describe_error("bad_response", "These are no vectors.") from error
+    # Some servers leave the index out; those that give it need not keep the order.
     placed = {
         position if row.index is None else row.index: row.embedding for position, row in enumerate(rows)
     }
@@ -172,12 +173,14 @@ def _plain_errors() -> Iterator[None]:
         text = answer.content[:MAX_REFUSAL_BYTES].decode("utf-8", "replace")
         raise RefusedError(refusal.status_code, text, answer.headers) from refusal
     except TimeoutError as error:
+        # Caught before the transport's errors: it is an OSError, too.
         raise describe_error("timeout") from error
     except _transport_errors(openai.APIError) as error:
         root = _root_of(error)
         is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
         raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
     except (httpx2.InvalidURL, ValueError) as error:
+        # A header cannot hold every key: encoding it raises a ValueError.
         raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
 
 
@@ -195,6 +198,7 @@ def read_body(response: httpx2.Response) -> AsyncIterator[bytes]:
 async def _read_json_body(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield as one event the whole answer that some servers send where a stream was asked for."""
     body = await _read_whole(response)
+    # A line end would end the event; inside a string JSON has none.
     yield b"data: " + body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
@@ -296,7 +300,9 @@ async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S)
     # A redirect would carry the key to wherever it points.
     http = openai.DefaultAioHttpClient(verify=tls_context(), follow_redirects=False, limits=limits)
+    # In place before the first await, so that a request at the same moment finds it.
     clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
+    # Begun here: a loop closes at its end only generators that have run.
     await anext(clients.keeper)
     return clients
 
@@ -317,6 +323,7 @@ def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.As
         api_key=endpoint.api_key or NO_KEY,
         base_url=endpoint.base_url or OPENAI_ADDRESS,
         http_client=http,
+        # `retry_pause` decides about retries: those of the SDK would come on top.
         max_retries=0,
         # Reading has its own deadlines here: the first token and standing still are not the same.
         # `pool` covers what `connect` leaves out: looking up the name.

@@ -80,6 +80,7 @@ class OpenAIModel:
                 if len(data) >= SMALL_READ_BYTES:
                     await asyncio.sleep(len(data) / MAX_BYTES_PER_S)
                 elif parser.has_output and parser.finish_reason is None:
+                    # Between the first piece and the end alone: these two are passed on at once.
                     await together.wait()
             for item in parser.close():
                 output.add(item)

@@ -40,6 +40,7 @@ async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
 async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
     """Return what was found; a ModelError becomes part of the result."""
     models, listing_error = await _try_listing(endpoint)
+    # Nothing answers there: a question would wait for a second time-out and tell no more.
     if listing_error is not None and listing_error.category in ("connection", "timeout"):
         return _describe_failure(endpoint, listing_error, ())
     try:
@@ -210,6 +211,7 @@ def _find_number(row: Mapping[str, Any], names: tuple[str, ...], least: int) -> 
     for name in names:
         for place in places:
             value = place.get(name)
+            # True is an int in Python.
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
             if least <= value <= LARGEST_WINDOW:

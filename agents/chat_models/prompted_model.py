@@ -62,6 +62,7 @@ class PromptedModel:
                     case Finished():
                         for found in fences.close():
                             yield found
+                        # An answer that broke off keeps its reason: its last call may be half a call.
                         has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF
                         yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
@@ -140,6 +141,7 @@ _REFUSES_TOOLS = re.compile(
 
 def refuses_tools(error: ModelError) -> bool:
     """Return whether the error says that the server or the model takes no tools."""
+    # These errors name tools in passing, as those that count the tokens of functions.
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
     return bool(_REFUSES_TOOLS.search(f"{error.message} {error.provider_words}"))

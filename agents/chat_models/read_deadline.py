@@ -42,6 +42,7 @@ class ReadDeadline:
         try:
             return await awaitable
         except asyncio.CancelledError as error:
+            # What `uncancel` leaves is a cancellation from outside, which stays one.
             if self._has_expired and task.uncancel() == 0:
                 raise TimeoutError from error
             raise
@@ -57,6 +58,7 @@ class ReadDeadline:
             self._when = self._loop.time() + max(self._seconds, LATE_S)
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._loop.time() < self._when:
+            # Moved to a later time meanwhile: `move` sets no timer for that.
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._waiting is None:
             # Between two reads the reader itself is busy: check again soon.

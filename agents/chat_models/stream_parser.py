@@ -202,6 +202,7 @@ class StreamParser:
             raise map_error(_read_status(chunk), chunk)
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
+        # Some servers send the whole message in place of a delta.
         delta = choice.get("delta") or choice.get("message")
         if delta and isinstance(delta, dict):
             self._is_wanted_back |= bool(delta.get("reasoning_content"))
@@ -279,6 +280,7 @@ class StreamParser:
                 index=index if isinstance(index, int) else position,
                 call_id=str(call.get("id") or ""),
                 name=str(function.get("name") or ""),
+                # Some servers send an object in place of its text.
                 arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
             )
             self._items.append(delta)
@@ -312,6 +314,7 @@ class _ThinkTags:
         """Return (reasoning, text) as far as it is decided; once there is text, all that follows is text."""
         self._held += text
         if self._has_closed:
+            # Blank lines between the thought and the answer are no text.
             return "", self._take(len(self._held)).lstrip()
         if not self._close_tag:
             begun = self._held.lstrip()
@@ -383,5 +386,6 @@ def read_usage(usage: Any) -> TokenUsage | None:
 
 
 def _is_count(value: Any) -> bool:
+    # True is an int in Python.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= value <= MAX_COUNT_TOKENS

@@ -122,6 +122,7 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
     Raise ModelError or ContextError where the first plan fails; a later failure ends the rounds and keeps the results.
     """
     planner = _Planner(models, request)
+    # Interrupted after the last step: all results are there.
     if request.resumed and all(step.is_over for step in request.resumed):
         yield PlanReady(planner.reports(request.resumed))
         return
@@ -135,6 +136,7 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
         return
     over: Steps = ()
     while steps:
+        # Closed with this generator, so that its steps are cancelled and waited for.
         async with aclosing(run_steps(steps, models.run_step, earlier=over)) as boards:
             async for steps in boards:
                 yield PlanChanged((*over, *steps))
@@ -226,6 +228,7 @@ class _Planner:
                     raise
             if SHORTER_HISTORY not in self._notices:
                 self._notices.append(SHORTER_HISTORY)
+            # Halved once: what is still too long is left out whole.
             is_long = len(history) > 2 * REPLAN_CHARS and history == self._history
             history = cut_middle(history, len(history) // 2) if is_long else ""
 

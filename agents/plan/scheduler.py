@@ -42,12 +42,14 @@ async def run_steps(
             for task in over:
                 states.finish(running.pop(task), task)
     finally:
+        # `asyncio.wait` leaves its tasks running when it is cancelled itself.
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _begin(run_step: RunStep, step: PlanStep, dependencies: Steps) -> str:
+    # `create_task` takes coroutines alone; `run_step` may return any awaitable.
     return await run_step(step, dependencies)
 
 

@@ -85,6 +85,7 @@ def _exactly(compute: Compute) -> Callable[..., Fraction]:
 
 
 def _number(expression: str, node: ast.Constant) -> Fraction:
+    # True is an int in Python.
     if type(node.value) not in (int, float):
         raise InvalidExpression("numbers only")
     if isinstance(node.value, int):

@@ -121,7 +121,9 @@ async def _read_page(response: httpx2.Response) -> Page:
         raise ToolFailure(f"This is no text but {content_type.partition(';')[0][:100]}.")
     unpack = _unpacker(response.headers.get("content-encoding", "identity").strip().lower())
     content = bytearray()
+    # Raw, because the client's own reader unpacks without a bound.
     async for chunk in response.aiter_raw():
+        # One byte more than is kept tells that something was cut.
         content += unpack(chunk, MAX_BYTES + 1 - len(content))
         if len(content) > MAX_BYTES:
             break

@@ -30,16 +30,19 @@ async def read_in_subprocess(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=_ROOT,
+        # The environment of the service holds keys.
         env={},
     )
     try:
         written, _ = await process.communicate(data)
     finally:
+        # Cancelled, as by the tool's time limit: nothing else would end it.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
     try:
+        # A process that was killed has written nothing, or half.
         result: dict[str, Any] = json.loads(written)
     except ValueError:
         raise ToolFailure(f"This {what} cannot be read; it is damaged, or too large.") from None

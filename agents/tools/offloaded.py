@@ -182,7 +182,9 @@ def _first_matches(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
     """Return one match more than is shown, without those in the context lines of the match before."""
     shown_to = -1
     found = 0
+    # `regex` has a time limit, and lets other threads run meanwhile; `re` has neither.
     for match in compiled.finditer(text, concurrent=True, timeout=MATCH_TIMEOUT_S):
+        # Empty matches would be everywhere.
         if match.start() < shown_to or match.start() == match.end():
             continue
         yield match.span()

@@ -63,6 +63,7 @@ class CheckpointStrategy:
         prompt, known = self.prompt(form, hint, keep), ""
         if form.known:
             prompt, known = f"{prompt}\n\n{ASK}", known_section(form.known)
+        # Each call is sent the answer to the one before: the longest that is accepted must fit as well.
         longest = max(estimate_text(previous), int(form.max_tokens * TOLERANCE))
         space = (
             calibration.invert(window.input_tokens) * 9 // 10 - estimate_text(prompt + known) - longest - 40
@@ -70,6 +71,7 @@ class CheckpointStrategy:
         if space < LEAST_CHUNK_TOKENS:
             return ()
         chunks = split_transcript(messages, min(space, CHUNK_TOKENS))
+        # More than is accepted: an answer that was cut at this length counts as too long, not as whole.
         output = min(form.max_tokens * 5 // 4 + (OVER_TOKENS if known else 0), window.output_tokens)
         return tuple(
             SummaryRequest(number, len(chunks), chunk, prompt, output, known)
@@ -85,6 +87,7 @@ class CheckpointStrategy:
         if reason:
             return Rejected(reason)
         tokens = estimate_text(text)
+        # With what is added it is still shorter than what it stands for.
         room = min(form.max_tokens * 3 // 2, covered - 1) - tokens
         missing = extract_missing(source, previous, text, min(room, form.max_tokens // 2))
         full = f"{text}\n\n{missing}" if missing else text
@@ -99,6 +102,7 @@ class CheckpointStrategy:
 
 
 def _clean(text: str) -> str:
+    # An answer that was cut while the model thought has no closing tag.
     text = re.sub(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
     fenced = re.fullmatch(r"```\w*\n(.*?)\n?```", text, flags=re.DOTALL)
     return fenced.group(1).strip() if fenced else text

@@ -69,8 +69,10 @@ def default_template(schema: Mapping[str, Any] | None = None) -> str:
 def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dict[str, str] | None:
     """Return the fields of the first JSON object in an answer that has any of them, as text; None without one."""
     names = field_names(schema)
+    # Bounded, because each brace may be read to the end of the answer.
     for start in [match.start() for match in re.finditer(r"\{", answer)][:50]:
         try:
+            # Models write line ends inside strings, which strict JSON refuses.
             value, _ = json.JSONDecoder(strict=False).raw_decode(answer, start)
         except ValueError:
             continue

@@ -143,14 +143,18 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         return (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Keep operators who are not admins from changing an admin, whose password they could set."""
-        is_protected = obj is not None and obj.is_superuser and not request.user.is_superuser
-        return not is_protected and super().has_change_permission(request, obj)
+        """Keep operators who are not admins from changing an admin or another operator, whose password they could
+        set."""
+        is_protected = obj is not None and obj != request.user and (obj.is_superuser or obj.is_staff)
+        is_free = bool(request.user.is_superuser) or not is_protected
+        return is_free and super().has_change_permission(request, obj)
 
     @admin.action(description=_("Deactivate: sign out and keep out"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         # Not admins: the form of each checks that another one is left.
         chosen = queryset.filter(is_superuser=False, is_active=True)
+        if not request.user.is_superuser:
+            chosen = chosen.exclude(is_staff=True)
         count = 0
         for user in chosen:  # one by one: each save also ends the user's connections
             user.is_active = False
@@ -211,3 +215,7 @@ class GroupsAdmin(GivesPermissions, GroupAdmin):  # type: ignore[misc]  # whose 
     filter_horizontal = ()  # its widget names its parts in a way that screen readers do not read
     inlines = (AccessInline, RetentionInline)
     list_display = ("name", "retention")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Keep operators who are not admins from giving themselves permissions by a group of theirs."""
+        return () if request.user.is_superuser else ("permissions",)

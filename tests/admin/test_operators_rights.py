@@ -1,0 +1,52 @@
+"""chatapp/accounts/admin.py: operators who are not admins."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from chatapp.accounts.models import User
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def operator(user: User, *names: str) -> User:
+    user.is_staff = True
+    user.save()
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return user
+
+
+def test_an_operator_gives_no_permission_that_the_operator_does_not_have(bob: User):
+    """The form of a user keeps `groups` and `user_permissions` from operators who are not admins; the form of a group,
+    which is of one's own, gives every permission."""
+    group = Group.objects.create(name="Helpdesk")
+    operator(bob, "view_group", "change_group").groups.add(group)
+    wanted = Permission.objects.filter(
+        codename__in=["change_user", "view_user", "delete_apitoken", "change_modelconfig"]
+    )
+    fields = {
+        "name": "Helpdesk",
+        "permissions": [row.pk for row in wanted],
+        "access-TOTAL_FORMS": 0,
+        "access-INITIAL_FORMS": 0,
+        "retention-TOTAL_FORMS": 0,
+        "retention-INITIAL_FORMS": 0,
+    }
+    signed_in(bob).post(f"/admin/auth/group/{group.pk}/change/", fields)
+    assert not User.objects.get(pk=bob.pk).has_perm("chatapp.change_user")
+
+
+def test_an_operator_sets_no_password_of_an_operator_with_more_rights(alice: User, bob: User):
+    """ "Keep operators who are not admins from changing an admin, whose password they could set": another operator, who
+    may do more, is not kept from it."""
+    operator(alice, "view_user", "change_user", "delete_apitoken", "change_modelconfig", "add_modelconfig")
+    operator(bob, "view_user", "change_user")
+    password = "correct horse battery 9"
+    fields = {"password1": password, "password2": password, "usable_password": "true"}
+    signed_in(bob).post(f"/admin/chatapp/user/{alice.pk}/password/", fields)
+    assert not User.objects.get(pk=alice.pk).check_password(password)

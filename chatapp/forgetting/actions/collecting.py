@@ -34,6 +34,7 @@ from chatapp.forgetting.selectors.derived import (
     with_belongings,
 )
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
+from chatapp.forgetting.trash.selectors import sentences_in_trash
 from chatapp.long_term.actions.tombstones import make_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.long_term.selectors.scopes import scopes_of
@@ -260,7 +261,9 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
     with vocabulary.remembering():
         texts = [*said, *remembered]
         repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
-        return Said(entries, repeats, make_tombstones(user_id, texts, chosen.now))
+        # By these a conversation that is restored later is cleaned: in the trash nothing else reaches it.
+        barred = [*texts, *sentences_in_trash(user_id, entries, repeats.are_near)]
+        return Said(entries, repeats, make_tombstones(user_id, barred, chosen.now))
 
 
 def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -38,6 +39,18 @@ def trashed_with_words_of(user: User, start: datetime, end: datetime) -> list[UU
     said = Message.objects.filter(conversation=OuterRef("pk"), created_at__gte=start, created_at__lt=end)
     rows = TrashedConversation.objects.filter(Exists(said), user=user)
     return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def sentences_in_trash(
+    user_id: UUID, entry_ids: Collection[UUID], is_near: Callable[[str], bool]
+) -> list[str]:
+    """Return what the user said in the trash that is near to these entries, in the conversations they were made of."""
+    rows = TrashedConversation.objects.filter(user=user_id).values_list("pk", "entries") if entry_ids else ()
+    wanted = {str(entry_id) for entry_id in entry_ids}
+    homes = [pk for pk, named in rows if not wanted.isdisjoint(named)]
+    said = Message.objects.filter(conversation__in=homes, role=Message.Role.USER) if homes else ()
+    sentences = (sentence for message in said for sentence in split_sentences(text_of(message.parts)))
+    return [sentence for sentence in sentences if is_near(sentence)]
 
 
 def barred_messages(row: TrashedConversation) -> list[UUID]:

@@ -13,7 +13,7 @@ from chatapp.compaction.selectors import (
     span_messages,
     was_forgotten_since,
 )
-from chatapp.files.offloads import CONTEXT_FILE, lines_of_context, offloader, read_file
+from chatapp.files.offloads import kept_ids, offloader
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
@@ -38,7 +38,7 @@ def keep_left_context(compaction_id: UUID) -> None:
     messages = list(span_messages(row.branch, row.first_position, row.last_position))
     is_late = row.finished_at is None or began_at - row.finished_at > FIRST_ATTEMPT
     if is_late or may_be_kept_already(row):
-        kept = _kept_ids(row.conversation_id)
+        kept = kept_ids(row.conversation_id)
         messages = [message for message in messages if message.id not in kept]
     offloads = offloader()
     try:
@@ -51,13 +51,3 @@ def keep_left_context(compaction_id: UUID) -> None:
         offloads.discard(conversation_id, [reference])
         return
     mark_context_kept(compaction_id=compaction_id, now=clock.now())
-
-
-def _kept_ids(conversation_id: UUID) -> frozenset[str]:
-    """Return the ids of the messages in the file. Read from the file and not its row, because a crash may
-    have come between the two."""
-    try:
-        text = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace")
-    except NotFound:
-        return frozenset()
-    return frozenset(message_id for message_id, _ in lines_of_context(text))

@@ -106,7 +106,7 @@ def record_offload(
     tool_name: str = "",
     offload_id: UUID | None = None,
 ) -> Offload:
-    """Return the row of the file, made now or found by its name; the file of a context that is found grows by
+    """Return the row of the file, made now or found by its name; that of the context, whatever its name, grows by
     `size_bytes`.
 
     Raise NotFound where the conversation was deleted meanwhile.
@@ -121,7 +121,10 @@ def record_offload(
         "size_bytes": size_bytes,
         "created_at": now,
     } | ({"pk": offload_id} if offload_id else {})
-    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, name=name, defaults=values)
+    # A conversation has one file of its context, which may have another name by now.
+    known = {"kind": kind} if kind == Offload.Kind.CONTEXT else {"name": name}
+    defaults = {"name": name, **values}
+    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, **known, defaults=defaults)
     if not is_new and kind == Offload.Kind.CONTEXT:
         row.size_bytes += size_bytes
         row.save(update_fields=["size_bytes"])

@@ -42,6 +42,10 @@ class ObjectStore(Protocol):
         """Add whole lines to the end: all of them, or none. Appends of several processes at once are kept apart."""
         ...
 
+    def has_lines(self, path: str) -> bool:
+        """Return whether something was appended to the path."""
+        ...
+
     def read(self, path: str) -> bytes:
         """Raise FileNotFoundError."""
         ...
@@ -68,6 +72,9 @@ class DiskStore:
         target = self._made(path)
         append_lines(target, content)
         sync_folder(target.parent)
+
+    def has_lines(self, path: str) -> bool:
+        return (self.root / path).exists()
 
     def read(self, path: str) -> bytes:
         return (self.root / path).read_bytes()
@@ -104,6 +111,9 @@ class BucketStore:
 
     def append(self, path: str, content: bytes) -> None:
         obstore.put(self.bucket, f"{path}/{new_id()}", content)
+
+    def has_lines(self, path: str) -> bool:
+        return next(self._below(path), None) is not None
 
     def read(self, path: str) -> bytes:
         try:

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from agents.libraries import Library
+from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
@@ -110,12 +111,16 @@ class ConversationOffloads:
     def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str:
         """Append a line of JSON for each message. Return the reference, the same each time."""
         lines = "".join(json.dumps(_as_line(message), ensure_ascii=False) + "\n" for message in messages)
-        content = lines.encode()
+        content, owner, store = lines.encode(), parse_id(conversation_id), object_store()
+        name = _name_of_context(owner)
         # First the bytes: a crash in between leaves a file that the sweep finds, and no row without one.
-        object_store().append(_path(parse_id(conversation_id), CONTEXT_FILE), content)
-        return self._record(
-            conversation_id, Offload.Kind.CONTEXT, CONTEXT_FILE, "application/jsonl", len(content)
-        )
+        store.append(_path(owner, name), content)
+        row = self._record(conversation_id, Offload.Kind.CONTEXT, name, "application/jsonl", len(content))
+        if row.name != name:
+            # Another worker has made the row in between.
+            store.append(_path(owner, row.name), content)
+            store.delete(_path(owner, name))
+        return str(row.pk)
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
         # A tool's text may hold a lone surrogate.
@@ -126,7 +131,7 @@ class ConversationOffloads:
         """Store the whole text of a tool's result under this reference, and return it."""
         name = f"tool_result-{reference}.txt"
         object_store().write(_path(conversation_id, name), content)
-        return self._record(
+        row = self._record(
             str(conversation_id),
             Offload.Kind.RESULT,
             name,
@@ -135,6 +140,7 @@ class ConversationOffloads:
             tool_name=tool_name,
             offload_id=reference,
         )
+        return str(row.pk)
 
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
         """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
@@ -142,7 +148,7 @@ class ConversationOffloads:
         name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
         # By the hash: a tool that gives the same image again takes no more room.
         object_store().write(_path(parse_id(conversation_id), name), image.content)
-        return self._record(
+        row = self._record(
             conversation_id,
             Offload.Kind.IMAGE,
             name,
@@ -150,6 +156,7 @@ class ConversationOffloads:
             len(image.content),
             tool_name=tool_name,
         )
+        return str(row.pk)
 
     def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = PAGE_CHARS) -> str:
         """Return a page of the text, in characters. Raise NotFound."""
@@ -173,10 +180,10 @@ class ConversationOffloads:
         *,
         tool_name: str = "",
         offload_id: UUID | None = None,
-    ) -> str:
+    ) -> Offload:
         owner = parse_id(conversation_id)
         try:
-            row = offload_actions.record_offload(
+            return offload_actions.record_offload(
                 conversation_id=owner,
                 kind=kind,
                 name=name,
@@ -190,7 +197,26 @@ class ConversationOffloads:
             # The deletion has taken the other files already, and left this one to the sweep.
             delete_folders([owner])
             raise
-        return str(row.pk)
+
+
+def _name_of_context(conversation_id: UUID) -> str:
+    """Return the name of the file that messages are appended to: what a forgetting has left of an earlier one, and did
+    not live to delete, is not gone on with."""
+    try:
+        return offload_of(conversation_id, CONTEXT_REFERENCE).name
+    except NotFound:
+        is_left = object_store().has_lines(_path(conversation_id, CONTEXT_FILE))
+        return f"{new_id()}/{CONTEXT_FILE}" if is_left else CONTEXT_FILE
+
+
+def kept_ids(conversation_id: UUID) -> frozenset[str]:
+    """Return the ids of the messages in the context file. Read from the file and not its row, because a crash may have
+    come between the two."""
+    try:
+        text = read_content(offload_of(conversation_id, CONTEXT_REFERENCE)).decode("utf-8", "replace")
+    except NotFound:
+        return frozenset()
+    return frozenset(message_id for message_id, _ in lines_of_context(text))
 
 
 def read_content(row: Offload) -> bytes:

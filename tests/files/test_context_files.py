@@ -1,0 +1,77 @@
+"""chatapp/forgetting/services.py and chatapp/files/offloads.py: the file of messages that left the context."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chatapp.accounts.models import User
+from chatapp.files import offloads
+from chatapp.files.actions import delete_offloads
+from chatapp.files.models import Offload
+from chatapp.files.offloads import ConversationOffloads, kept_ids, read_content, sweep_offloads
+from chatapp.forgetting import services
+from chatapp.operations import clock
+from memory.tokens import text_message
+from tests.forgetting.everywhere import files_with
+from tests.memory_store.rows import new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "celadon"
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_forgetting_cut_short_leaves_nothing_in_the_file_of_the_context(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    """ "After a crash between the two, sweeps do the rest": not where a worker writes the messages that are left again
+    first, as it does within minutes: it appends to the old file and makes a row for it, so that no sweep takes it."""
+    conversation = new_conversation(alice)
+    told, *_ = say(
+        conversation, f"My favourite colour is {SECRET}.", "Noted.", "The ferry leaves at nine.", "It does."
+    )
+    store, home = ConversationOffloads(), str(conversation.pk)
+    store.offload_context(home, [text_message("user", f"My favourite colour is {SECRET}.")])
+
+    def die(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services, "remove_leftovers", die)
+        with pytest.raises(Killed):
+            services.forget_message(alice, told.pk, now=clock.now())
+    assert not Offload.objects.exists(), "the row is gone, and the sweep would take the file"
+    store.offload_context(home, [text_message("user", "The ferry leaves at nine.")])
+    sweep_offloads(now=clock.now() + timedelta(hours=2))
+    assert SECRET not in store.read(home, "context")
+    assert [path for path in files_with(SECRET) if "offloads" in path.parts] == []
+
+
+def test_what_is_stored_again_while_the_former_file_is_deleted_stays(alice: User):
+    """ "No row points to a missing file": between the row and the file of a deletion, another process writes the same
+    name, as for the same image or the file of the context."""
+    conversation = new_conversation(alice)
+    store, home = ConversationOffloads(), str(conversation.pk)
+    reference = store.offload_context(home, [text_message("user", "The ferry leaves at nine.")])
+    names = delete_offloads(conversation_id=conversation.pk, offload_ids=[reference])
+    store.offload_context(home, [text_message("user", "It leaves at ten on Sundays.")])
+    offloads.delete_files((conversation.pk, name) for name in names)
+    assert b"ten on Sundays" in read_content(Offload.objects.get())
+
+
+def test_a_line_that_was_cut_short_does_not_keep_later_messages_out(alice: User):
+    """ "A crash may have left the last line unfinished" (`compaction/left_context.py`): the next append goes on in that
+    line, which then ends like a whole one and is no JSON. Each later attempt to keep what left the context ends with
+    an error, for ever; and the first message of the append is in no line that can be read."""
+    conversation = new_conversation(alice)
+    path = f"{conversation.pk}/{offloads.CONTEXT_FILE}"
+    offloads.object_store().append(path, b'{"id": "a", "position": 0, "role": "user", "at": null, "par')
+    ConversationOffloads().offload_context(
+        str(conversation.pk), [text_message("user", "The ferry leaves at nine.")]
+    )
+    kept_ids(conversation.pk)

@@ -137,11 +137,20 @@ class OutputBounds:
         """Return the delta without what exceeds the bytes: a single one may be larger than the whole limit."""
         room = max(0, self.size_bytes - output.size_bytes)
         match item:
-            case TextDelta() | ReasoningDelta() if len(item.text) > room:
-                return replace(item, text=item.text[:room])
-            case ToolCallDelta() if len(item.arguments) > room:
-                return replace(item, arguments=item.arguments[:room])
+            case TextDelta() | ReasoningDelta():
+                return replace(item, text=_fitting(item.text, room))
+            case ToolCallDelta():
+                return replace(item, arguments=_fitting(item.arguments, room))
         return item
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return the beginning of a text that takes at most so many bytes."""
+    # Nearly every piece is short: no character takes more than four.
+    if 4 * len(text) <= room:
+        return text
+    content = text.encode("utf-8", "surrogatepass")
+    return text if len(content) <= room else content[:room].decode("utf-8", "ignore")
 
 
 def _tolerated(tokens: int) -> int:

@@ -30,6 +30,9 @@ class PlaceError(ValueError):
         self.problem = problem
 
 
+MERGE = "tag:yaml.org,2002:merge"
+
+
 class _PlainLoader(yaml.SafeLoader):
     """Refuses aliases, because a few lines of them can expand to gigabytes, and a key that is there twice, of which
     YAML reads the last one."""
@@ -43,7 +46,13 @@ class _PlainLoader(yaml.SafeLoader):
         counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         if twice := next((key for key, count in counts.items() if count > 1), None):
             raise YamlError(f"it has the key “{twice[:MAX_ID_CHARS]}” twice in one place")
-        return super().construct_mapping(node, deep)
+        merges = any(key.tag == MERGE for key, _ in node.value)
+        count = len(node.value)
+        found = super().construct_mapping(node, deep)
+        # Two spellings of one value, such as `yes` and `on`. What is merged may be there already.
+        if len(found) < count and not merges:
+            raise YamlError("it has a key twice in one place")
+        return found
 
 
 def read_yaml(text: str) -> Any:
@@ -75,7 +84,11 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {plain_key(key): _plain(inner) for key, inner in value.items()}
+        found = {plain_key(key): _plain(inner) for key, inner in value.items()}
+        # Two spellings of one key, such as `yes` and `on`.
+        if len(found) < len(value):
+            raise YamlError("it has a key twice in one place")
+        return found
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
     return plain_scalar(value)

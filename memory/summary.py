@@ -72,11 +72,12 @@ def mark_truncated(summary: str) -> str:
 
 def bounded_summary(summary: str, max_tokens: int) -> str:
     """Return the summary in at most `max_tokens`, its middle cut. Empty where not even a mark fits."""
-    limit, tokens = len(summary), estimate_text(summary)
+    whole, limit, tokens = summary, len(summary), estimate_text(summary)
     while tokens > max_tokens:
         limit = min(limit - 1, int(limit * max_tokens / tokens * 0.98))
         if limit < SHORTEST_CHARS:
             return ""
-        summary = cut_middle(summary, limit)
+        # Always of the whole, so that the mark tells how much is missing of that.
+        summary = cut_middle(whole, limit)
         tokens = estimate_text(summary)
     return summary

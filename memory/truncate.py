@@ -163,12 +163,13 @@ def cut_to_tokens(message: Message, tokens: int) -> Message:
     message = _drop_reasoning(message)
     if message.tokens > tokens:
         message = _name_images(message)
-    limit = sum(_char_count(part) for part in message.parts)
+    whole, limit = message, sum(_char_count(part) for part in message.parts)
     while message.tokens > tokens and limit > 0:
         share = max(0, tokens - MESSAGE_OVERHEAD) / message.tokens
         # Always less than before: an estimate may stand still, and the loop must end.
         limit = min(limit - 1, int(limit * min(share, 0.95)))
-        message = cut_message(message, limit, cut_middle if limit > 200 else _cut_plain)
+        # Always of the whole, so that the mark tells how much is missing of that.
+        message = cut_message(whole, limit, cut_middle if limit > 200 else _cut_plain)
     return message
 
 

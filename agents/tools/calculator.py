@@ -99,6 +99,11 @@ def _number(expression: str, node: ast.Constant) -> Fraction:
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator == 1:
+        # These grow with no exponent.
+        if abs(base) == 1:
+            return base if exponent % 2 else base * base
+        if base == 0 and exponent > 0:
+            return base
         if _bits(base) * abs(exponent) > MAX_BITS:
             raise _too_large()
         return Fraction(base**exponent.numerator)

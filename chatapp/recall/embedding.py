@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 # All that is lost where the endpoint fails in the middle: the rounds before it are stored.
 DOCUMENTS_AT_ONCE = 64
 TEXTS_AT_ONCE = 128
+REFUSED = frozenset({"bad_request", "overflow"})
+"""Categories of errors that a single text may be the cause of."""
+HARMLESS = "word"
 MAX_SENTENCES = 8
 LEAST_SENTENCE_CHARS = 20
 QUESTION_TIMEOUT_S = 2.0
@@ -105,10 +108,28 @@ def _embed(asked: ModelEndpoint, texts: dict[int, str]) -> list[DocumentVectors]
     vectors: dict[int, list[Sequence[float]]] = {ordinal: [] for ordinal in texts}
     for start in range(0, len(parts), TEXTS_AT_ONCE):
         batch = parts[start : start + TEXTS_AT_ONCE]
-        answers = embed_texts(asked, [part for _, part in batch])
+        answers = _embed_some(asked, [part for _, part in batch])
         for (ordinal, _), vector in zip(batch, answers, strict=True):
-            vectors[ordinal].append(vector)
+            if vector is not None:
+                vectors[ordinal].append(vector)
     return [DocumentVectors(ordinal, found) for ordinal, found in vectors.items() if found]
+
+
+def _embed_some(asked: ModelEndpoint, texts: Sequence[str]) -> list[Sequence[float] | None]:
+    """Return a vector for each text; None for one that the endpoint refuses. Raise ModelError where it takes none."""
+    try:
+        return list(embed_texts(asked, texts))
+    except ModelError as error:
+        if error.category not in REFUSED:
+            raise
+        refusal = error
+    # An endpoint that refuses this as well is set up wrongly, and asked again later.
+    embed_texts(asked, [HARMLESS])
+    if len(texts) == 1:
+        log.warning("The embeddings endpoint refuses a text, which is found by its words alone: %s", refusal)
+        return [None]
+    half = len(texts) // 2
+    return [*_embed_some(asked, texts[:half]), *_embed_some(asked, texts[half:])]
 
 
 def _parts(text: str) -> list[str]:

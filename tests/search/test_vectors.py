@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from agents.errors import ModelError
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.services import forget_whole_conversation
@@ -133,6 +134,23 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     assert owner.embedded_ordinal == owner.next_ordinal == 122
     assert SearchCodes.objects.count() == 1  # what comes later is put behind
     assert stored_vectors() > 122
+
+
+def test_a_text_that_the_endpoint_refuses_holds_up_no_other(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    say(conversation, "The zeppelin has landed.")
+    index_actions.index_conversation(conversation.pk)
+    server.refused = frozenset({"The zeppelin has landed."})
+    assert embedding.embed_index(alice.pk) > 0
+    owner = SearchOwner.objects.get()
+    assert owner.embedded_ordinal == owner.next_ordinal
+    assert "greyhound" in recalled(alice)
+    server.refused = frozenset({embedding.HARMLESS, "The boiler is new."})
+    say(conversation, "The boiler is new.")
+    index_actions.index_conversation(conversation.pk)
+    with pytest.raises(ModelError):
+        embedding.embed_index(alice.pk)
 
 
 def test_vectors_of_another_model_are_replaced(

@@ -19,13 +19,14 @@ DIMENSIONS = 96
 
 
 class EmbeddingsServer:
-    """`requests` are the bodies it was sent; `is_down` makes it refuse everything."""
+    """`requests` are the bodies it was sent; `is_down` makes it fail, `refused` are texts that it refuses."""
 
     def __init__(self, concepts: Mapping[str, Sequence[str]], api_key: str = "") -> None:
         self.concept_of = {word: name for name, words in concepts.items() for word in words}
         self.api_key = api_key
         self.requests: list[dict[str, Any]] = []
         self.is_down = False
+        self.refused: frozenset[str] = frozenset()
         self.dimensions = DIMENSIONS
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -58,6 +59,9 @@ class EmbeddingsServer:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 server.requests.append({"path": self.path, **body})
                 allowed = not server.api_key or self.headers["authorization"] == f"Bearer {server.api_key}"
+                if any(text in server.refused for text in body["input"]):
+                    self.send_error(400, "a text is too long")
+                    return
                 if server.is_down or not allowed:
                     return self._send(503 if server.is_down else 401, {"error": {"message": "Not now."}})
                 data = [

@@ -42,12 +42,15 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
         if find_user(email) is not None:
             raise Conflict("There is an account with this email address already.", details={"field": "email"})
         Invitation.objects.filter(email__iexact=email).delete()
-        invitation = Invitation.objects.create(
+        # Somebody else may invite the address at the same moment: the later link is valid.
+        invitation, _ = Invitation.objects.update_or_create(
             email=email,
-            token_hash=hash_token(token),
-            invited_by=invited_by,
-            created_at=now,
-            expires_at=now + VALID_FOR,
+            defaults={
+                "token_hash": hash_token(token),
+                "invited_by": invited_by,
+                "created_at": now,
+                "expires_at": now + VALID_FOR,
+            },
         )
         audit.record(AuditEvent.Kind.INVITED, actor_id=invited_by.pk, invitation=str(invitation.pk))
         record_made(invitation.pk)

@@ -69,8 +69,14 @@ def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
 
 
 def parse_address(entry: str) -> str | None:
+    """Return an address of a chain, without the port that some proxies write; None for what is none."""
+    entry = entry.strip()
+    if entry.startswith("["):
+        entry = entry[1:].partition("]")[0]
+    elif entry.count(":") == 1:
+        entry = entry.partition(":")[0]
     try:
-        return str(ip_address(entry.strip()))
+        return str(ip_address(entry))
     except ValueError:
         return None
 

@@ -127,6 +127,10 @@ class OtherProcesses:
             self._joined.discard(group)
             if not self._is_away:
                 await self._ask_layer("group_discard", group, self._channel)
+            # A reader who came in the meantime has joined, maybe before this was left.
+            if group in self._wanted:
+                self._joined.discard(group)
+                await self._join(group)
 
     async def _join(self, group: str) -> None:
         if group not in self._joined and await self._ask_layer("group_add", group, self._channel):

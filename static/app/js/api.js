@@ -102,11 +102,14 @@ export function uploadFile(file, onProgress, signal) {
  */
 export function uploadBody(path, body, onProgress, signal) {
   return new Promise((resolve, reject) => {
+    // Taken back while it waited for its turn: no event comes any more.
+    signal.throwIfAborted();
     const upload = new XMLHttpRequest();
     upload.open("POST", `${BASE}${path}`);
     upload.setRequestHeader("X-CSRFToken", csrfToken());
     upload.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     upload.onerror = () => reject(new ApiError(0, "unreachable", t("The upload was cut off. Try again.")));
+    upload.onabort = () => reject(signal.reason);
     upload.onload = () => {
       const answer = parseJson(upload.responseText);
       if (upload.status < 300) resolve(answer);

@@ -1,6 +1,7 @@
 /** Numbers, dates and groups as the screen writes them. Pure: `now` is given. */
 
 import { locale, plural, t } from "./i18n.js";
+import { lengthOf } from "./pieces.js";
 
 /** @typedef {import("./state/types.js").Usage} Usage */
 /** @typedef {import("./state/types.js").Conversation} Conversation */
@@ -23,7 +24,8 @@ export function explainDone(usage) {
 /** @param {number} tokens short where it matters little: 812, 41.2k, 128k, 1.0M */
 export function formatTokens(tokens) {
   if (tokens < 1000) return String(Math.round(tokens));
-  if (tokens >= 1_000_000) return `${(tokens / 1_000_000).toFixed(1)}M`;
+  // From here on it is a million when it is rounded.
+  if (tokens >= 999_500) return `${(tokens / 1_000_000).toFixed(1)}M`;
   const thousands = tokens / 1000;
   return `${thousands >= 100 || Number.isInteger(thousands) ? Math.round(thousands) : thousands.toFixed(1)}k`;
 }
@@ -40,7 +42,7 @@ export const formatSeconds = (ms) => (ms < 1000 ? t("{n} ms", { n: Math.round(ms
 /** @param {number} bytes */
 export function formatBytes(bytes) {
   if (bytes < 1024) return `${bytes} B`;
-  if (bytes < 1024 ** 2) return `${Math.round(bytes / 1024)} KB`;
+  if (Math.round(bytes / 1024) < 1024) return `${Math.round(bytes / 1024)} KB`;
   return `${(bytes / 1024 ** 2).toFixed(1)} MB`;
 }
 
@@ -90,12 +92,18 @@ export function describeEnd({ expires_at: at, temporary }, trashDays) {
   return trashDays && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
 }
 
+/** No half of a character stays at the end. @param {string} text @param {number} most */
+function cut(text, most) {
+  const beginning = text.slice(0, most);
+  return beginning.slice(0, lengthOf(beginning));
+}
+
 const HEADING_CHARS = 80;
 
 /** What a reader of headings hears of a turn. @param {string} text */
 export function beginningOf(text) {
   const line = text.trim().split("\n", 1)[0];
-  return line.length > HEADING_CHARS ? `${line.slice(0, HEADING_CHARS)}…` : line || t("Attached files");
+  return line.length > HEADING_CHARS ? `${cut(line, HEADING_CHARS)}…` : line || t("Attached files");
 }
 
 /** @param {string} iso */
@@ -143,6 +151,16 @@ export const plainText = (markdown) =>
 /** @type {Record<string, string>} */
 const SPEAKERS = { user: t("You"), assistant: t("Assistant"), memory: t("Remembered") };
 
+/** @type {[keyof import("./state/types.js").ContextUse["parts"], string][]} */
+export const CONTEXT_PARTS = [
+  ["system", t("System")],
+  ["profile", t("Profile")],
+  ["tools", t("Tools")],
+  ["summary", t("Summary")],
+  ["history", t("History")],
+  ["recall", t("Recall")],
+];
+
 /** What was recalled, as the model reads it: who said it, a colon, the words. @param {string} preview */
 export function quoted(preview) {
   const [, who = "", words = ""] = /^(\w+): ([^]*)$/.exec(preview) ?? [];
@@ -175,4 +193,4 @@ export function prettyJson(json) {
 const BRIEF_CHARS = 48;
 
 /** What names a thing in a sentence: its beginning. @param {string} text */
-export const brief = (text) => (text.length > BRIEF_CHARS ? `${text.slice(0, BRIEF_CHARS - 1).trimEnd()}…` : text);
+export const brief = (text) => (text.length > BRIEF_CHARS ? `${cut(text, BRIEF_CHARS - 1).trimEnd()}…` : text);

@@ -3,6 +3,15 @@
 /** @param {string} address @returns {URL|null} */
 const parse = (address) => (URL.canParse(address) ? new URL(address) : null);
 
+/** What is no encoding stays as it is written. @param {string} path */
+function decoded(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
 /**
  * The place a link leads to, where its words do not say the same; else "".
  * @param {string} href @param {string} words
@@ -11,7 +20,10 @@ export function placeToShow(href, words) {
   const url = parse(href);
   if (!url) return "";
   const said = words.trim();
-  if (url.protocol === "mailto:") return said === decodeURI(url.pathname) ? "" : decodeURI(url.pathname);
+  if (url.protocol === "mailto:") {
+    const address = decoded(url.pathname);
+    return said === address ? "" : address;
+  }
   // An address in the words counts as it is read: its host, without what stands before an @.
   const shown = parse(said) ?? (/^[^\s/?#]+\.[^\s]+$/.test(said) ? parse(`https://${said}`) : null);
   return shown?.host === url.host && !shown.username ? "" : url.host;

@@ -41,7 +41,7 @@ marked.use({
 
 /** @param {string} href @param {string} alt */
 function remoteImage(href, alt) {
-  const label = alt ? escapeHtml(alt) : "Image";
+  const label = alt ? escapeHtml(alt) : t("Image");
   return `<button type="button" class="remote-image" data-src="${escapeHtml(href)}">${label}</button>`;
 }
 

@@ -16,13 +16,18 @@ const filterOf = (q, archived) => ({ q, archived: archived || null, folder: q ||
 
 /** @param {{query?: string, showsArchived?: boolean}} [filter] */
 export async function loadListing({ query: q = "", showsArchived = false } = {}) {
+  await readListing(q, showsArchived);
+}
+
+/** Another list may be wanted when the page is here. @param {string} q @param {boolean} showsArchived @param {string} [cursor] of the page; the first without one */
+async function readListing(q, showsArchived, cursor) {
+  const isWanted = () => listing.value.query === q && listing.value.showsArchived === showsArchived;
   dispatch({ type: "listing/loading", query: q, showsArchived });
   try {
-    const page = await get(`/conversations${query({ ...filterOf(q, showsArchived), limit: LISTED })}`);
-    if (listing.value.query !== q || listing.value.showsArchived !== showsArchived) return;
-    dispatch({ type: "listing/loaded", page, isFirst: true });
+    const page = await get(`/conversations${query({ ...filterOf(q, showsArchived), cursor, limit: LISTED })}`);
+    if (isWanted()) dispatch({ type: "listing/loaded", page, isFirst: !cursor });
   } catch (error) {
-    dispatch({ type: "listing/failed", message: sentenceOf(error) });
+    if (isWanted()) dispatch({ type: "listing/failed", message: sentenceOf(error) });
   }
 }
 
@@ -45,13 +50,7 @@ export async function loadWholeListing() {
 async function loadNextPage() {
   const { nextCursor, isLoading, query: q, showsArchived } = listing.value;
   if (!nextCursor || isLoading) return;
-  dispatch({ type: "listing/loading", query: q, showsArchived });
-  try {
-    const path = `/conversations${query({ ...filterOf(q, showsArchived), cursor: nextCursor, limit: LISTED })}`;
-    dispatch({ type: "listing/loaded", page: await get(path), isFirst: false });
-  } catch (error) {
-    dispatch({ type: "listing/failed", message: sentenceOf(error) });
-  }
+  await readListing(q, showsArchived, nextCursor);
 }
 
 /** Into the archive or out of it. @param {string} id @param {boolean} archived */

@@ -8,7 +8,7 @@ import { t } from "../i18n.js";
 import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploaded, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
-import { writeDraft } from "../storage.js";
+import { readDraft, writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 import { goTo } from "./navigation.js";
 import { commandIn, runCommand, unknownCommandIn } from "./slash.js";
@@ -73,14 +73,14 @@ export async function sendDraft() {
   if (currentId.value !== from) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
-  const id = from ?? (await createConversation(outgoing));
-  if (id === null) return;
+  // At once: what is typed from here on is the next message.
   draftText.value = "";
   answerOfCommand.value = null;
   branchAfter.value = null;
   clearUploads(from);
   notSent.value = null;
-  await send(id, outgoing);
+  const id = from ?? (await createConversation(outgoing));
+  if (id !== null) await send(id, outgoing);
 }
 
 /** @param {Outgoing} outgoing */
@@ -96,15 +96,19 @@ async function createConversation(outgoing) {
     });
     dispatch({ type: "temporary/chosen", isTemporary: false });
     chosenFolder.value = null;
-    writeDraft(null, "");
-    writeDraft(conversation.id, outgoing.text);
+    const isHere = currentId.value === null;
+    const typed = isHere ? draftText.value : "";
+    if (isHere || readDraft(null) === outgoing.text) writeDraft(null, "");
     dispatch({ type: "conversation/put", conversation });
-    dispatch({ type: "conversation/opened", id: conversation.id });
-    dispatch({ type: "thread/loaded", conversation, page: { items: [], next_cursor: null }, compactions: [] });
-    goTo(conversation.id);
+    if (isHere) {
+      dispatch({ type: "conversation/opened", id: conversation.id });
+      dispatch({ type: "thread/loaded", conversation, page: { items: [], next_cursor: null }, compactions: [] });
+      goTo(conversation.id);
+      draftText.value = typed;
+    }
     return /** @type {string} */ (conversation.id);
   } catch (error) {
-    giveBack(outgoing, error);
+    giveBack(null, outgoing, error);
     return null;
   } finally {
     isCreating.value = false;
@@ -123,12 +127,12 @@ async function send(id, outgoing) {
     const answer = state.value.threads[id]?.run
       ? await postTwice(`/conversations/${id}/inject`, body)
       : await postTwice(`/conversations/${id}/messages`, { ...body, parent });
-    writeDraft(id, currentId.value === id ? draftText.value : "");
+    if (currentId.value === id) writeDraft(id, draftText.value);
+    else if (readDraft(id) === text) writeDraft(id, "");
     dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
   } catch (error) {
     dispatch({ type: "send/failed", id, clientId });
-    if (currentId.value === id) giveBack(outgoing, error);
-    else showToast(t("Not sent: {reason}", { reason: sentenceOf(error) }), "bad");
+    giveBack(id, outgoing, error);
   }
 }
 
@@ -143,14 +147,24 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
   }
 }
 
-/** Back into the composer, before what was typed since. @param {Outgoing} outgoing @param {unknown} error */
-function giveBack({ clientId, text, attached, parent }, error) {
-  branchAfter.value = parent ?? null;
-  const typed = draftText.value;
-  draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
+/**
+ * Back into the composer of its chat, before what was typed since.
+ * @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error
+ */
+function giveBack(chat, { clientId, text, attached, parent }, error) {
+  const isHere = currentId.value === chat;
+  const typed = isHere ? draftText.value : readDraft(chat);
+  const whole = typed && typed !== text ? `${text}\n\n${typed}` : text;
+  writeDraft(chat, whole);
+  if (isHere) draftText.value = whole;
   const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
   const returned = attached.filter((one) => !known.has(one.id));
-  addUploads(...returned.map((one) => uploaded(one, currentId.value)));
+  addUploads(...returned.map((one) => uploaded(one, chat)));
+  if (!isHere) {
+    showToast(t("Not sent: {reason}", { reason: sentenceOf(error) }), "bad");
+    return;
+  }
+  branchAfter.value = parent ?? null;
   notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
 }
 

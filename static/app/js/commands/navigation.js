@@ -4,7 +4,7 @@ import { boot } from "../boot.js";
 import { get } from "../api.js";
 import { placeIn } from "../state/address.js";
 import { changeUi, currentId, dispatch, state } from "../state/store.js";
-import { branchAfter, draftText, editedId, notSent, restoreUploads } from "../state/draft.js";
+import { answerOfCommand, branchAfter, draftText, editedId, notSent, restoreUploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { readDraft } from "../storage.js";
 import { loadContext } from "./context.js";
@@ -34,6 +34,7 @@ export function goToMessage(id, messageId) {
 
 /** @param {string|null} id */
 async function open(id) {
+  if (id !== currentId.value) answerOfCommand.value = null;
   dispatch({ type: "conversation/opened", id });
   draftText.value = readDraft(id);
   restoreUploads(id);

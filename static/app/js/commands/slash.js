@@ -1,7 +1,7 @@
 /** The commands of the composer: what begins with one of these words is for the service, not for the model. */
 
 import { get, patch, post, query } from "../api.js";
-import { exact } from "../format.js";
+import { CONTEXT_PARTS, exact, formatDate } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
@@ -57,11 +57,17 @@ export function completions(text) {
   return [...commands, ...promptsFor(typed).map((one) => ({ name: `/${one.name}`, usage: "", about: one.about || one.text.slice(0, PREVIEW_CHARS), text: one.text }))];
 }
 
+/** @type {Record<string, string>} */
+const ROLES = { user: t("You"), assistant: t("Assistant"), system: t("System"), tool: t("Tools") };
+/** @type {Record<string, string>} */
+const PARTS = Object.fromEntries(CONTEXT_PARTS);
+
 /** Only the newest command is answered: an earlier one's answer may come later. @param {Command} command @param {string} text */
 export async function runCommand(command, text) {
   const asked = (newest = Symbol(command.name));
+  const chat = currentId.value;
   const answer = await answerTo(command, text);
-  if (asked === newest) answerOfCommand.value = answer;
+  if (asked === newest && currentId.value === chat) answerOfCommand.value = answer;
 }
 
 /** @param {Command} command @param {string} text @returns {Promise<CommandAnswer>} */
@@ -86,8 +92,8 @@ async function describeContext(_rest, id) {
   return {
     title: t("{used} of {budget} tokens", { used: exact(view.total_tokens), budget: exact(view.limit_tokens) }),
     rows: [
-      [t("Messages in context"), Object.entries(roles).map(([role, count]) => `${role} ${count}`).join(", ")],
-      ...Object.entries(view.parts).map(([name, tokens]) => /** @type {[string, string]} */ ([name, exact(Number(tokens))])),
+      [t("Messages in context"), Object.entries(roles).map(([role, count]) => `${ROLES[role] ?? role} ${count}`).join(", ")],
+      ...Object.entries(view.parts).map(([name, tokens]) => /** @type {[string, string]} */ ([PARTS[name] ?? name, exact(Number(tokens))])),
       [t("Summarized up to"), view.compaction ? t("message {n}", { n: view.compaction.last_position + 1 }) : t("nothing yet")],
       ...set.map(([name, field]) => {
         const { value, from } = /** @type {{value: unknown, from: string}} */ (field);
@@ -138,7 +144,7 @@ async function searchMemory(rest) {
   if (!items.length) return { title: t("Memory"), text: t("Nothing was found.") };
   return {
     title: t("Memory"),
-    rows: items.map((/** @type {any} */ item) => [item.created_at.slice(0, 10), item.text.slice(0, 240)]),
+    rows: items.map((/** @type {any} */ item) => [formatDate(item.created_at), item.text.slice(0, 240)]),
     links: items.map((/** @type {any} */ item) => addressOfSource(item.source)),
   };
 }

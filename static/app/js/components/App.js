@@ -4,7 +4,6 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { addFiles } from "../commands/uploads.js";
 import { goTo } from "../commands/navigation.js";
-import { loadThread } from "../commands/pages.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { currentId, currentThread, ui } from "../state/store.js";
@@ -86,6 +85,6 @@ function Problem({ thread }) {
     <h1 class="greeting">${isMissing ? t("There is no such conversation.") : t("It could not be loaded.")}</h1>
     <p class="greeting-note">${isMissing ? t("It may have been deleted, or it belongs to somebody else.") : thread.error}</p>
     ${isMissing && html`<button type="button" class="button" onClick=${() => goTo(null)}>${t("New chat")}</button>`}
-    ${!isMissing && html`<button type="button" class="button" onClick=${() => loadThread(thread.id)}>${t("Try again")}</button>`}
+    ${!isMissing && html`<button type="button" class="button" onClick=${() => goTo(thread.id, { replaces: true })}>${t("Try again")}</button>`}
   </div></div>`;
 }

@@ -3,23 +3,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { compactNow, loadContext, previewCompaction } from "../commands/context.js";
-import { exact } from "../format.js";
+import { CONTEXT_PARTS, exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
 import { describeContext } from "./ContextRing.js";
 import { Icon } from "./icons.js";
 import { Piece } from "./Piece.js";
-
-/** @type {[keyof import("../state/types.js").ContextUse["parts"], string][]} */
-const PARTS = [
-  ["system", t("System")],
-  ["profile", t("Profile")],
-  ["tools", t("Tools")],
-  ["summary", t("Summary")],
-  ["history", t("History")],
-  ["recall", t("Recall")],
-];
 
 export function ContextPanel() {
   const thread = currentThread.value;
@@ -43,7 +33,7 @@ export function ContextPanel() {
 function Parts({ context }) {
   const free = Math.max(0, context.budget - context.used);
   const rows = [
-    ...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
+    ...CONTEXT_PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
     { key: "free", name: t("Free"), tokens: free },
   ];
   const whole = Math.max(

@@ -1,8 +1,9 @@
 /** Short notices that go away by themselves; some offer the way back. They lie above all that is open. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { sentenceOf } from "../commands/conversations.js";
 import { html } from "../html.js";
-import { hideToast, ui } from "../state/store.js";
+import { hideToast, showToast, ui } from "../state/store.js";
 
 export function Toasts() {
   const list = useRef(/** @type {HTMLElement|null} */ (null));
@@ -17,9 +18,13 @@ export function Toasts() {
 
 /** @param {{toast: import("../state/types.js").Toast}} props */
 function Toast({ toast: { id, text, tone, action } }) {
-  const act = () => {
+  const act = async () => {
     hideToast(id);
-    action?.run();
+    try {
+      await action?.run();
+    } catch (error) {
+      showToast(sentenceOf(error), "bad");
+    }
   };
   return html`<p class=${`toast ${tone === "bad" ? "is-bad" : ""}`}>${text}
     ${action && html`<button type="button" class="toast-action" onClick=${act}>${action.name}</button>`}</p>`;

@@ -57,6 +57,8 @@ export function forgetConversation(state, id) {
 export function noteRun(state, event) {
   const conversation = state.conversations[event.conversation_id];
   if (!conversation) return state;
+  // The end of an earlier answer may come late.
+  if (event.type === "run.finished" && conversation.active_run && conversation.active_run.id !== event.run_id) return state;
   const active_run = event.type === "run.started" ? { id: event.run_id, message_id: event.message_id } : null;
   return { ...state, conversations: { ...state.conversations, [conversation.id]: { ...conversation, active_run } } };
 }

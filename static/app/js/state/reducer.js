@@ -75,7 +75,11 @@ const OURS = {
       happening.conversation,
     ),
   "thread/failed": (state, { id, isMissing, message }) =>
-    changeThread(state, id, (thread) => ({ ...thread, status: isMissing ? "missing" : "failed", error: message })),
+    changeThread(state, id, (thread) => {
+      // What is shown stays: it was only not read again.
+      if (thread.status === "ready" && !isMissing) return thread;
+      return { ...thread, status: isMissing ? "missing" : "failed", error: message };
+    }),
   "thread/reset": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isStale: true })),
   "older/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: true })),
   "older/loaded": (state, { id, before, page, leavesNewest }) => changeThread(state, id, (thread) => prependPage(thread, before, page, leavesNewest)),

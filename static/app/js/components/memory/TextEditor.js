@@ -28,7 +28,8 @@ export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = f
     isBusy.value = false;
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape") return;
+    // In an input method the key closes its list of candidates.
+    if (event.isComposing || event.key !== "Escape") return;
     event.preventDefault();
     onCancel();
   };

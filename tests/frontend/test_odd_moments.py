@@ -1,0 +1,58 @@
+"""Chats that come back after a failed read, broken addresses of mail, and keys of an input method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("Write to [us](mailto:100%@x.org), *please*.")) as server:
+        yield server
+
+
+def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: httpx2.Client) -> None:
+    chat = alice.post("/api/v1/conversations", json={}).json()["id"]
+    address = f"**/api/v1/conversations/{chat}"
+    page.route(
+        address, lambda route: route.fulfill(status=503, json={"error": {"code": "x", "message": "Not now."}})
+    )
+    page.goto(f"/c/{chat}")
+    again = page.get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
+    page.unroute(address)
+    again.click()
+    page.locator("#composer").fill("Hello")
+    page.locator("#composer").press("Enter")
+    expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible(timeout=20_000)
+    expect(page.locator("article.is-sending")).to_have_count(0)
+
+
+def test_a_paragraph_with_a_broken_mail_address_is_shown(page: Page) -> None:
+    page.locator("#composer").fill("Hello")
+    page.locator("#composer").press("Enter")
+    answer = page.locator("article.is-assistant")
+    expect(answer).to_have_attribute("data-status", "complete")
+    expect(answer).not_to_contain_text("This could not be rendered")
+
+
+def test_escape_in_an_input_method_does_not_throw_an_edited_memory_away(
+    page: Page, alice: httpx2.Client
+) -> None:
+    alice.post("/api/v1/memory/entries", json={"text": "茶", "day": "2026-11-20"}).raise_for_status()
+    page.goto("/memory")
+    page.locator(".entry").get_by_role("button", name="Edit").click()
+    area = page.get_by_label("Text of the entry")
+    area.fill("我喜欢喝龙井茶，还有")
+    # The key that closes the list of candidates.
+    area.dispatch_event(
+        "keydown", {"key": "Escape", "isComposing": True, "bubbles": True, "cancelable": True}
+    )
+    expect(area).to_have_value("我喜欢喝龙井茶，还有")

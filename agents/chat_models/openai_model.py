@@ -17,6 +17,7 @@ from agents.chat_models.openai_client import (
     read_body,
     read_chunk,
 )
+from agents.chat_models.own_words import without_own_words
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import read_error_text, redact_words
@@ -139,7 +140,8 @@ class OpenAIModel:
             if LEAST_ROOM_TOKENS <= room < request.max_output_tokens:
                 return replace(request, max_output_tokens=room)
             return None
-        adapted = adapt_dialect(dialect_of(self.endpoint), words)
+        # What is learned is learned for all who use the model.
+        adapted = adapt_dialect(dialect_of(self.endpoint), without_own_words(words, request))
         if adapted is None:
             return None
         log.info("%s at %s wants another dialect: %s", self.name, self.endpoint.base_url or "OpenAI", adapted)

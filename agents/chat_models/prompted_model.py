@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agents.chat_models.call_fences import CLOSE, OPEN, CallFences
+from agents.chat_models.own_words import without_own_words
 from agents.errors import ModelError
 from agents.types import (
     BROKEN_OFF,
@@ -102,6 +103,8 @@ class AutoToolsModel:
                     yield item
             return
         except ModelError as error:
+            # What is learned is learned for all who use the model.
+            words = without_own_words(f"{error.message} {error.provider_words}", request)
             if not request.tools and refuses_bare_calls(error):
                 log.info(
                     "%s takes no calls without tools (%s); they are written as text.",
@@ -109,7 +112,7 @@ class AutoToolsModel:
                     error.provider_words,
                 )
                 _without_bare_calls.add(self._key)
-            elif refuses_tools(error):
+            elif refuses_tools(error, words):
                 log.info(
                     "%s takes no tools (%s); they are described in its prompt.",
                     self.name,
@@ -139,12 +142,13 @@ _REFUSES_TOOLS = re.compile(
 )
 
 
-def refuses_tools(error: ModelError) -> bool:
-    """Return whether the error says that the server or the model takes no tools."""
+def refuses_tools(error: ModelError, words: str = "") -> bool:
+    """Return whether the error says that the server or the model takes no tools. `words` are what it says, where not
+    all of it is the server's own."""
     # These errors name tools in passing, as those that count the tokens of functions.
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
-    return bool(_REFUSES_TOOLS.search(f"{error.message} {error.provider_words}"))
+    return bool(_REFUSES_TOOLS.search(words or f"{error.message} {error.provider_words}"))
 
 
 _REFUSES_BARE_CALLS = re.compile(

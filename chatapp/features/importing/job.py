@@ -154,6 +154,11 @@ class _Turn:
         return note_progress(row=self.row, report=report, now=clock.now())
 
 
+def delete_files(import_ids: Iterable[UUID]) -> None:
+    for import_id in import_ids:
+        (folder() / str(import_id)).unlink(missing_ok=True)
+
+
 def sweep(now: datetime) -> None:
     """Wake workers for imports that no worker has, and delete files that no import needs."""
     for import_id in waiting_imports(now):

@@ -137,6 +137,15 @@ def discard_import(*, row: Import) -> None:
         raise Conflict("This import is going on and cannot be discarded.", code="import_going_on")
 
 
+def delete_imports(user: User) -> list[UUID]:
+    """Delete all imports of the user, in the caller's transaction, and return their ids: a worker that is at one finds
+    its row gone."""
+    rows = Import.objects.filter(user=user)
+    ids = list(rows.values_list("pk", flat=True))
+    rows.delete()
+    return ids
+
+
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
     """Take the lease of an import and return its row; None where the import is done or another worker has it."""
     free = Import.objects.filter(

@@ -118,7 +118,7 @@ def take_presets(user: User, texts: Iterable[str]) -> tuple[Counter[str], Counte
             if name in known:
                 continue
             create_agent(owner=user, values=checked.values)
-        except (PresetError, InvalidInput):
+        except (PresetError, InvalidInput, NotFound):  # NotFound: there is no model that its user may use
             not_made["agents that cannot be read"] += 1
         except Conflict:
             not_made["agents beyond those that you may have"] += 1

@@ -172,7 +172,7 @@ class _Ahead:
     def __init__(self, file: _Counted) -> None:
         self._file = file
         # What is read at once may end within a character.
-        self._decode = codecs.getincrementaldecoder("utf-8")()
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at = "", 0
         self._undecoded, self._is_taken = b"", False
         self.has_passed = False

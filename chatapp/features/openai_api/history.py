@@ -30,7 +30,10 @@ def with_items(user: User, asked: NewResponse) -> NewResponse:
     """Return the request with each item that it names by reference in its place. Raise NotFound."""
     if not any(isinstance(item, ItemReference) for item in asked.items):
         return asked
-    items = [_stored_item(user, item.id) if isinstance(item, ItemReference) else item for item in asked.items]
+    # Each once, however often it is named: it may have images, which are read whole.
+    names = {item.id for item in asked.items if isinstance(item, ItemReference)}
+    stored = {name: _stored_item(user, name) for name in sorted(names)}
+    items = [stored[item.id] if isinstance(item, ItemReference) else item for item in asked.items]
     return asked.model_copy(update={"input": items})
 
 

@@ -28,7 +28,7 @@ from chatapp.features.openai_api.completions import (
     newest_of_user,
 )
 from chatapp.features.openai_api.errors import Unsupported
-from chatapp.features.openai_api.history import continued_answer, with_items
+from chatapp.features.openai_api.history import SPOKEN, continued_answer, with_items
 from chatapp.features.openai_api.models import StoredResponse
 from chatapp.features.openai_api.reading import inline_images, model_messages
 from chatapp.features.openai_api.response_schemas import NewResponse
@@ -275,7 +275,7 @@ def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     if not row.owns_turn:
         delete_response(row)
     # With its only turn goes the conversation, and what was made of it.
-    elif not _has_other_turns(row.run):
+    elif not _says_more(row.run):
         forget_whole_conversation(user, str(conversation_id), now=clock.now())
     else:
         delete_response(row)
@@ -284,8 +284,13 @@ def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     return JsonResponse({"id": response_id, "object": "response", "deleted": True})
 
 
-def _has_other_turns(run: Run) -> bool:
-    return Run.objects.filter(conversation=run.conversation_id).exclude(pk=run.pk).exists()
+def _says_more(run: Run) -> bool:
+    """Return whether something else was said in the conversation: by other turns, or as items, which have none."""
+    others = Message.objects.filter(conversation=run.conversation_id, role__in=SPOKEN)
+    others = others.exclude(pk__in=[run.question_id, run.answer_id]).exclude(parts=[])
+    said = others.values_list("parts", flat=True).iterator(chunk_size=100)
+    # Not the calls of its tools, which go with the answer.
+    return any(part["type"] in ("text", "image", "file") for parts in said for part in parts)
 
 
 def _forget(user: User, conversation_id: str, message_id: str) -> None:

@@ -182,6 +182,10 @@ def _copy_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
     return Status(201, {"id": str(row.pk)})
 
 
+def _is_said(part: dict[str, Any]) -> bool:
+    return part["type"] == "image" or (part["type"] == "text" and bool(part["text"]))
+
+
 @router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 413, created=Copy))
 @creates(_copy_again, "/conversations/{made}")
 def copy(request: ApiRequest, token: str) -> Any:
@@ -190,7 +194,8 @@ def copy(request: ApiRequest, token: str) -> Any:
     shared = shared_conversation(token, clock.now())
     # Before any message is stored: an image that does not fit would leave a copy without it.
     check_room(user, sum(image.size_bytes for image in shared_images(shared)))
-    rows = list(shared_messages(shared).order_by("position"))
+    # What was forgotten left only its place.
+    rows = [row for row in shared_messages(shared).order_by("position") if any(map(_is_said, row.parts))]
     messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]
     with_images = {
         position: [part for part in row.parts if part["type"] in ("text", "image")]

@@ -1,0 +1,52 @@
+"""Takes out of a server's refusal what it repeats of the request: the words of one client are no rule for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.types import ModelRequest
+
+LEAST_CHARS = 8
+"""Shorter ones, such as "auto" or "limit", are in the servers' own sentences, too."""
+
+
+def without_own_words(words: str, request: ModelRequest) -> str:
+    """Return the refusal without the values of options, the texts of messages, and what names and describes tools."""
+    own = {text for text in _texts(request) if len(text) <= len(words) and text in words}
+    # The longest first: one may be a part of another.
+    for text in sorted(own, key=len, reverse=True):
+        words = words.replace(text, " ")
+    return words
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield from (tool.name for tool in request.tools)
+    for tool in request.tools:
+        yield from _long([tool.description, tool.parameters, [*_keys(tool.parameters)]])
+    yield from _long([*request.options.values(), *(message.text for message in request.messages)])
+
+
+def _long(value: Any) -> Iterator[str]:
+    """Yield the texts among values, however deep, that are long enough."""
+    match value:
+        case str():
+            if len(value) >= LEAST_CHARS:
+                yield value
+        case dict():
+            for inner in value.values():
+                yield from _long(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from _long(inner)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield str(key)
+                yield from _keys(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from _keys(inner)

@@ -1,0 +1,66 @@
+"""One client's wrong tool switches native tools off for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from agents.chat_models import prompted_model
+from agents.chat_models.prompted_model import AutoToolsModel
+from agents.error_mapping import map_error
+from agents.errors import ModelError
+from agents.types import Finished, ModelItem, ModelRequest, TextDelta, ToolSpec
+from memory.tokens import text_message
+
+KEY = ("https://api.example.com/v1", "test-model")
+GOOD = ToolSpec("weather", "The weather.", {"type": "object", "properties": {}})
+
+
+class Provider:
+    """It takes tools, and refuses a schema in OpenAI's words, which name the client's function."""
+
+    name = "test-model"
+
+    def __init__(self) -> None:
+        self.taken: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        for tool in request.tools:
+            if tool.parameters.get("type") != "object":
+                message = (
+                    f"Invalid schema for function '{tool.name}': schema must be a JSON Schema of 'type: \"object\"', "
+                    f"got 'type: \"{tool.parameters.get('type')}\"'."
+                )
+                body = {"error": {"message": message, "type": "invalid_request_error", "param": "tools[0]"}}
+                raise map_error(400, body)
+        self.taken.append(request)
+        yield TextDelta("Fine.")
+        yield Finished("stop")
+
+
+async def ask(provider: Provider, tool: ToolSpec) -> None:
+    # A model is made for each call, of whomever, with the same key.
+    model = AutoToolsModel(provider, KEY)
+    request = ModelRequest((text_message("user", "Hello"),), 100, (tool,))
+    try:
+        async for _ in model.stream(request):
+            pass
+    except ModelError:
+        pass
+
+
+def sent_after(name: str) -> ModelRequest:
+    """Return what the provider is sent of bob's good request after alice's wrong one."""
+    prompted_model._without_tools.clear()
+    provider = Provider()
+    try:
+        asyncio.run(ask(provider, ToolSpec(name, "", {"type": "text"})))  # alice, by /v1/chat/completions
+        asyncio.run(ask(provider, GOOD))  # bob
+        return provider.taken[-1]
+    finally:
+        prompted_model._without_tools.clear()
+
+
+def test_a_wrong_tool_of_one_client_takes_no_tools_from_others() -> None:
+    assert sent_after("lookup").tools == (GOOD,), "an ordinary name does no harm"
+    assert sent_after("tool_unsupported").tools == (GOOD,), "tools are written into prompts from now on"

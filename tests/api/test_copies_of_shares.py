@@ -1,0 +1,31 @@
+"""What a copy of a shared conversation holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.services import forget_message
+from tests.memory_store.rows import NOW, new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_copy_has_no_messages_without_words(
+    alice: User, bob: User, api_client: Callable[..., Client]
+) -> None:
+    """A fork leaves them out (`forking.actions._said`); some providers refuse a request with an empty message."""
+    source = new_conversation(alice, "Lisbon")
+    said = say(source, "Where is the ferry?", "At Cais do Sodré.", "And the beach?", "Behind the lighthouse.")
+    forget_message(alice, said[1].pk, now=NOW)
+    link = api_client(alice).post(
+        f"/api/v1/conversations/{source.pk}/share", {}, content_type="application/json"
+    )
+    made = api_client(bob).post(f"/api/v1/shared/{link.json()['token']}/copy")
+    copy = Conversation.objects.get(pk=made.json()["id"])
+    empty = [row.position for row in copy.messages.all() if row.parts == [{"type": "text", "text": ""}]]
+    assert empty == []

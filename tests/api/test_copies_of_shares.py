@@ -15,6 +15,25 @@ from tests.memory_store.rows import NOW, new_conversation, say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def test_the_title_of_a_copy_goes_with_what_it_was_made_of(
+    alice: User, bob: User, api_client: Callable[..., Client]
+) -> None:
+    source = new_conversation(alice, "Coping with sarcoidosis")
+    say(source, "I was told today what it is that my lungs have.", "It can be treated.")
+    source.title_made_of = 1  # as `store_title` leaves it
+    source.save()
+    link = api_client(alice).post(
+        f"/api/v1/conversations/{source.pk}/share", {}, content_type="application/json"
+    )
+    made = api_client(bob).post(f"/api/v1/shared/{link.json()['token']}/copy")
+    assert made.status_code == 201, made.content
+    copy = Conversation.objects.get(pk=made.json()["id"])
+    for message in copy.messages.order_by("position"):
+        forget_message(bob, message.pk, now=NOW)
+    copy.refresh_from_db()
+    assert "sarcoidosis" not in copy.title
+
+
 def test_a_copy_has_no_messages_without_words(
     alice: User, bob: User, api_client: Callable[..., Client]
 ) -> None:

@@ -117,6 +117,15 @@ def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, An
     return {}
 
 
+def copy_pauses(user: User, source: Conversation, copy: Conversation) -> None:
+    """Let what was said in the source while memory was paused stay unlearned in its copy."""
+    pauses = MemoryPause.objects.filter(user=user, conversation=source)
+    MemoryPause.objects.bulk_create(
+        MemoryPause(user=user, conversation=copy, began_at=one.began_at, ended_at=one.ended_at)
+        for one in pauses
+    )
+
+
 def note_pause(user: User, conversation: Conversation | None, is_paused: bool, now: datetime) -> None:
     """Begin or end a pause of memory, of one conversation or (None) of all, in the transaction that sets it."""
     pauses = MemoryPause.objects.filter(user=user, conversation=conversation, ended_at=None)

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
-from chatapp.conversations.actions.conversations import note_pause
+from chatapp.conversations.actions.conversations import copy_pauses
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
@@ -45,14 +45,16 @@ def fork_conversation(
     all that the old one shows. Raise NotFound."""
     messages = _messages_up_to(user, source, message_id)
     shown = [(message, parts) for message in messages if (parts := _said(message))]
+    # A title that a model made tells of these, and goes with them.
+    made_of = None if source.title_made_of is None else max(0, len(shown) - 1)
     # As an import: a long conversation is stored in short transactions, and shown once it is complete.
     return import_conversation(
         user=user,
         messages=[_copied(message, parts) for message, parts in shown],
         now=now,
         title=source.title,
-        columns={name: getattr(source, name) for name in KEPT},
-        complete=partial(_complete, user=user, shown=[parts for _, parts in shown], now=now),
+        columns={name: getattr(source, name) for name in KEPT} | {"title_made_of": made_of},
+        complete=partial(_complete, user=user, source=source, shown=[parts for _, parts in shown]),
     )
 
 
@@ -92,11 +94,11 @@ def _complete(
     *,
     branches: Sequence[Branch],
     user: User,
+    source: Conversation,
     shown: Sequence[Sequence[dict[str, Any]]],
-    now: datetime,
 ) -> None:
-    """Store the pause of memory and the files of the new conversation, in the transaction that shows it."""
-    note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
+    """Store the pauses of memory and the files of the new conversation, in the transaction that shows it."""
+    copy_pauses(user, source, conversation)
     _link_files(user, conversation, shown)
 
 

@@ -207,6 +207,8 @@ def copy(request: ApiRequest, token: str) -> Any:
         messages=messages,
         now=clock.now(),
         title=shared.conversation.title,
+        # A title that a model made tells of these, and goes with them.
+        columns={} if shared.conversation.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
         complete=partial(add_images, user=user, owner_id=shared.conversation.owner_id, parts=with_images),
     )
     return Status(201, {"id": str(made.pk)})

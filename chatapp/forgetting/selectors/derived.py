@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import SentRequest
@@ -19,6 +20,10 @@ from chatapp.operations.statements import as_key, as_stored, execute_stored, pla
 from chatapp.realtime.models import Event
 from chatapp.runs.models import Run, ToolCall
 
+WRITTEN = Cast("parts", TextField())
+IS_CALL = Q(role=Message.Role.TOOL) | Q(role=Message.Role.ASSISTANT, written__contains='"type": "tool_call"')
+"""Of messages with the alias `written`, their parts as stored: in a text the quotes would be escaped."""
+
 
 def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
     """Return these, and the messages of the calls that answers among them made."""
@@ -27,12 +32,10 @@ def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
 
 
 def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
-    """Return the messages that call a tool or hold its result, for these answers of runs. In imported conversations
-    every message is the parent of the next, so only messages whose parent has a run count."""
-    roles = (Message.Role.ASSISTANT, Message.Role.TOOL)
-    return Message.objects.filter(
-        parent__in=list(answer_ids), parent__run__isnull=False, run=None, role__in=roles
-    )
+    """Return the messages that call a tool or hold its result, for these answers of runs. What programs have added
+    behind an answer has it as its parent, too, and so has the next message of an imported conversation."""
+    rows = Message.objects.alias(written=WRITTEN).filter(IS_CALL, parent__in=list(answer_ids))
+    return rows.filter(parent__run__isnull=False, run=None)
 
 
 def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:

@@ -151,16 +151,6 @@ export const plainText = (markdown) =>
 /** @type {Record<string, string>} */
 const SPEAKERS = { user: t("You"), assistant: t("Assistant"), memory: t("Remembered") };
 
-/** @type {[keyof import("./state/types.js").ContextUse["parts"], string][]} */
-export const CONTEXT_PARTS = [
-  ["system", t("System")],
-  ["profile", t("Profile")],
-  ["tools", t("Tools")],
-  ["summary", t("Summary")],
-  ["history", t("History")],
-  ["recall", t("Recall")],
-];
-
 /** What was recalled, as the model reads it: who said it, a colon, the words. @param {string} preview */
 export function quoted(preview) {
   const [, who = "", words = ""] = /^(\w+): ([^]*)$/.exec(preview) ?? [];

@@ -1,7 +1,7 @@
 /** The commands of the composer: what begins with one of these words is for the service, not for the model. */
 
 import { get, patch, post, query } from "../api.js";
-import { CONTEXT_PARTS, exact, formatDate } from "../format.js";
+import { exact, formatDate } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
@@ -58,9 +58,17 @@ export function completions(text) {
 }
 
 /** @type {Record<string, string>} */
-const ROLES = { user: t("You"), assistant: t("Assistant"), system: t("System"), tool: t("Tools") };
+const ROLES = { user: t("user"), assistant: t("assistant"), system: t("system"), tool: t("tool") };
 /** @type {Record<string, string>} */
-const PARTS = Object.fromEntries(CONTEXT_PARTS);
+const PARTS = {
+  system: t("system"),
+  profile: t("profile"),
+  tools: t("tools"),
+  summary: t("summary"),
+  history: t("history"),
+  recall: t("recall"),
+  question: t("question"),
+};
 
 /** Only the newest command is answered: an earlier one's answer may come later. @param {Command} command @param {string} text */
 export async function runCommand(command, text) {

@@ -3,13 +3,23 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { compactNow, loadContext, previewCompaction } from "../commands/context.js";
-import { CONTEXT_PARTS, exact } from "../format.js";
+import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
 import { describeContext } from "./ContextRing.js";
 import { Icon } from "./icons.js";
 import { Piece } from "./Piece.js";
+
+/** @type {[keyof import("../state/types.js").ContextUse["parts"], string][]} */
+const PARTS = [
+  ["system", t("System")],
+  ["profile", t("Profile")],
+  ["tools", t("Tools")],
+  ["summary", t("Summary")],
+  ["history", t("History")],
+  ["recall", t("Recall")],
+];
 
 export function ContextPanel() {
   const thread = currentThread.value;
@@ -33,7 +43,7 @@ export function ContextPanel() {
 function Parts({ context }) {
   const free = Math.max(0, context.budget - context.used);
   const rows = [
-    ...CONTEXT_PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
+    ...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
     { key: "free", name: t("Free"), tokens: free },
   ];
   const whole = Math.max(

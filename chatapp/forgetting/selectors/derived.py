@@ -20,9 +20,13 @@ from chatapp.operations.statements import as_key, as_stored, execute_stored, pla
 from chatapp.realtime.models import Event
 from chatapp.runs.models import Run, ToolCall
 
-WRITTEN = Cast("parts", TextField())
 IS_CALL = Q(role=Message.Role.TOOL) | Q(role=Message.Role.ASSISTANT, written__contains='"type": "tool_call"')
-"""Of messages with the alias `written`, their parts as stored: in a text the quotes would be escaped."""
+"""Of messages as `with_written` returns them: in a text the quotes would be escaped."""
+
+
+def with_written(rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Return the messages with their parts as stored, by which they can be filtered."""
+    return rows.alias(written=Cast("parts", TextField()))
 
 
 def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
@@ -34,7 +38,7 @@ def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
 def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
     """Return the messages that call a tool or hold its result, for these answers of runs. What programs have added
     behind an answer has it as its parent, too, and so has the next message of an imported conversation."""
-    rows = Message.objects.alias(written=WRITTEN).filter(IS_CALL, parent__in=list(answer_ids))
+    rows = with_written(Message.objects.filter(parent__in=list(answer_ids))).filter(IS_CALL)
     return rows.filter(parent__run__isnull=False, run=None)
 
 

@@ -14,7 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
-from chatapp.forgetting.selectors.derived import IS_CALL, WRITTEN
+from chatapp.forgetting.selectors.derived import IS_CALL, with_written
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.clock import iso_time
@@ -54,7 +54,7 @@ def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
 def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
     """Return the messages said between two moments. An answer belongs, with all its calls and however late it ends, to
     the day on which it was requested and to the day of its question."""
-    said = Message.objects.filter(conversation__user=user).alias(written=WRITTEN)
+    said = with_written(Message.objects.filter(conversation__user=user))
     is_asked = Q(run__created_at__gte=start, run__created_at__lt=end)
     is_asked |= Q(run__question__created_at__gte=start, run__question__created_at__lt=end)
     # Without a run: of users, programs and imports. What belongs to an answer goes with it.

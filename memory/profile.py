@@ -88,10 +88,21 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
+def _count_alike(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many lines at the beginning are the same in both."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
 def _compare_part(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     """Compare lines whose number is bounded; of more, all were replaced."""
     if max(len(old), len(new)) > LINES_AT_ONCE:
-        return [*_all("removed", old), *_all("added", new)]
+        begin = _count_alike(old, new)
+        end = _count_alike(old[begin:][::-1], new[begin:][::-1])
+        if not begin and not end:
+            return [*_all("removed", old), *_all("added", new)]
+        middle = _compare_part(old[begin : len(old) - end], new[begin : len(new) - end])
+        return [*_all("same", new[:begin]), *middle, *_all("same", new[len(new) - end :])]
     changes: list[LineChange] = []
     # Without `autojunk`, which takes lines that a long text repeats for junk.
     for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, False).get_opcodes():

@@ -8,7 +8,6 @@ from typing import Any
 from agents.types import ModelRequest
 
 LEAST_CHARS = 8
-"""Shorter ones, such as "auto" or "limit", are in the servers' own sentences, too."""
 
 
 def without_own_words(words: str, request: ModelRequest) -> str:
@@ -21,17 +20,18 @@ def without_own_words(words: str, request: ModelRequest) -> str:
 
 
 def _texts(request: ModelRequest) -> Iterator[str]:
-    yield from (tool.name for tool in request.tools)
     for tool in request.tools:
-        yield from _long([tool.description, tool.parameters, [*_keys(tool.parameters)]])
+        # In quotes alone: a tool may be called "support", which is a word of servers, too.
+        yield from (f"{quote}{tool.name}{quote}" for quote in "'\"`")
+        yield from _long([tool.name, tool.description, tool.parameters])
     yield from _long([*request.options.values(), *(message.text for message in request.messages)])
 
 
 def _long(value: Any) -> Iterator[str]:
-    """Yield the texts among values, however deep, that are long enough."""
+    """Yield the texts among values, however deep, that are no single words: those may be the server's own."""
     match value:
         case str():
-            if len(value) >= LEAST_CHARS:
+            if len(value) >= LEAST_CHARS and not value.isalpha():
                 yield value
         case dict():
             for inner in value.values():
@@ -39,14 +39,3 @@ def _long(value: Any) -> Iterator[str]:
         case list() | tuple():
             for inner in value:
                 yield from _long(inner)
-
-
-def _keys(value: Any) -> Iterator[str]:
-    match value:
-        case dict():
-            for key, inner in value.items():
-                yield str(key)
-                yield from _keys(inner)
-        case list() | tuple():
-            for inner in value:
-                yield from _keys(inner)

@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from pydantic import Field
@@ -21,6 +22,7 @@ PAGE_CHARS = 20_000
 CSV_ROWS = 200
 DIALECT_CHARS = 10_000
 DELIMITERS = ",;\t|"
+QUOTES = "\"'"
 # Python's own is 131,072 characters a cell; the size of a file is bounded where it is uploaded.
 csv.field_size_limit(2**31 - 1)
 
@@ -120,7 +122,7 @@ def text_page(text: str, page: int) -> str:
 def csv_page(text: str, page: int) -> str:
     """Return a page of rows, numbered as in the file, below the header row."""
     try:
-        header, *rows = _read_rows(text, _delimiter_of(text[:DIALECT_CHARS])) or [[]]
+        header, *rows = _read_rows(text, *_dialect_of(text[:DIALECT_CHARS])) or [[]]
     except csv.Error as error:
         raise ToolFailure(f"The file is no readable CSV: {error}.") from None
     pages = max(1, -(-len(rows) // CSV_ROWS))
@@ -134,20 +136,22 @@ def csv_page(text: str, page: int) -> str:
     return f"Rows {first + 1} to {first + len(shown)} of {len(rows):,} (page {page} of {pages}).\n\n{out.getvalue()}"
 
 
-def _read_rows(text: str, delimiter: str) -> list[list[str]]:
-    # Line ends of any system, which the reader itself takes for a damaged file.
-    return list(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter))
+def _read_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+    # Line ends of any system, which the reader itself takes for a damaged file, and blanks before a quoted cell.
+    file = io.StringIO(text, newline=None)
+    return list(csv.reader(file, delimiter=delimiter, quotechar=quote, skipinitialspace=True))
 
 
-def _delimiter_of(beginning: str) -> str:
-    """Return what divides most rows into as many cells as the first one. The library's own guess takes a time that
-    grows with the fourth power of the quotes, and holds the interpreter meanwhile."""
+def _dialect_of(beginning: str) -> tuple[str, str]:
+    """Return (the delimiter, the quote) that divide most rows into as many cells as the first one. The library's own
+    guess takes a time that grows with the fourth power of the quotes, and holds the interpreter meanwhile."""
 
-    def count_alike(delimiter: str) -> int:
-        widths = [len(row) for row in _read_rows(beginning, delimiter) if row]
+    def count_alike(dialect: tuple[str, str]) -> int:
+        widths = [len(row) for row in _read_rows(beginning, *dialect) if row]
         return widths.count(widths[0]) if widths and widths[0] > 1 else 0
 
-    return max(DELIMITERS, key=count_alike)
+    # Of equal ones the first: an apostrophe is mostly none of them.
+    return max(product(DELIMITERS, QUOTES), key=count_alike)
 
 
 def _check_page(page: int, pages: int) -> None:

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -57,7 +57,7 @@ def calculate(expression: str) -> Fraction:
         return _bounded(_evaluator(expression).eval(expression, ast.parse(expression, mode="eval").body))
     except ZeroDivisionError:
         raise ToolFailure("Something is divided by zero.") from None
-    except (OverflowError, MemoryError):
+    except (OverflowError, MemoryError, InvalidOperation):
         raise _too_large() from None
     except (InvalidExpression, SyntaxError, RecursionError, TypeError, AttributeError):
         raise ToolFailure(_NOT_UNDERSTOOD) from None
@@ -92,7 +92,7 @@ def _number(expression: str, node: ast.Constant) -> Fraction:
         return _bounded(Fraction(node.value))
     # As it is written: a float keeps 17 digits.
     written = Decimal(ast.get_source_segment(expression, node) or str(node.value))
-    if abs(written.adjusted()) > MAX_EXPONENT:
+    if written and abs(written.adjusted()) > MAX_EXPONENT:
         raise _too_large()
     return _bounded(Fraction(written))
 

@@ -34,7 +34,7 @@ AROUND_CHARS = 200
 MAX_PATTERN_SIZE = 50_000
 """Of characters, classes and groups, each counted as often as it is repeated."""
 MAX_COUNT_DIGITS = 6
-_PATTERN_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
+_PATTERN_TOKEN = re.compile(r"\(\?#[^)]*\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
 CONTEXT_REFERENCE = "context"
@@ -156,6 +156,8 @@ def _check_size(pattern: str) -> None:
     """Raise ToolFailure for counts inside of counts: compiled, such a pattern takes memory for their product."""
     sizes, last = [0], 0
     for token in _PATTERN_TOKEN.finditer(pattern):
+        if token[0].startswith("(?#"):
+            continue
         if token[0] == "(":
             sizes.append(0)
         elif token[0] == ")":

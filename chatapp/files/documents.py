@@ -25,6 +25,7 @@ _NOT_ACCEPTED = (
     "This file is neither an image, nor a text, a CSV, a PDF or an Office file (docx, xlsx, pptx)."
 )
 _OFFICE = {"word/document.xml": DOCX, "xl/workbook.xml": XLSX, "ppt/presentation.xml": PPTX}
+BEGINNING_BYTES = 1_024
 MAX_ENTRIES = 20_000
 """Of a zip that is taken for an Office file."""
 
@@ -40,7 +41,7 @@ class Document:
 def read_document(content: bytes, name: str) -> Document | None:
     """Return None for an image, by content or name. Raise InvalidInput for anything else that cannot be read."""
     # A text may begin so, too; an image has no readable beginning.
-    is_image = content.startswith(_IMAGE_STARTS) and _decoded(content[:1024]) is None
+    is_image = content.startswith(_IMAGE_STARTS) and not _begins_as_text(content)
     if is_image or name.lower().endswith(_IMAGE_NAMES):
         return None
     if content[:1024].lstrip().startswith(b"%PDF-"):
@@ -52,6 +53,11 @@ def read_document(content: bytes, name: str) -> Document | None:
         raise InvalidInput(_NOT_ACCEPTED, code="not_accepted")
     kind = "text/csv" if name.lower().endswith((".csv", ".tsv")) else "text/plain"
     return Document(text.replace("\r\n", "\n").encode(), kind)
+
+
+def _begins_as_text(content: bytes) -> bool:
+    # The beginning may end within a character, of which three bytes may be there.
+    return any(_decoded(content[: BEGINNING_BYTES - cut]) is not None for cut in range(4))
 
 
 def _office_type(content: bytes) -> str | None:

@@ -95,7 +95,8 @@ def _bare_pixels(image: Image.Image) -> Image.Image:
     image = image.transpose(Image.Transpose[turn]) if turn is not None else image
     if image.mode.startswith("I"):
         # 16 bits of grey, which a conversion would cut off at 255.
-        return image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
+        image = image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
+        image.info = {}
     has_alpha = "A" in image.mode or "transparency" in image.info
     plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
     # Pillow writes what it finds here into the new file, such as a colour profile.

@@ -342,9 +342,10 @@ def clear_context(
         first = previous.last_position + 1 if previous else 0
         # What waits behind a stopped answer stays: it moves behind the answer that continues that one.
         shown = visible_messages(conversation.branch, first - 1)
-        left = shown.exclude(pk__in=shown.filter(QUEUED).values("pk")).aggregate(
-            count=Count("pk"), last=Max("position"), tokens=Sum("token_estimate")
-        )
+        waiting = shown.filter(QUEUED).order_by("position").values_list("position", flat=True).first()
+        left = shown.filter(
+            position__lt=conversation.next_position if waiting is None else waiting
+        ).aggregate(count=Count("pk"), last=Max("position"), tokens=Sum("token_estimate"))
         if not left["count"]:
             raise Conflict("There is nothing to clear.", code="nothing_to_compact")
         row = Compaction.objects.create(

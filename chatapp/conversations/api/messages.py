@@ -42,7 +42,7 @@ from chatapp.runs.actions.answering_again import receipt_of_run, regenerate_mess
 from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
-from chatapp.runs.actions.sending import Receipt, send_message
+from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import client_id_of, new_message
 from chatapp.runs.schemas import Answer
@@ -177,26 +177,28 @@ def _edit_in_place(
     user: User, conversation_id: str, message_id: str, sent: SentMessage, header_key: str | None
 ) -> dict[str, Any] | None:
     """Return the edited message where no run follows; None where the edit is to be sent."""
+    message = accessible_message(user, conversation_id, message_id)
+    # Before the key is asked for: the rows of its images are not what the edit makes.
+    new = new_message(user, sent, None) if is_queued(message) else None
+    body = sent.model_dump_json(exclude={"client_id", "stream"})
     row = made_once(
-        asked_to_edit(user, message_id, client_id_of(sent, header_key), sent.model_dump_json()),
-        lambda: _edited(user, conversation_id, message_id, sent),
+        asked_to_edit(user, message_id, client_id_of(sent, header_key), body),
+        lambda: _edited(user, conversation_id, message, sent, new),
         lambda made: accessible_message(user, conversation_id, made),
     )
     return full_message(row) if row else None
 
 
-def _edited(user: User, conversation_id: str, message_id: str, sent: SentMessage) -> models.Message | None:
-    message = accessible_message(user, conversation_id, message_id)
+def _edited(
+    user: User, conversation_id: str, message: models.Message, sent: SentMessage, new: NewMessage | None
+) -> models.Message | None:
+    message_id = str(message.pk)
     if message.role == message.Role.ASSISTANT:
         return _edit_answer(user, conversation_id, message_id, sent)
-    if not is_queued(message):
+    if new is None:
         return None
     return edit_queued(
-        user=user,
-        conversation_id=conversation_id,
-        message_id=message_id,
-        new=new_message(user, sent, None),
-        now=clock.now(),
+        user=user, conversation_id=conversation_id, message_id=message_id, new=new, now=clock.now()
     )
 
 

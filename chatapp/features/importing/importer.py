@@ -81,12 +81,19 @@ Told = Callable[[Report, Progress], bool]
 
 
 def import_file(
-    *, user: User, path: Path, report: Report, tell: Told | None = None, pace: Pace = TO_THE_END
+    *,
+    user: User,
+    path: Path,
+    report: Report,
+    tell: Told | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+    pace: Pace = TO_THE_END,
 ) -> bool:
-    """Import what the file holds and return whether its end was reached. Raise Unreadable where it is no export."""
+    """Import what the file holds and return whether its end was reached. Nothing is stored once it is not wanted any
+    more. Raise Unreadable where it is no export."""
     progress = Progress()
     with open_account(path) as account:
-        importing = _Importing(user, report, LockTurns(pace), account)
+        importing = _Importing(user, report, LockTurns(pace), account, is_wanted)
         if account is not None:  # before the chats, which name them
             of_agents, no_agents = take_presets(user, account.presets)
             # After the agents, because folders name them.
@@ -102,6 +109,8 @@ def import_file(
                 importing.store_waiting()
                 return False
         importing.store_waiting()
+        if not is_wanted():
+            return False
         if account is not None:
             report.left_out.update(no_agents + no_folders)  # once, however often the file is read
             importing.take_memory(account)
@@ -132,6 +141,7 @@ class _Importing:
     report: Report
     turns: LockTurns
     account: Account | None
+    is_wanted: Callable[[], bool]
     waiting: list[_Read] = field(default_factory=list)
     waiting_rows: int = 0
 
@@ -223,7 +233,8 @@ class _Importing:
         )
 
     def _store(self, group: Sequence[tuple[_Read, Prepared]]) -> None:
-        if not group:
+        # Asked each time: its user may have had everything forgotten since the file was read.
+        if not group or not self.is_wanted():
             return
         try:
             stored = store_sources(user=self.user, some=[each for _, each in group], turns=self.turns)

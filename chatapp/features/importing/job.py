@@ -93,7 +93,12 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     keeps_file = False
     try:
         is_done = import_file(
-            user=row.user, path=path, report=turn.report, tell=turn.tell, pace=BEHIND_ANSWERS
+            user=row.user,
+            path=path,
+            report=turn.report,
+            tell=turn.tell,
+            is_wanted=turn.is_wanted,
+            pace=BEHIND_ANSWERS,
         )
     except Unreadable as unreadable:
         is_done, error = True, str(unreadable)
@@ -135,6 +140,9 @@ class _Turn:
             self._noted = now
             self.is_lost = not self.note()
         return not self.is_lost and not (self._began and now - self._began >= self._turn_s)
+
+    def is_wanted(self) -> bool:
+        return Import.objects.filter(pk=self.row.pk, fence=self.row.fence).exists()
 
     def note(self) -> bool:
         """Store what earlier turns and this one did; False where another worker has taken over."""

@@ -133,7 +133,9 @@ def _send(
 
 
 def _was_sent(user: User, client_id: str | None) -> bool:
-    return client_id is not None and Message.objects.filter(user=user, client_id=client_id).exists()
+    # A conversation in deletion or in the trash holds no key.
+    sent = Message.objects.filter(user=user, client_id=client_id, conversation__user__isnull=False)
+    return client_id is not None and sent.exists()
 
 
 def _begun_before(user: User, client_id: str | None) -> Conversation | None:

@@ -196,13 +196,14 @@ def _is_at_end(state: SendingState, new: NewMessage) -> bool:
     """Return whether a message is to follow the last one that is shown."""
     if new.replaces_id is not None:
         return False
-    return new.parent_id is None or parse_id(new.parent_id) == state.leaf_id
+    parent_id = new.follows_id or new.parent_id
+    return parent_id is None or parse_id(parent_id) == state.leaf_id
 
 
 def _answering_run(message: Message) -> Run | None:
     """Return the first run that answers a message: alone, or with those that waited behind the same answer, of which
-    the last is its question. None while the message waits."""
-    asked: Message | None = message
+    the last is its question. None while the message waits, and for one that was sent into a run."""
+    asked = message if message.kind != Message.Kind.INJECTED else None
     while asked is not None:
         # The first: later ones answer it again.
         run = Run.objects.filter(question=asked).order_by("created_at", "pk").first()

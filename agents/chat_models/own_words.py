@@ -8,6 +8,7 @@ from typing import Any
 from agents.types import ModelRequest
 
 LEAST_CHARS = 8
+"""Shorter texts may be in what any server says."""
 
 
 def without_own_words(words: str, request: ModelRequest) -> str:

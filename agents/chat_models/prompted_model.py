@@ -105,7 +105,7 @@ class AutoToolsModel:
         except ModelError as error:
             # What is learned is learned for all who use the model.
             words = without_own_words(f"{error.message} {error.provider_words}", request)
-            if not request.tools and refuses_bare_calls(error):
+            if not request.tools and refuses_bare_calls(words):
                 log.info(
                     "%s takes no calls without tools (%s); they are written as text.",
                     self.name,
@@ -142,13 +142,13 @@ _REFUSES_TOOLS = re.compile(
 )
 
 
-def refuses_tools(error: ModelError, words: str = "") -> bool:
-    """Return whether the error says that the server or the model takes no tools. `words` are what it says, where not
-    all of it is the server's own."""
+def refuses_tools(error: ModelError, words: str) -> bool:
+    """Return whether the error says that the server or the model takes no tools. `words` are those of the server in
+    it."""
     # These errors name tools in passing, as those that count the tokens of functions.
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
-    return bool(_REFUSES_TOOLS.search(words or f"{error.message} {error.provider_words}"))
+    return bool(_REFUSES_TOOLS.search(words))
 
 
 _REFUSES_BARE_CALLS = re.compile(
@@ -158,9 +158,9 @@ _REFUSES_BARE_CALLS = re.compile(
 )
 
 
-def refuses_bare_calls(error: ModelError) -> bool:
-    """Return whether the error says that earlier calls need tools to be offered."""
-    return bool(_REFUSES_BARE_CALLS.search(f"{error.message} {error.provider_words}"))
+def refuses_bare_calls(words: str) -> bool:
+    """Return whether a server says with these words that earlier calls need tools to be offered."""
+    return bool(_REFUSES_BARE_CALLS.search(words))
 
 
 def _has_tools(request: ModelRequest) -> bool:

@@ -190,7 +190,7 @@ async def test_a_server_that_takes_no_calls_without_tools_is_told_them_as_text_a
     ],
 )
 def test_refusals_of_tools_are_known_in_every_wording(words: str) -> None:
-    assert refuses_tools(ModelError("bad_request", "The provider refused the request.", provider_words=words))
+    assert refuses_tools(ModelError("bad_request", "The provider refused the request."), words)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,4 @@ def test_refusals_of_tools_are_known_in_every_wording(words: str) -> None:
     ],
 )
 def test_other_refusals_are_none_of_tools(words: str) -> None:
-    assert not refuses_tools(
-        ModelError("bad_request", "The provider refused the request.", provider_words=words)
-    )
+    assert not refuses_tools(ModelError("bad_request", "The provider refused the request."), words)

@@ -1,9 +1,11 @@
-"""One client's wrong tool switches native tools off for everybody."""
+"""What one client does wrong changes nothing for the others of a server."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+
+import pytest
 
 from agents.chat_models import prompted_model
 from agents.chat_models.prompted_model import AutoToolsModel
@@ -11,6 +13,7 @@ from agents.error_mapping import map_error
 from agents.errors import ModelError
 from agents.types import Finished, ModelItem, ModelRequest, TextDelta, ToolSpec
 from memory.tokens import text_message
+from memory.types import Message, ToolCallPart
 
 KEY = ("https://api.example.com/v1", "test-model")
 GOOD = ToolSpec("weather", "The weather.", {"type": "object", "properties": {}})
@@ -64,3 +67,24 @@ def sent_after(name: str) -> ModelRequest:
 def test_a_wrong_tool_of_one_client_takes_no_tools_from_others() -> None:
     assert sent_after("lookup").tools == (GOOD,), "an ordinary name does no harm"
     assert sent_after("tool_unsupported").tools == (GOOD,), "tools are written into prompts from now on"
+
+
+class Refuser:
+    """It repeats the last message of what it refuses."""
+
+    name = "test-model"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        message = f"Invalid content: {request.messages[-1].text!r} is too short."
+        raise map_error(400, {"error": {"message": message, "type": "invalid_request_error"}})
+        yield Finished("stop")
+
+
+async def test_words_of_one_client_are_no_refusal_of_its_earlier_calls() -> None:
+    call = Message("assistant", (ToolCallPart("1", "weather", "{}"),), 10)
+    question = text_message("user", "Which requests must define tools?")
+    model = AutoToolsModel(Refuser(), KEY)
+    with pytest.raises(ModelError):
+        async for _ in model.stream(ModelRequest((call, question), 100)):
+            pass
+    assert KEY not in prompted_model._without_bare_calls

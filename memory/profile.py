@@ -59,7 +59,7 @@ def compare_lines(before: str, after: str) -> list[LineChange]:
 
 
 def _common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return places in both, in order, of lines that each has once: between them parts can be compared alone. None for
+    """Return places in both, in order, of lines that each has once: between them parts can be compared alone; none for
     short texts, which are compared as a whole."""
     if len(old) <= LINES_AT_ONCE and len(new) <= LINES_AT_ONCE:
         return []

@@ -210,8 +210,8 @@ def _name_of_context(conversation_id: UUID) -> str:
 
 
 def kept_ids(conversation_id: UUID) -> frozenset[str]:
-    """Return the ids of the messages in the context file. Read from the file and not its row, because a crash may have
-    come between the two."""
+    """Return the ids of the messages in the context file; none where no row names the file. A crash may have come
+    between the two, and the file is what counts."""
     try:
         text = read_content(offload_of(conversation_id, CONTEXT_REFERENCE)).decode("utf-8", "replace")
     except NotFound:

@@ -20,8 +20,18 @@ from chatapp.operations.errors import Conflict, NotFound
 
 @transaction.atomic
 def create_attachment(
-    *, user: User, name: str, sha256: str, mime_type: str, width: int, height: int, size_bytes: int
+    *,
+    user: User,
+    name: str,
+    sha256: str,
+    mime_type: str,
+    width: int,
+    height: int,
+    size_bytes: int,
+    is_asked_for: bool = False,
 ) -> Attachment:
+    """`is_asked_for`: the request is for this file, and its `Idempotency-Key` stands for it; not so for the images of a
+    message."""
     row = Attachment.objects.create(
         user=user,
         name=name[:255],
@@ -31,7 +41,8 @@ def create_attachment(
         height=height,
         size_bytes=size_bytes,
     )
-    record_made(row.pk)
+    if is_asked_for:
+        record_made(row.pk)
     return row
 
 

@@ -74,22 +74,32 @@ def check_room(user: User, size_bytes: int) -> None:
 
 
 def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
-    """Store an image or a document, told apart by their content. Raise InvalidInput or TooLarge."""
+    """Store an image or a document, told apart by their content, as what the request is for. Raise InvalidInput or
+    TooLarge."""
     check_size(len(content))
     document = read_document(content, name)
     if document is None:
-        return store_image(user=user, name=name, content=content)
-    return _store(user, name, document.content, document.mime_type)
+        return store_image(user=user, name=name, content=content, is_asked_for=True)
+    return _store(user, name, document.content, document.mime_type, is_asked_for=True)
 
 
-def store_image(*, user: User, name: str, content: bytes) -> Attachment:
+def store_image(*, user: User, name: str, content: bytes, is_asked_for: bool = False) -> Attachment:
     check_size(len(content))
     image = clean_image(content, settings.MAX_IMAGE_PIXELS)
-    return _store(user, name, image.content, image.mime_type, image.width, image.height)
+    return _store(
+        user, name, image.content, image.mime_type, image.width, image.height, is_asked_for=is_asked_for
+    )
 
 
 def _store(
-    user: User, name: str, content: bytes, mime_type: str, width: int = 0, height: int = 0
+    user: User,
+    name: str,
+    content: bytes,
+    mime_type: str,
+    width: int = 0,
+    height: int = 0,
+    *,
+    is_asked_for: bool,
 ) -> Attachment:
     """Store the bytes, then the row that names them. Raise TooLarge."""
     check_room(user, len(content))
@@ -104,6 +114,7 @@ def _store(
             width=width,
             height=height,
             size_bytes=len(content),
+            is_asked_for=is_asked_for,
         )
 
 

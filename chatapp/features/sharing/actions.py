@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max
@@ -18,7 +17,7 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import copy_attachment
-from chatapp.files.selectors import shown_attachments
+from chatapp.files.models import Attachment
 from chatapp.operations.errors import NotFound
 
 
@@ -53,28 +52,34 @@ def revoke_share(*, row: SharedConversation) -> None:
     row.delete()
 
 
+def copy_images(images: Iterable[Attachment], *, user: User) -> dict[str, Attachment]:
+    """Return rows of the user's own for these images, by the id of the original; the bytes are stored once.
+
+    Called outside a transaction: it waits for the lock of the bytes, whose holder may wait for the database. Images
+    that were deleted meanwhile are left out. Raise TooLarge.
+    """
+    copies = {}
+    for image in images:
+        with suppress(NotFound):
+            copies[str(image.pk)] = copy_attachment(image, user=user)
+    return copies
+
+
 def add_images(
     conversation: Conversation,
     *,
     branches: Sequence[Branch],
-    user: User,
-    owner_id: UUID,
+    copies: Mapping[str, Attachment],
     parts: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> None:
-    """Give messages of a copy their parts with images, by position, in the transaction that shows it. The user gets
-    rows of their own for the images; the bytes are stored once."""
-    wanted = {part["file_id"] for each in parts.values() for part in each if part["type"] == "image"}
-    copies = {}
-    for row in shown_attachments(owner_id).in_bulk(wanted).values():
-        with suppress(NotFound):
-            copies[str(row.pk)] = copy_attachment(row, user=user)
+    """Give messages of a copy their parts with images, by position, in the transaction that shows it."""
     for message in conversation.messages.filter(position__in=list(parts)):
         images = [copies.get(part.get("file_id", "")) for part in parts[message.position]]
         shown = zip(parts[message.position], images, strict=True)
         message.parts = [
             {**part, "file_id": str(image.pk)} if image else part
             for part, image in shown
-            # An image without a row here was deleted meanwhile.
+            # An image without a copy was deleted meanwhile.
             if image or part["type"] == "text"
         ]
         message.save(update_fields=["parts"])

@@ -15,7 +15,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
-from chatapp.features.sharing.actions import add_images, revoke_share, share_conversation
+from chatapp.features.sharing.actions import add_images, copy_images, revoke_share, share_conversation
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.features.sharing.selectors import (
     find_share,
@@ -193,7 +193,8 @@ def copy(request: ApiRequest, token: str) -> Any:
     user = request.auth.user
     shared = shared_conversation(token, clock.now())
     # Before any message is stored: an image that does not fit would leave a copy without it.
-    check_room(user, sum(image.size_bytes for image in shared_images(shared)))
+    images = list(shared_images(shared))
+    check_room(user, sum(image.size_bytes for image in images))
     # What was forgotten left only its place.
     rows = [row for row in shared_messages(shared).order_by("position") if any(map(_is_said, row.parts))]
     messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]
@@ -209,6 +210,6 @@ def copy(request: ApiRequest, token: str) -> Any:
         title=shared.conversation.title,
         # A title that a model made tells of these, and goes with them.
         columns={} if shared.conversation.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
-        complete=partial(add_images, user=user, owner_id=shared.conversation.owner_id, parts=with_images),
+        complete=partial(add_images, copies=copy_images(images, user=user), parts=with_images),
     )
     return Status(201, {"id": str(made.pk)})

@@ -1,0 +1,76 @@
+"""A key stands for what its request is for, and not for the images that it stores on the way."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from PIL import Image
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.files.attachments import store_image
+from chatapp.files.models import Attachment
+from tests.memory_store.rows import new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KEY = {"Idempotency-Key": "retry-1"}
+
+
+def picture() -> bytes:
+    drawn = io.BytesIO()
+    Image.new("RGB", (4, 3), "teal").save(drawn, "PNG")
+    return drawn.getvalue()
+
+
+def test_a_shared_chat_with_images_is_copied_once_per_key(
+    alice: User, alice_client: Client, charlie_client: Client
+) -> None:
+    source = new_conversation(alice, "Lisbon")
+    question, _ = say(source, "What is this?", "A ferry.")
+    for name in ("ferry.png", "beach.png"):
+        image = store_image(user=alice, name=name, content=picture())
+        question.parts.append({"type": "image", "file_id": str(image.pk), "mime_type": "image/png"})
+        question.attachments.add(image)
+    question.save()
+    link = alice_client.post(
+        f"/api/v1/conversations/{source.pk}/share", {}, content_type="application/json"
+    ).json()
+    first, again = (
+        charlie_client.post(f"/api/v1/shared/{link['token']}/copy", headers=KEY) for _ in range(2)
+    )
+    assert (first.status_code, again.status_code) == (201, 201), first.content
+    assert first.json()["id"] == again.json()["id"]
+    assert Conversation.objects.exclude(pk=source.pk).count() == 1
+    copied = Conversation.objects.get(pk=first.json()["id"]).messages.get(position=0)
+    assert [part["type"] for part in copied.parts] == ["text", "image", "image"]
+
+
+def test_a_v1_conversation_with_images_is_made_once_per_key(alice_client: Client) -> None:
+    url = "data:image/png;base64," + base64.b64encode(picture()).decode()
+    content = [{"type": "input_text", "text": "This is a ferry."}, {"type": "input_image", "image_url": url}]
+    body = {"items": [{"type": "message", "role": "user", "content": content}]}
+    first, again = (
+        alice_client.post("/v1/conversations", body, content_type="application/json", headers=KEY)
+        for _ in range(2)
+    )
+    assert (first.status_code, again.status_code) == (200, 200), again.content
+    assert first.json()["id"] == again.json()["id"]
+    assert Conversation.objects.count() == 1
+
+
+def test_a_file_is_uploaded_once_per_key(alice_client: Client) -> None:
+    first, again = (
+        alice_client.post("/api/v1/files", {"file": SimpleUploadedFile(name, content)}, headers=key)
+        for name, content, key in (("a.png", picture(), KEY),) * 2
+    )
+    assert (first.status_code, again.status_code) == (201, 201), first.content
+    assert first.json() == again.json()
+    assert Attachment.objects.count() == 1
+    text = SimpleUploadedFile("a.txt", b"Some words.")
+    other = alice_client.post("/api/v1/files", {"file": text}, headers={"Idempotency-Key": "retry-2"})
+    assert other.status_code == 201
+    assert Attachment.objects.count() == 2

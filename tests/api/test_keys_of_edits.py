@@ -14,6 +14,7 @@ from tests.api import own_tools
 from tests.api.own_tools import look_up
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send, wait_for_end
+from tests.api.test_idempotency import data_url
 from tests.api.tool_talk import asks_for, start, wait_for_tool
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
@@ -61,3 +62,24 @@ async def test_an_edit_of_a_queued_message_that_is_sent_again_begins_no_second_r
         if "run_id" in again.json():
             await wait_for_end(alice_program, again.json()["run_id"])
     assert await Run.objects.filter(conversation=conversation).acount() == 1
+
+
+async def test_an_edit_of_a_queued_message_with_an_image_in_it_can_be_sent_again(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(asks_for("look_up"), says("A red square."), says("Again."))
+    async with running_service():
+        look_up.release = asyncio.Event()
+        conversation, run = await start(alice_program, "Tell me.")
+        await wait_for_tool(alice_program, conversation, "running")
+        path = f"conversations/{conversation}"
+        sent = (await alice_program.post(f"{path}/inject", content="And ths?")).json()
+        parts = [{"type": "text", "text": "And this?"}, {"type": "image", "data_url": data_url()}]
+        edit = {"content": parts, "client_id": "edit-1"}
+        first = await alice_program.patch(f"{path}/messages/{sent['message_id']}", **edit)
+        again = await alice_program.patch(f"{path}/messages/{sent['message_id']}", **edit)
+        look_up.release.set()
+        await wait_for_end(alice_program, run)
+    assert first.status_code == 200, first.content
+    assert again.status_code == 200, "the key was recorded for the image, not for the message"
+    assert again.json()["id"] == first.json()["id"]

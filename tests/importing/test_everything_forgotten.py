@@ -1,4 +1,4 @@
-"""What is left of a user who had everything forgotten."""
+"""Who has everything forgotten imports nothing any more: what goes on ends, and its files go."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.features.importing import job
+from chatapp.features.importing.importer import import_file
 from chatapp.features.importing.models import Import
 from chatapp.forgetting.services import forget_all
 from chatapp.operations import clock
@@ -46,3 +47,25 @@ def test_the_file_of_a_failed_import_is_gone(
         work(made)
     assert not Conversation.objects.exists(), "one click brings it all back"
     assert list(job.folder().iterdir()) == [], "all that was said lies on the disk for two days"
+
+
+def test_an_import_that_a_worker_is_at_brings_nothing_back(
+    alice: User, api_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = upload(api_client(alice), chatgpt()).json()["id"]
+
+    def forgets_meanwhile(*, tell: Any, **values: Any) -> bool:
+        """Import as the worker does, whose user has everything forgotten once the chat is read."""
+
+        def told(report: Any, progress: Any) -> bool:
+            forget_all(alice, now=clock.now(), for_good=True)
+            monkeypatch.setattr(job, "NOTED_EVERY_S", 0)  # the row is looked at, and is gone
+            return bool(tell(report, progress))
+
+        return import_file(tell=told, **values)
+
+    monkeypatch.setattr(job, "import_file", forgets_meanwhile)
+    work(made)
+    assert not Conversation.objects.filter(user=alice).exists(), (
+        "it was stored after everything was forgotten"
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pytest_django.fixtures import Settings
+
 from chatapp.accounts.actions import delete_token
 from chatapp.accounts.models import ApiToken, User
 from chatapp.operations.database import in_database
@@ -93,6 +95,24 @@ async def test_a_reader_from_the_future_is_told_to_fetch_again(
         events = await read_until(stream, "run.finished")
         assert (events[0].type, events[0].id) == ("reset", 0)
         assert events[1].type == "message.created"
+
+
+async def test_streams_that_open_at_once_count_each_other(
+    alice_program: Program, model: ModelConfig, settings: Settings
+) -> None:
+    settings.CONNECTIONS_PER_USER = 2
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        path = f"conversations/{conversation}/events"
+        streams = await asyncio.gather(*(alice_program.get(path) for _ in range(4)))
+        refused = [answer for answer in streams if not answer.is_stream]
+        assert [answer.status_code for answer in refused] == [429, 429]
+        assert {answer.headers["retry-after"] for answer in refused} == {"5"}
+        opened = [answer for answer in streams if answer.is_stream]
+        await opened[0].hang_up()
+        again = await events_of(alice_program, conversation)
+        for stream in (opened[1], again):
+            await stream.hang_up()
 
 
 async def test_a_reader_who_comes_in_mid_answer_misses_nothing(

@@ -14,16 +14,12 @@ from ninja.params.functions import Header, Query
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.conversations.access import accessible_conversation
-from chatapp.operations.errors import RateLimited
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import encode_notice, sse_response
 from chatapp.realtime.api.streams import ConversationReader
-from chatapp.realtime.hub import hub, user_topic
 from memory.bounds import MAX_ID
 
 router = Router(tags=["events"])
-
-RETRY_AFTER_S = 5
 
 STREAM = {
     "responses": {
@@ -60,21 +56,22 @@ async def read_events(
 
     `reset` says that the log is shorter than you believe: fetch the conversation again.
     """
-    if hub.count_readers(user_topic(request.auth.user.pk)) >= settings.CONNECTIONS_PER_USER:
-        raise RateLimited(
-            "You have too many open connections. Close some first.", retry_after_s=RETRY_AFTER_S
-        )
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # the stream may last for hours
     after = after_seq if last_event_id is None else last_event_id
-    reader = ConversationReader(request.auth, str(row.pk))
+    chunks = ConversationReader(request.auth, str(row.pk)).chunks(
+        min(after, row.last_seq), most=settings.CONNECTIONS_PER_USER
+    )
+    # Before status and headers are chosen, so that one stream too many has its own.
+    first = await anext(chunks)
     if after > row.last_seq:
-        return sse_response(_reset_first(reader, row.last_seq))
-    return sse_response(reader.chunks(after))
+        reset = {"type": "reset", "conversation_id": str(row.pk)}
+        first = encode_notice(reset, seq=row.last_seq) + first
+    return sse_response(_resumed(first, chunks))
 
 
-async def _reset_first(reader: ConversationReader, last_seq: int) -> AsyncGenerator[bytes, None]:
-    yield encode_notice({"type": "reset", "conversation_id": reader.conversation_id}, seq=last_seq)
-    async with aclosing(reader.chunks(last_seq)) as chunks:
+async def _resumed(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(chunks):
+        yield first
         async for chunk in chunks:
             yield chunk

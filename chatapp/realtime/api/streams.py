@@ -15,7 +15,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import NotFound, RateLimited
 from chatapp.realtime.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
 from chatapp.realtime.subscriptions import Connection
@@ -24,6 +24,8 @@ from chatapp.runs import runner
 TEXT_TYPES = frozenset({"text.delta", "message.snapshot"})
 # The text so far is asked for once, and not with each delta that comes before it has arrived.
 ASK_AGAIN_S = 1.0
+TOO_MANY = "You have too many open connections. Close some first."
+RETRY_AFTER_S = 5
 
 
 class ConversationReader:
@@ -43,14 +45,19 @@ class ConversationReader:
         *,
         once_open: Callable[[], None] | None = None,
         until_run_id: str | None = None,
+        most: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
         """Yield from the fact after `after_seq` on until the run ends, or for ever.
 
-        What `once_open` begins cannot be missed.
+        What `once_open` begins cannot be missed. Raise RateLimited where the user has `most` connections already.
         """
+        topic = user_topic(self.caller.user.pk)
         try:
             await self.connection.watch(UUID(self.conversation_id), after_seq)
-            await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
+            # Nothing is awaited until `subscribe` has added this one: streams that open at once count each other.
+            if most is not None and hub.count_readers(topic) >= most:
+                raise RateLimited(TOO_MANY, retry_after_s=RETRY_AFTER_S)
+            await hub.subscribe(self.connection, topic)  # to hear that rights end
             if once_open is not None:
                 once_open()
             else:

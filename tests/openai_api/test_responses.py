@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from chatapp.features.openai_api.api import ROUTERS
+from tests.api.tool_talk import asks_for
 from tests.openai_api.conftest import client_of
 from tests.openai_api.test_completions import picture
 from tests.servers.apart import run_apart
@@ -84,6 +85,28 @@ def test_a_history_that_is_sent_back_continues_its_conversation(
     assert (third.conversation, third.store) == (first.conversation, True)
     shown = [text for text in sent_texts(model) if not text.startswith("Be ")]
     assert shown[-3:] == ["What is my key?", "It is BLUE-42.", "Its colour?"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_with_thoughts_in_its_middle_is_known_when_it_is_sent_back(
+    service: Service, model: ModelServer, guest: str, streams: bool
+) -> None:
+    mine = client_of(service, guest)
+    counting = asks_for("calculator", text="Let me count.", expression="6 * 7")
+    model.script(counting, says("It is 42.", reasoning="Six sevens."), says("Even."))
+    talk: list[Any] = [{"role": "user", "content": "What is 6 times 7?"}]
+    if streams:
+        with mine.responses.stream(model="test-model", input=talk) as stream:
+            first: Any = stream.get_final_response()
+    else:
+        first = mine.responses.create(model="test-model", input=talk)
+    assert first.output_text == "Let me count.\n\nIt is 42."
+    assert mine.responses.retrieve(first.id).output_text == first.output_text
+    assert "reasoning" in [item.type for item in first.output]
+    said = [item.model_dump(exclude_none=True) for item in first.output]
+    talk += [*said, {"role": "user", "content": "Is that odd?"}]
+    second = mine.responses.create(model="test-model", input=talk)
+    assert (second.conversation, second.store) == (first.conversation, True)
 
 
 def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(

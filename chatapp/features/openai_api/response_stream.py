@@ -105,8 +105,11 @@ class ResponseWriter:
 
     def _open_as(self, kind: Kind) -> _Output | Kind:
         # Text that follows another kind of output is a new item, so that items stay in the order of writing.
-        last = self.outputs[-1] if self.outputs else None
-        return last if last is not None and last.kind == kind and last.is_open else kind
+        begun = self.outputs[-1:]
+        if kind == "message" and self.answer_name:
+            # But a stored answer is one message, also here: sent back, it is known by its id and its words.
+            begun = [each for each in self.outputs if each.name == self.answer_name]
+        return next((each for each in begun if each.kind == kind and each.is_open), kind)
 
     def _call_of(self, item: ToolCallDelta) -> _Output:
         call = self._calls.get(item.index)
@@ -123,10 +126,8 @@ class ResponseWriter:
 
     def _write(self, target: _Output | Kind, text: str) -> Iterator[Event]:
         if isinstance(target, str):
-            # The stored answer is one message, whose id only the first of these items may have.
-            is_answer = target == "message" and not any(each.kind == "message" for each in self.outputs)
-            name = self.answer_name if is_answer and self.answer_name else new_name(PREFIXES[target])
-            target = _Output(target, -1, name)
+            stored = self.answer_name if target == "message" else ""
+            target = _Output(target, -1, stored or new_name(PREFIXES[target]))
         if target.index < 0:
             # Calls that are written at the same time stay open until the answer ends.
             if target.kind != "function_call":
@@ -162,9 +163,9 @@ class ResponseWriter:
                 return self._event("response.function_call_arguments.delta", **_place(output), delta=text)
 
     def _close_last(self) -> Iterator[Event]:
-        # Calls are left to `_finish`: their pieces may still come.
+        # Calls and stored answers are left to `_finish`: their pieces may still come.
         for output in self.outputs:
-            if output.is_open and output.kind != "function_call":
+            if output.is_open and output.kind != "function_call" and output.name != self.answer_name:
                 yield from self._close(output)
 
     def _close(self, output: _Output) -> Iterator[Event]:

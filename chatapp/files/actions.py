@@ -79,12 +79,10 @@ def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
 
 
 @transaction.atomic
-def delete_unused_attachments(*, before: datetime) -> list[str]:
-    """Delete uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
+def delete_unused_attachments(chosen: Q) -> list[str]:
+    """Delete chosen uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
     # Locked: nobody links one to a message meanwhile. PostgreSQL refuses to lock an outer join's other side.
-    unused = Attachment.objects.filter(messages=None, folders=None, created_at__lt=before).select_for_update(
-        of=("self",)
-    )
+    unused = Attachment.objects.filter(chosen, messages=None, folders=None).select_for_update(of=("self",))
     hashes = list(unused.values_list("sha256", flat=True))
     unused.delete()
     return hashes

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
@@ -179,10 +180,16 @@ def delete_attachment(attachment: Attachment) -> None:
     discard_content([attachment.sha256])
 
 
+def delete_unused(attachments: Iterable[Attachment]) -> int:
+    """Delete those of these uploads that nothing shows. Return the number of files."""
+    chosen = Q(pk__in=[row.pk for row in attachments])
+    return discard_content(file_actions.delete_unused_attachments(chosen))
+
+
 def sweep_files(*, now: datetime) -> int:
     """Delete uploads that no message used within a day, and files without a row. Return the number of files."""
     # After the commit that deletes the rows: until then they name the bytes.
-    discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
+    discarded = discard_content(file_actions.delete_unused_attachments(Q(created_at__lt=now - KEEP_UNUSED)))
     # Also drafts that a crash left: no row names them.
     return discarded + discard_content(
         path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()

@@ -9,7 +9,11 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
+from chatapp.features.sharing import api as sharing_api
+from chatapp.files.attachments import store_image
+from chatapp.files.selectors import stored_bytes
 from chatapp.forgetting.services import forget_message
+from tests.files.test_attachments import picture
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,3 +52,31 @@ def test_a_copy_has_no_messages_without_words(
     copy = Conversation.objects.get(pk=made.json()["id"])
     empty = [row.position for row in copy.messages.all() if row.parts == [{"type": "text", "text": ""}]]
     assert empty == []
+
+
+@pytest.mark.parametrize("part", ["add_images", "import_conversation"])
+def test_a_copy_that_fails_leaves_no_images(
+    alice: User, bob: User, api_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    source = new_conversation(alice, "Lisbon")
+    question, _ = say(source, "What is this?", "A ferry.")
+    image = store_image(user=alice, name="ferry.png", content=picture())
+    question.parts.append({"type": "image", "file_id": str(image.pk), "mime_type": "image/png"})
+    question.attachments.add(image)
+    question.save()
+    link = api_client(alice).post(
+        f"/api/v1/conversations/{source.pk}/share", {}, content_type="application/json"
+    )
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError("The disk is full.")
+
+    monkeypatch.setattr(sharing_api, part, fail)
+    reader = api_client(bob)
+    reader.raise_request_exception = False
+    made = reader.post(f"/api/v1/shared/{link.json()['token']}/copy")
+    assert made.status_code >= 500, made.content
+    assert stored_bytes(bob.pk) == 0
+    assert stored_bytes(alice.pk) > 0
+    assert reader.get("/api/v1/conversations").json()["items"] == []
+    assert api_client(alice).get(f"/api/v1/files/{image.pk}").status_code == 200

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db.models import Q
 from django.test import Client
 
 from agents.tools.protocol import ToolCaller, ToolFailure
@@ -150,8 +150,8 @@ async def test_its_files_are_given_to_each_conversation_in_it_and_outlive_the_me
     assert "Meet at the ferry." in found.text
     with pytest.raises(ToolFailure):
         await BUILT_IN["files_read"].call({"file_id": str(plan.pk)}, asking[outside])
-    await sync_to_async(delete_unused_attachments)(before=clock.now() + timedelta(days=9))
+    await sync_to_async(delete_unused_attachments)(Q(pk=plan.pk))
     assert await Attachment.objects.filter(pk=plan.pk).aexists()
     assert (await alice_program.delete(address)).status_code == 204
-    await sync_to_async(delete_unused_attachments)(before=clock.now() + timedelta(days=9))
+    await sync_to_async(delete_unused_attachments)(Q(pk=plan.pk))
     assert not await Attachment.objects.filter(pk=plan.pk).aexists()

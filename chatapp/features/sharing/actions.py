@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.sharing.models import SharedConversation
-from chatapp.files.attachments import copy_attachment
+from chatapp.files.attachments import copy_attachment, delete_unused
 from chatapp.files.models import Attachment
 from chatapp.operations.errors import NotFound
 
@@ -52,17 +52,24 @@ def revoke_share(*, row: SharedConversation) -> None:
     row.delete()
 
 
-def copy_images(images: Iterable[Attachment], *, user: User) -> dict[str, Attachment]:
-    """Return rows of the user's own for these images, by the id of the original; the bytes are stored once.
+@contextmanager
+def copied_images(images: Iterable[Attachment], *, user: User) -> Iterator[dict[str, Attachment]]:
+    """Yield rows of the user's own for these images, by the id of the original; the bytes are stored once. Where what
+    is to show them fails, they are deleted.
 
     Called outside a transaction: it waits for the lock of the bytes, whose holder may wait for the database. Images
     that were deleted meanwhile are left out. Raise TooLarge.
     """
-    copies = {}
-    for image in images:
-        with suppress(NotFound):
-            copies[str(image.pk)] = copy_attachment(image, user=user)
-    return copies
+    copies: dict[str, Attachment] = {}
+    try:
+        for image in images:
+            with suppress(NotFound):
+                copies[str(image.pk)] = copy_attachment(image, user=user)
+        yield copies
+    except Exception:
+        # Else they count as the user's until the sweep. Not what is shown already: more follows that commit.
+        delete_unused(copies.values())
+        raise
 
 
 def add_images(

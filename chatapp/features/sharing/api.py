@@ -15,7 +15,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
-from chatapp.features.sharing.actions import add_images, copy_images, revoke_share, share_conversation
+from chatapp.features.sharing.actions import add_images, copied_images, revoke_share, share_conversation
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.features.sharing.selectors import (
     find_share,
@@ -203,13 +203,16 @@ def copy(request: ApiRequest, token: str) -> Any:
         for position, row in enumerate(rows)
         if any(part["type"] == "image" for part in row.parts)
     }
-    made = import_conversation(
-        user=user,
-        messages=messages,
-        now=clock.now(),
-        title=shared.conversation.title,
-        # A title that a model made tells of these, and goes with them.
-        columns={} if shared.conversation.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
-        complete=partial(add_images, copies=copy_images(images, user=user), parts=with_images),
-    )
+    with copied_images(images, user=user) as copies:
+        made = import_conversation(
+            user=user,
+            messages=messages,
+            now=clock.now(),
+            title=shared.conversation.title,
+            # A title that a model made tells of these, and goes with them.
+            columns={}
+            if shared.conversation.title_made_of is None
+            else {"title_made_of": max(0, len(rows) - 1)},
+            complete=partial(add_images, copies=copies, parts=with_images),
+        )
     return Status(201, {"id": str(made.pk)})

@@ -9,11 +9,12 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
-from chatapp.features.openai_api.actions import NewItem, add_items, keep_instructions
+from chatapp.features.openai_api.actions import NewItem, add_items, keep_instructions, store_response
 from chatapp.forgetting.services import forget_day, forget_message
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.providers.actions import ensure_first_model
+from tests.forgetting.everywhere import tables_with
 from tests.openai_api.test_response_deletion import turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,3 +67,32 @@ def test_an_item_that_was_added_behind_an_answer_outlives_it(alice: User) -> Non
     forget_message(alice, answer.pk, now=clock.now())
     item.refresh_from_db()
     assert item.parts == [{"type": "text", "text": "Words of another model."}]
+
+
+@pytest.mark.parametrize("said", ["question", "answer"])
+def test_the_metadata_of_a_response_is_forgotten_with_its_turn(alice: User, said: str) -> None:
+    ensure_first_model()
+    body = {"input": "What is my key?", "metadata": {"reason": "sarcoidosis"}}
+    row, other = turn(alice, body), turn(alice, {"input": "Hello", "metadata": {"of": "another turn"}})
+    message = Message.objects.get(pk=getattr(row.run, f"{said}_id"))
+    forget_message(alice, message.pk, now=clock.now())
+    row.refresh_from_db()
+    other.refresh_from_db()
+    assert (row.metadata, other.metadata) == ({}, {"of": "another turn"})
+    assert tables_with("sarcoidosis") == []
+
+
+def test_a_response_that_is_stored_after_its_turn_was_forgotten_keeps_no_metadata(alice: User) -> None:
+    ensure_first_model()
+    first = turn(alice, {"input": "What is my key?"})
+    forget_message(alice, first.run.answer_id, now=clock.now())
+    first.delete()
+    stored = store_response(
+        user=alice,
+        run_id=str(first.run_id),
+        previous=None,
+        owns_turn=True,
+        metadata={"reason": "sarcoidosis"},
+        now=clock.now(),
+    )
+    assert stored.metadata == {}

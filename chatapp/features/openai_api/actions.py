@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from agents.events import MessageCreated
 from chatapp.accounts.idempotency_keys import record_made
@@ -143,6 +145,7 @@ def _append(
     return row
 
 
+@transaction.atomic
 def store_response(
     *,
     user: User,
@@ -152,16 +155,28 @@ def store_response(
     metadata: Mapping[str, str],
     now: datetime,
 ) -> StoredResponse:
-    """Store the response that a run is, and return it; the one there is where the request was repeated."""
+    """Store the response that a run is, and return it; the one there is where the request was repeated. Of a turn that
+    was forgotten meanwhile no metadata is kept. Raise NotFound where its conversation was deleted."""
+    run = Run.objects.get(pk=run_id)
+    # Who forgets the turn holds this lock: before, it is seen here, and after, the row is.
+    lock_conversation(user, run.conversation_id)
+    turn = Message.objects.filter(pk__in=[run.question_id, run.answer_id])
+    was_forgotten = turn.filter(forgotten_at__isnull=False).exists()
     values = {
         "user": user,
         "previous": previous.pk if previous else None,
         "owns_turn": owns_turn,
-        "metadata": dict(metadata),
+        "metadata": {} if was_forgotten else dict(metadata),
         "created_at": now,
     }
-    run = Run.objects.get(pk=run_id)
     return StoredResponse.objects.get_or_create(run=run, defaults=values)[0]
+
+
+def forget_metadata(message_ids: Collection[UUID]) -> None:
+    """Blank the metadata of the responses to which these messages belong, in the transaction that forgets them."""
+    if message_ids:
+        turns = Q(run__question__in=message_ids) | Q(run__answer__in=message_ids)
+        StoredResponse.objects.filter(turns).exclude(metadata={}).update(metadata={})
 
 
 def delete_response(response: StoredResponse) -> None:

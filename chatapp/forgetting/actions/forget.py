@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.dispatch import Signal
 
 from agents.tools.registry import READING_WHAT_IS_KEPT
 from chatapp.accounts.models import User
@@ -59,6 +60,8 @@ from chatapp.runs.models import Run
 from memory.quotes import Quotes
 from memory.sentences import bare_sentence, split_sentences
 
+words_forgotten = Signal()
+"""Sent with `work`, in each transaction that forgets: features forget what they keep beside its changed messages."""
 MAX_PROPOSED = 50
 MESSAGES, ENTRIES = 20, 80
 """How many messages or entries one transaction forgets at most: they hold the lock for less than 50 ms of CPU."""
@@ -261,6 +264,7 @@ def forget_derived(work: Work) -> None:
         # In pieces, readers are told behind the last one: an event for each message takes long under the lock.
         if work.removal is None:
             tell_forgotten(conversation, here, work.now)
+    words_forgotten.send(None, work=work)
     gone = (*work.entries, *work.derived, *work.also_gone)
     users = {work.user.pk, *(row.owner_id for row in work.conversations.values())} - {work.spared}
     for user_id in sorted(pk for pk in users if pk):

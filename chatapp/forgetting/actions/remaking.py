@@ -215,8 +215,8 @@ def retitle(
         first = text_of(parts) if (parts := said.values_list("parts", flat=True).first()) else ""
         conversation.title = "" if is_copy(first) else title_from(first)
         conversation.title_made_of = None
-    conversation.save(update_fields=["title", "title_made_of", "hook_state"])
-    event_log.append(conversation, updated_event(conversation, now))
+    columns = ["title", "title_made_of", "hook_state"]
+    event_log.append(conversation, updated_event(conversation, now), changed=columns)
 
 
 def forget_in_profile(user_id: UUID, gone: Collection[UUID], is_quote: IsCopy, now: datetime) -> int:

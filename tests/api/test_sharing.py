@@ -17,8 +17,9 @@ from chatapp.features.sharing import api as sharing_api
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import store_image
 from chatapp.files.models import Attachment
-from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
+from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = [pytest.mark.django_db]
@@ -54,6 +55,21 @@ def test_a_stranger_with_the_link_reads_the_snapshot_and_nothing_later(
     assert shown(client, link["token"]) == ["Where is the ferry?", "At Cais do Sodré."]
     assert share(alice_client, conversation)["token"] == link["token"]
     assert shown(client, link["token"])[-1] == "Behind the lighthouse."
+
+
+def test_a_link_shows_the_title_of_its_moment(
+    alice_client: Client, charlie_client: Client, client: Client, conversation: Conversation
+) -> None:
+    link = share(alice_client, conversation)
+    address = f"/api/v1/conversations/{conversation.pk}"
+    alice_client.patch(address, {"title": "Leaving Rob"}, content_type="application/json")
+    seen = [client.get(f"/api/v1/shared/{link['token']}"), client.get(link["url"])]
+    assert [b"Leaving Rob" in page.content for page in seen] == [False, False]
+    assert seen[0].json()["title"] == "Lisbon"
+    made = charlie_client.post(f"/api/v1/shared/{link['token']}/copy", {}, content_type="application/json")
+    assert charlie_client.get(f"/api/v1/conversations/{made.json()['id']}").json()["title"] == "Lisbon"
+    share(alice_client, conversation)
+    assert client.get(f"/api/v1/shared/{link['token']}").json()["title"] == "Leaving Rob"
 
 
 def test_pages_of_a_snapshot_follow_each_other(
@@ -125,6 +141,26 @@ def test_what_is_forgotten_is_gone_from_the_snapshot(
     assert shown(client, token) == ["", ""]
     forget_whole_conversation(alice, str(conversation.pk), now=clock.now())
     assert client.get(f"/api/v1/shared/{token}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("title", "made_of"), [("Where is the ferry?", None), ("A boat across the Tejo", 1), ("Lisbon", None)]
+)
+def test_the_title_of_a_link_is_forgotten_with_what_it_tells_of(
+    alice: User, alice_client: Client, client: Client, title: str, made_of: int | None
+) -> None:
+    conversation = new_conversation(alice, title)
+    question, _, beach, _ = say(conversation, "Where is the ferry?", "At the quay.", "The beach?", "There.")
+    conversation.title_made_of = made_of
+    conversation.save()
+    token = share(alice_client, conversation)["token"]
+    Conversation.objects.filter(pk=conversation.pk).update(title="Private", title_made_of=None)
+    forget_message(alice, beach.pk, now=clock.now())
+    assert client.get(f"/api/v1/shared/{token}").json()["title"] == title
+    forget_message(alice, question.pk, now=clock.now())
+    left = "Lisbon" if title == "Lisbon" else ""
+    assert client.get(f"/api/v1/shared/{token}").json()["title"] == left
+    assert tables_with("Tejo") == tables_with("ferry") == []
 
 
 def test_images_are_shown_by_the_link_alone_and_copied(

@@ -18,6 +18,8 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import copy_attachment, delete_unused
 from chatapp.files.models import Attachment
+from chatapp.forgetting.actions.collecting import Work
+from chatapp.forgetting.actions.remaking import is_named_after
 from chatapp.operations.errors import NotFound
 
 
@@ -38,6 +40,8 @@ def share_conversation(
         defaults={
             "branch": conversation.branch,
             "last_position": -1 if last is None else last,
+            "title": conversation.title,
+            "title_made_of": conversation.title_made_of,
             "created_at": now,
             "expires_at": expires_at,
         },
@@ -50,6 +54,15 @@ def share_conversation(
 def revoke_share(*, row: SharedConversation) -> None:
     """Make the link invalid, for good: sharing anew makes another one."""
     row.delete()
+
+
+def forget_titles(work: Work) -> None:
+    """Take away titles that tell of what is forgotten, in the transaction that forgets it."""
+    for row in SharedConversation.objects.filter(conversation__in=list(work.conversations)):
+        changed = [each for each in work.changed.values() if each.conversation_id == row.conversation_id]
+        if is_named_after(row.title, row.title_made_of, work.repeats.are_near, changed):
+            row.title, row.title_made_of = "", None
+            row.save(update_fields=["title", "title_made_of"])
 
 
 @contextmanager

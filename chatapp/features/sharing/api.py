@@ -135,7 +135,7 @@ def read(
     row = shared_conversation(token, clock.now())
     found = list(shared_messages(row).filter(position__gt=after).order_by("position")[: limit + 1])
     return {
-        "title": row.conversation.title,
+        "title": row.title,
         "created_at": iso_time(row.created_at),
         "items": [_message_shape(message, token) for message in found[:limit]],
         "next_cursor": str(found[limit - 1].position) if len(found) > limit else None,
@@ -208,11 +208,9 @@ def copy(request: ApiRequest, token: str) -> Any:
             user=user,
             messages=messages,
             now=clock.now(),
-            title=shared.conversation.title,
+            title=shared.title,
             # A title that a model made tells of these, and goes with them.
-            columns={}
-            if shared.conversation.title_made_of is None
-            else {"title_made_of": max(0, len(rows) - 1)},
+            columns={} if shared.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
             complete=partial(add_images, copies=copies, parts=with_images),
         )
     return Status(201, {"id": str(made.pk)})

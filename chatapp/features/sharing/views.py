@@ -18,7 +18,7 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
         row = shared_conversation(token, clock.now())
     except NotFound as error:
         raise Http404(error.message) from None
-    page = {"token": token, "is_signed_in": request.user.is_authenticated, "title": row.conversation.title}
+    page = {"token": token, "is_signed_in": request.user.is_authenticated, "title": row.title}
     response = render(request, "shared.html", {"shared": page})
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Cache-Control"] = "private, no-store"

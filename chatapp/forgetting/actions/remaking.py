@@ -198,6 +198,12 @@ def _by_user(entries: Collection[MemoryEntry]) -> dict[UUID, list[MemoryEntry]]:
 # --- Titles and profiles -----------------------------------------------------------------------------------
 
 
+def is_named_after(title: str, made_of: int | None, is_copy: IsCopy, changed: Sequence[Message] = ()) -> bool:
+    """Return whether a title tells of what is forgotten, or was made of one of the `changed` messages, which lost
+    words."""
+    return is_copy(title) or (made_of is not None and any(row.position <= made_of for row in changed))
+
+
 def retitle(
     conversation: Conversation, now: datetime, is_copy: IsCopy, changed: Sequence[Message] = ()
 ) -> None:
@@ -205,12 +211,11 @@ def retitle(
     tell of it. A title made of one of the `changed` messages, which lost words, is replaced, too."""
     waiting = conversation.hook_state.get("waiting", [])
     left = [note for note in waiting if not is_copy(" ".join(map(str, note.values())))]
-    made_of = -1 if conversation.title_made_of is None else conversation.title_made_of
-    is_named_after = is_copy(conversation.title) or any(row.position <= made_of for row in changed)
-    if not is_named_after and len(left) == len(waiting):
+    tells = is_named_after(conversation.title, conversation.title_made_of, is_copy, changed)
+    if not tells and len(left) == len(waiting):
         return
     conversation.hook_state = {**conversation.hook_state, "waiting": left}
-    if is_named_after:
+    if tells:
         said = conversation.messages.filter(role=Message.Role.USER).exclude(parts=[]).order_by("position")
         first = text_of(parts) if (parts := said.values_list("parts", flat=True).first()) else ""
         conversation.title = "" if is_copy(first) else title_from(first)

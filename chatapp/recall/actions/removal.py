@@ -77,7 +77,7 @@ def remove_sources(source_ids: Collection[UUID]) -> None:
     _remove(SearchDocument.objects.filter(source_id__in=source_ids))
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
 def hide_sources(source_ids: Collection[UUID]) -> None:
     """Let nothing find these messages and entries, in less time than `remove_sources` takes."""
     for owner, rows in _by_owner(_read(SearchDocument.objects.filter(source_id__in=source_ids))):
@@ -87,7 +87,7 @@ def hide_sources(source_ids: Collection[UUID]) -> None:
             _clear_columns(owner.pk, number, ordinals[ordinals // BLOCK == number] % BLOCK)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
 def _remove(documents: QuerySet[SearchDocument]) -> None:
     """Remove documents, in a number of statements that does not grow with theirs."""
     _remove_rows(_read(documents))

@@ -83,12 +83,12 @@ def test_notices_and_hooks_stand_with_their_answer(alice: User, api_client: Call
     assert [item.get("notices") for item in items] == [
         None,
         [
-            {"kind": "truncated", "text": "Older messages were left out."},
-            {"kind": "hook", "text": "Turn 1"},
-            {"kind": "hook", "text": "The first turn ended"},
+            {"seq": 1, "kind": "truncated", "text": "Older messages were left out."},
+            {"seq": 2, "kind": "hook", "text": "Turn 1"},
+            {"seq": 4, "kind": "hook", "text": "The first turn ended"},
         ],
         None,
-        [{"kind": "hook", "text": "The second turn ended"}],
+        [{"seq": 6, "kind": "hook", "text": "The second turn ended"}],
     ]
 
 

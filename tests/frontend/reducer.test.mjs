@@ -331,15 +331,36 @@ test("what a run does by itself stands with its answer, a hook of the turn's end
   );
   assert.deepEqual(answer(state).tools.map((tool) => tool.name), ["clock"]);
   assert.deepEqual(answer(state).notices, [
-    { kind: "retrying", text: "Trying once more." },
-    { kind: "hook", text: "Turn 1" },
-    { kind: "hook", text: "The turn ended" },
+    { seq: 2, kind: "retrying", text: "Trying once more." },
+    { seq: 3, kind: "hook", text: "Turn 1" },
+    { seq: 5, kind: "hook", text: "The turn ended" },
   ]);
+});
+
+test("a notice that is replayed after a load stands once, and one of the same words as often as it was told", () => {
+  const told = (seq) => event("run.notice", seq, { run_id: "r1", kind: "retrying", text: "Trying once more." });
+  const loaded = (...notices) => ({
+    type: "thread/loaded",
+    // The number was read before the page, which may be older or newer than what was streamed in between.
+    conversation: { ...conversation, last_seq: 1, active_run: { id: "r1", message_id: "a1" } },
+    page: {
+      items: [
+        message("m0", 0, "user", "hi"),
+        message("a1", 1, "assistant", "", { status: "streaming", parent: "m0", run: { id: "r1", status: "running" }, ...(notices.length ? { notices } : {}) }),
+      ],
+      next_cursor: null,
+    },
+    compactions: [],
+  });
+  const seqs = (state) => answer(state).notices.map(({ seq }) => seq);
+  const inThePage = { seq: 2, kind: "retrying", text: "Trying once more." };
+  assert.deepEqual(seqs(all(streaming(), loaded(inThePage), told(2), told(3))), [2, 3]);
+  assert.deepEqual(seqs(all(streaming(), told(2), loaded(), told(2), told(3))), [2, 3]);
 });
 
 test("notices and what was remembered come with a loaded message too", () => {
   const remembered = [{ entry_id: "e", day: "2026-11-21", preview: "p" }];
-  const notices = [{ kind: "truncated", text: "Older messages were left out." }];
+  const notices = [{ seq: 4, kind: "truncated", text: "Older messages were left out." }];
   const state = opened([message("a1", 0, "assistant", "hi", { remembered, notices })]);
   assert.deepEqual(answer(state).notices, notices);
   const again = reduce(state, event("memory.written", 1, { entry_id: "e", day: "2026-11-21", preview: "p" }));

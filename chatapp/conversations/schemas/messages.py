@@ -196,8 +196,8 @@ class Message(Shape):
     recalled: list[dict[str, Any]] | None = _if_any(
         "Of an answer: what came back for it, as in the event `recall`."
     )
-    notices: list[dict[str, str]] | None = _if_any(
-        "Of an answer: what was told on its way, `{kind, text}`; `hook`: what a hook did."
+    notices: list[dict[str, str | int]] | None = _if_any(
+        "Of an answer: what was told on its way, `{seq, kind, text}`, `seq` as in the event; `hook`: what a hook did."
     )
     remembered: list[dict[str, str]] | None = _if_any(
         "What was learned up to it: `{entry_id, day, preview}`."

@@ -161,7 +161,7 @@ def _add_events(details: Details, answers: Mapping[UUID, UUID]) -> None:
             answer["recalled_count"] = event.get("total_count") or len(event["items"])
         else:
             kind = "hook" if row.type == "hook" else event["kind"]
-            answer.setdefault("notices", []).append({"kind": kind, "text": event["text"]})
+            answer.setdefault("notices", []).append({"seq": row.seq, "kind": kind, "text": event["text"]})
 
 
 def _add_tool_calls(details: Details, answers: Mapping[UUID, UUID]) -> None:

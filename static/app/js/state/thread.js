@@ -250,10 +250,12 @@ function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, a
   return changeMessage(thread, raw.id, ({ run, forgetProposal }) => ({ ...viewMessage(raw), run, forgetProposal }));
 }
 
+/** A loaded page may hold it already: the number that the replay begins at was read before the page. */
 function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
+  if (thread.ids.some((id) => thread.messages[id].notices.some(({ seq }) => seq === event.seq))) return thread;
   return changeAnswer(thread, event, (message) => ({
     ...message,
-    notices: [...message.notices, { kind, text: event.text }],
+    notices: [...message.notices, { seq: event.seq, kind, text: event.text }],
   }));
 }
 

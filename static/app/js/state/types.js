@@ -21,7 +21,7 @@
  * @typedef {{callId: string, name: string, state: string, step: number, planStep: string|null, hookId: string|null, arguments: string, isInputCut: boolean, preview: string,
  *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
- * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself
+ * @typedef {{seq: number, kind: string, text: string}} Notice something the run, or a hook, did by itself
  * @typedef {{entryId: string, day: string, preview: string, isProposed: boolean}} MemoryNote
  * @typedef {"streaming"|"complete"|"cut"|"stopped"|"failed"|"interrupted"} MessageStatus
  *

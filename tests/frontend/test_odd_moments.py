@@ -27,6 +27,7 @@ def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: http
     page.goto(f"/c/{chat}")
     again = page.get_by_role("button", name="Try again")
     expect(again).to_be_visible()
+    assert again.evaluate("button => button.offsetWidth < button.parentElement.offsetWidth / 2")
     page.unroute(address)
     again.click()
     page.locator("#composer").fill("Hello")

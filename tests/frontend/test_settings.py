@@ -52,6 +52,14 @@ def test_settings_hold_on_every_device(page: Page, alice: httpx2.Client) -> None
     assert (kept["theme"], kept["send_key"], kept["text_width"]) == ("dark", "ctrl_enter", "wide")
 
 
+def test_the_way_out_of_a_long_dialog_is_in_view_at_its_end(page: Page) -> None:
+    dialog = open_settings(page)
+    delete = dialog.get_by_role("button", name="Delete account…")
+    delete.scroll_into_view_if_needed()
+    expect(delete).to_be_in_viewport()
+    expect(dialog.get_by_role("button", name="Close")).to_be_in_viewport()
+
+
 def test_ctrl_and_enter_sends_where_it_was_chosen(page: Page, alice: httpx2.Client) -> None:
     alice.patch("/api/v1/me/settings", json={"send_key": "ctrl_enter"})
     page.reload()

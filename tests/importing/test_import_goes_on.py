@@ -14,7 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.features.importing import job
 from chatapp.features.importing.models import Import
-from chatapp.forgetting.services import forget_all
+from chatapp.forgetting.services import forget_all, forget_whole_conversation
 from chatapp.operations import clock
 from tests.importing.exports import chatgpt
 from tests.importing.test_imports_api import upload, work
@@ -52,3 +52,35 @@ def test_everything_that_is_forgotten_during_an_import_stays_forgotten(
     job.import_some(UUID(made), 1e9)
     assert not Conversation.objects.exists(), "the next turn brought back what was forgotten"
     assert list(job.folder().iterdir()) == []
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["in its turn", "after the turn died"])
+def test_a_chat_that_is_forgotten_during_an_import_stays_forgotten(
+    alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    made = begun(alice_client, monkeypatch)
+    if dies:  # what the turn counted was not stored
+        Import.objects.filter(pk=made).update(report={})
+    forget_whole_conversation(alice, Conversation.objects.get().pk, now=clock.now())
+    assert not Conversation.with_unowned.exists()
+    job.import_some(UUID(made), 0.0)
+    job.import_some(UUID(made), 1e9)
+    assert sorted(Conversation.objects.values_list("title", flat=True)) == ["Chat 1", "Chat 2"]
+    done = alice_client.get(f"/api/v1/imports/{made}").json()
+    assert (done["state"], done["conversations"]) == ("done", 2 if dies else 3)
+    chat = chatgpt(conversation_id="c0", title="Chat 0")
+    work(upload(alice_client, chat).json()["id"])
+    assert Conversation.objects.filter(title="Chat 0").exists(), "another import brings it along"
+
+
+def test_a_chat_that_is_forgotten_before_an_import_has_come_to_it_stays_forgotten(
+    alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brought along before, it would only be passed over as known."""
+    work(upload(alice_client, chatgpt(conversation_id="c2", title="Chat 2")).json()["id"])
+    former = Conversation.objects.get()
+    Conversation.objects.filter(pk=former.pk).update(title="Former")
+    made = upload(alice_client, *(chatgpt(conversation_id=f"c{number}") for number in range(3))).json()["id"]
+    forget_whole_conversation(alice, former.pk, now=clock.now())
+    work(made)
+    assert Conversation.objects.count() == 2

@@ -23,6 +23,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Conversation, Folder, Message
 from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.importing.values import key_of_id
 from chatapp.features.prompts.models import Prompt
 from chatapp.files.attachments import store_image, store_upload
 from chatapp.files.models import Attachment
@@ -290,6 +291,30 @@ def test_a_profile_that_is_there_stays(archive: Path, bob: User) -> None:
     write_profile(user_id=bob.pk, text="- Bob's own", now=NOW)
     assert take_in(bob, archive).left_out == {"profiles, because you have one already": 1}
     assert bob.profile.text == "- Bob's own"
+
+
+def test_the_memory_of_a_chat_that_is_forgotten_meanwhile_is_not_brought_along(
+    alice: User, bob: User, tmp_path: Path
+) -> None:
+    """Neither its entries nor the lines of the profile that were made of them."""
+    chats = {name: new_conversation(alice, name, NOW) for name in ("kept", "gone")}
+    lines, sources = [], []
+    for name, chat in chats.items():
+        first, last = say(chat, name, "Noted.", at=NOW)
+        entry = add_entry(user=alice, text=f"Of the {name} one", now=NOW)
+        MemoryEntry.objects.filter(pk=entry.pk).update(
+            conversation=chat, first_message_id=first.pk, last_message_id=last.pk, author="extraction"
+        )
+        lines.append(f"- {name}")
+        sources.append([str(entry.pk)])
+    write_profile(user_id=alice.pk, text="\n".join(lines), now=NOW)
+    ProfileVersion.objects.filter(profile=alice.pk).update(sources=sources)
+    path = export_of(alice, tmp_path / "alice.zip")
+    gone = key_of_id("palimpsest", str(chats["gone"].pk))
+    assert import_file(user=bob, path=path, report=Report(), forgotten=lambda: frozenset({gone}))
+    assert [row.title for row in Conversation.objects.filter(user=bob)] == ["kept"]
+    assert [row.text for row in MemoryEntry.objects.filter(user=bob)] == ["Of the kept one"]
+    assert bob.profile.text == "- kept"
 
 
 def test_what_is_brought_along_asks_no_model_and_tells_no_news(archive: Path, bob: User) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +76,14 @@ class Entry(Span):
     earlier: list[Revision] = Field(default=[], max_length=MAX_REVISIONS)
     created_at: UtcMoment
     updated_at: UtcMoment
+
+    def goes_with(self, is_forgotten: Callable[[str], bool]) -> bool:
+        """Return whether it is forgotten with these conversations, as `entries_going_with` says."""
+        if self.conversation_id:
+            return is_forgotten(self.conversation_id)
+        is_by_hand = self.author == "user" and not self.first_message_id
+        said_in = [source.conversation_id for source in self.sources]
+        return bool(said_in) and not is_by_hand and all(one and is_forgotten(one) for one in said_in)
 
 
 class ProfileVersion(PlainTypes):

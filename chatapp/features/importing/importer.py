@@ -3,11 +3,11 @@ that was cut short goes on when it is begun again."""
 
 from __future__ import annotations
 
-import hashlib
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,15 @@ from chatapp.features.importing.settings import settings_of, take_folders, take_
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
 from chatapp.features.importing.tree import Grown, grow
-from chatapp.features.importing.values import Reading, SourceConversation, Unreadable, quoted
+from chatapp.features.importing.values import (
+    Forgotten,
+    Reading,
+    SourceConversation,
+    Unreadable,
+    key_of_id,
+    quoted,
+    source_key,
+)
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
@@ -86,14 +94,14 @@ def import_file(
     path: Path,
     report: Report,
     tell: Told | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    forgotten: Forgotten = frozenset,
     pace: Pace = TO_THE_END,
 ) -> bool:
-    """Import what the file holds and return whether its end was reached. Nothing is stored once it is not wanted any
-    more. Raise Unreadable where it is no export."""
+    """Import what the file holds and return whether its end was reached. What is forgotten meanwhile is not stored
+    again. Raise Unreadable where it is no export."""
     progress = Progress()
     with open_account(path) as account:
-        importing = _Importing(user, report, LockTurns(pace), account, is_wanted)
+        importing = _Importing(user, report, LockTurns(pace), account, forgotten)
         if account is not None:  # before the chats, which name them
             of_agents, no_agents = take_presets(user, account.presets)
             # After the agents, because folders name them.
@@ -109,7 +117,7 @@ def import_file(
                 importing.store_waiting()
                 return False
         importing.store_waiting()
-        if not is_wanted():
+        if forgotten() is None:
             return False
         if account is not None:
             report.left_out.update(no_agents + no_folders)  # once, however often the file is read
@@ -141,7 +149,7 @@ class _Importing:
     report: Report
     turns: LockTurns
     account: Account | None
-    is_wanted: Callable[[], bool]
+    forgotten: Forgotten
     waiting: list[_Read] = field(default_factory=list)
     waiting_rows: int = 0
 
@@ -160,7 +168,7 @@ class _Importing:
         # What instructed another program must not instruct models here.
         if read is not palimpsest:
             _quote_instructions(source)
-        self._let_wait(_Read(index, source, read is palimpsest, _key(read.NAME, source), reading))
+        self._let_wait(_Read(index, source, read is palimpsest, source_key(read.NAME, source), reading))
 
     def _let_wait(self, one: _Read) -> None:
         rows, most_rows = len(one.source.messages), self.turns.pace.budget.rows
@@ -176,11 +184,13 @@ class _Importing:
         """Store what waits and is not here yet, in groups that fit a transaction each."""
         known = known_conversations(self.user, [each.key for each in self.waiting])
         own = own_conversations(self.user, [each.source.id for each in self.waiting if each.is_ours])
+        # After what is here: a conversation that is gone meanwhile was forgotten before.
+        forgotten = self.forgotten() or frozenset()
         budget, group, rows, chars = self.turns.pace.budget, list[tuple[_Read, Prepared]](), 0, 0
         for one in self.waiting:
             try:
                 here = own.get(one.source.id) if one.is_ours else None
-                if here is not None or one.key in known:
+                if here is not None or one.key in known or one.key in forgotten:
                     self._pass_over(one, here, known.get(one.key))
                     continue
                 prepared = self._prepare(one)
@@ -234,7 +244,7 @@ class _Importing:
 
     def _store(self, group: Sequence[tuple[_Read, Prepared]]) -> None:
         # Asked each time: its user may have had everything forgotten since the file was read.
-        if not group or not self.is_wanted():
+        if not group or self.forgotten() is None:
             return
         try:
             stored = store_sources(user=self.user, some=[each for _, each in group], turns=self.turns)
@@ -263,10 +273,10 @@ class _Importing:
         self.account.messages |= {named: ids[place] for named, place in places.items() if place in ids}
 
     def take_memory(self, account: Account) -> None:
-        now = clock.now()
-        entry_ids, _ = store_entries(user=self.user, account=account, now=now, pace=self.turns.pace)
+        gone, pace = partial(self._gone_entries, account), self.turns.pace
+        entry_ids, _ = store_entries(user=self.user, account=account, now=clock.now(), pace=pace, gone=gone)
         if account.profile and not store_profile(
-            user=self.user, versions=account.profile, entry_ids=entry_ids
+            user=self.user, versions=account.profile, entry_ids=entry_ids, gone=gone
         ):
             self.report.left_out["profiles, because you have one already"] += 1
         if account.unreadable:
@@ -274,18 +284,19 @@ class _Importing:
                 account.unreadable
             )
 
+    def _gone_entries(self, account: Account) -> frozenset[str] | None:
+        """Return the ids of the entries that went with a conversation when it was forgotten; None for all."""
+        forgotten = self.forgotten()
+        if not forgotten:
+            return forgotten
+        return frozenset(
+            entry.id
+            for entry in account.entries
+            if entry.goes_with(lambda named: key_of_id(palimpsest.NAME, named) in forgotten)
+        )
+
 
 def _quote_instructions(source: SourceConversation) -> None:
     for message in source.messages:
         if message.role == "system":
             message.role, message.text = "user", quoted(message.text)
-
-
-def _key(name: str, source: SourceConversation) -> str:
-    """Return the key of a conversation: of its id, else of what it says."""
-    # JSON may have lone surrogates, which UTF-8 has not.
-    hashed = hashlib.sha256(f"{name}\n{source.id}".encode("utf-8", "replace"))
-    if not source.id:
-        for message in source.messages:
-            hashed.update(f"\n{message.role}\n{message.text}".encode("utf-8", "replace"))
-    return hashed.hexdigest()

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from chatapp.features.importing.job_actions import (
     pause_import,
 )
 from chatapp.features.importing.models import Import
-from chatapp.features.importing.selectors import needs_file, waiting_imports
+from chatapp.features.importing.selectors import forgotten_sources, needs_file, waiting_imports
 from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
@@ -97,7 +98,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
             path=path,
             report=turn.report,
             tell=turn.tell,
-            is_wanted=turn.is_wanted,
+            forgotten=partial(forgotten_sources, row),
             pace=BEHIND_ANSWERS,
         )
     except Unreadable as unreadable:
@@ -140,9 +141,6 @@ class _Turn:
             self._noted = now
             self.is_lost = not self.note()
         return not self.is_lost and not (self._began and now - self._began >= self._turn_s)
-
-    def is_wanted(self) -> bool:
-        return Import.objects.filter(pk=self.row.pk, fence=self.row.fence).exists()
 
     def note(self) -> bool:
         """Store what earlier turns and this one did; False where another worker has taken over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,8 @@ from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
+FORGOTTEN = "forgotten"
+"""In a report: the keys of the sources that are passed over, because their user has forgotten them meanwhile."""
 # Renewed about once a second while conversations come; without a renewal another worker takes over.
 LEASE = timedelta(seconds=90)
 KEEP = timedelta(days=90)
@@ -146,6 +149,14 @@ def delete_imports(user: User) -> list[UUID]:
     return ids
 
 
+def pass_over(user: User, source_keys: Iterable[str]) -> None:
+    """Let imports that may go on pass these sources over, in the caller's transaction, which forgets them."""
+    may_go_on = Import.objects.filter(user=user).exclude(state=Import.State.DONE)
+    for row in may_go_on.select_for_update().order_by("pk"):
+        row.report[FORGOTTEN] = sorted({*row.report.get(FORGOTTEN, ()), *source_keys})
+        row.save(update_fields=["report"])
+
+
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
     """Take the lease of an import and return its row; None where the import is done or another worker has it."""
     free = Import.objects.filter(
@@ -159,14 +170,18 @@ def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool
     """Store the progress of an import and renew its lease; return False where another worker has it or its user is
     gone."""
     held = Import.objects.filter(pk=row.pk, fence=row.fence, state=Import.State.RUNNING)
-    return bool(
+    with transaction.atomic():
+        if (stored := held.select_for_update().first()) is None:
+            return False
+        # Not of this worker: `pass_over` adds to it.
+        forgotten = {name: stored.report[name] for name in (FORGOTTEN,) if name in stored.report}
         held.update(
-            report=report,
+            report=report | forgotten,
             read_bytes=row.read_bytes,
             total_bytes=row.total_bytes,
             lease_expires_at=now + LEASE,
         )
-    )
+    return True
 
 
 def pause_import(*, row: Import, now: datetime) -> None:

@@ -3,7 +3,7 @@ they say is taken for consolidated already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
@@ -12,9 +12,10 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.features.importing.account import Account, Entry, ProfileVersion, Span
 from chatapp.long_term import models
-from chatapp.long_term.actions.profile import lock_profile
+from chatapp.long_term.actions.profile import lock_profile, without_lines
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.operations.clock import iso_time
+from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import insert_rows, update_rows
 from chatapp.operations.work_budget import Pace
 from chatapp.recall.actions.indexing import index_entries
@@ -24,7 +25,13 @@ ENTRIES_AT_ONCE = 20
 _Key = tuple[date, str | None, str]
 
 
-def store_entries(*, user: User, account: Account, now: datetime, pace: Pace) -> tuple[dict[str, str], int]:
+Gone = Callable[[], frozenset[str] | None]
+"""Returns the ids of entries that are forgotten since the import was begun; None where everything is."""
+
+
+def store_entries(
+    *, user: User, account: Account, now: datetime, pace: Pace, gone: Gone
+) -> tuple[dict[str, str], int]:
     """Store the entries that are not here yet; return their ids here by those of the export, and how many are new."""
     known = _known_entries(user)
     ids: dict[str, str] = {}
@@ -38,7 +45,7 @@ def store_entries(*, user: User, account: Account, now: datetime, pace: Pace) ->
 
     def store_some() -> bool:
         if (start := next(left, None)) is not None:
-            ids.update(_store_some(user, account, missing[start : start + ENTRIES_AT_ONCE], now))
+            ids.update(_store_some(user, account, missing[start : start + ENTRIES_AT_ONCE], now, gone))
         return start is None
 
     pace.work(store_some)
@@ -51,7 +58,14 @@ def _known_entries(user: User) -> dict[_Key, UUID]:
 
 
 @transaction.atomic
-def _store_some(user: User, account: Account, entries: Sequence[Entry], now: datetime) -> dict[str, str]:
+def _store_some(
+    user: User, account: Account, some: Sequence[Entry], now: datetime, gone: Gone
+) -> dict[str, str]:
+    # A forgetting that has begun comes first, and is seen; a later one finds what is stored here.
+    lock_forgetting_counts([user.pk])
+    if (forgotten := gone()) is None:
+        return {}
+    entries = [entry for entry in some if entry.id not in forgotten]
     rows = [_row(user, account, entry, now) for entry in entries]
     insert_rows(rows)
     for row, entry in zip(rows, entries, strict=True):
@@ -120,19 +134,28 @@ def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
 
 
 @transaction.atomic
-def store_profile(*, user: User, versions: Sequence[ProfileVersion], entry_ids: Mapping[str, str]) -> bool:
-    """Store the profile with its history; return False where the user has another one, which stays."""
+def store_profile(
+    *, user: User, versions: Sequence[ProfileVersion], entry_ids: Mapping[str, str], gone: Gone
+) -> bool:
+    """Store the profile with its history, without lines made of what is gone; return False where the user has another
+    one, which stays."""
+    lock_forgetting_counts([user.pk])
+    if (forgotten := gone()) is None:
+        return True
     profile = lock_profile(user.pk)
     in_order = sorted({each.version: each for each in versions}.values(), key=lambda each: each.version)
     # The same profile again is no loss: the file may be imported once more.
     if profile.version:
         return [profile.text] == [each.markdown for each in in_order[-1:]]
     for each in in_order:
+        text, sources, _ = without_lines(
+            each.markdown, each.sources, lambda _, made_of: not forgotten.isdisjoint(made_of)
+        )
         models.ProfileVersion.objects.create(
             profile=profile,
             number=each.version,
-            text=each.markdown,
-            sources=[[entry_ids[one] for one in line if one in entry_ids] for line in each.sources],
+            text=text,
+            sources=[[entry_ids[one] for one in line if one in entry_ids] for line in sources],
             author=each.author,
             created_at=each.created_at,
         )

@@ -1,4 +1,5 @@
-"""Who has everything forgotten imports nothing any more: what goes on ends, and no file is left to try again."""
+"""What is forgotten while an import goes on is not brought back by it: it passes one conversation over, and ends where
+its user has everything forgotten. No file is left to try again then."""
 
 from __future__ import annotations
 
@@ -7,9 +8,13 @@ from typing import Any
 from django.db import transaction
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
 from chatapp.features.importing import job
-from chatapp.features.importing.job_actions import delete_imports
-from chatapp.forgetting.actions.whole import everything_forgotten
+from chatapp.features.importing.formats import palimpsest
+from chatapp.features.importing.job_actions import delete_imports, pass_over
+from chatapp.features.importing.models import ImportedConversation
+from chatapp.features.importing.values import key_of_id
+from chatapp.forgetting.actions.whole import conversation_forgotten, everything_forgotten
 
 
 def end_imports(sender: Any, *, user: User, **_: Any) -> None:
@@ -18,4 +23,12 @@ def end_imports(sender: Any, *, user: User, **_: Any) -> None:
     transaction.on_commit(lambda: job.delete_files(ids))
 
 
+def pass_conversation_over(sender: Any, *, user: User, conversation: Conversation, **_: Any) -> None:
+    came_from = ImportedConversation.objects.filter(conversation=conversation)
+    # An export of the user's own account names it by its id.
+    own = key_of_id(palimpsest.NAME, str(conversation.pk))
+    pass_over(user, [own, *came_from.values_list("source_key", flat=True)])
+
+
 everything_forgotten.connect(end_imports, dispatch_uid="importing.end_imports")
+conversation_forgotten.connect(pass_conversation_over, dispatch_uid="importing.pass_conversation_over")

@@ -102,6 +102,12 @@ def waiting_imports(now: datetime) -> list[UUID]:
     return list(rows.order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
 
 
+def forgotten_sources(row: Import) -> frozenset[str] | None:
+    """Return the keys of what the import is to pass over; None where it is not this worker's any more."""
+    held = Import.objects.filter(pk=row.pk, fence=row.fence)
+    return next((frozenset(keys or ()) for keys in held.values_list("report__forgotten", flat=True)), None)
+
+
 def needs_file(import_id: UUID) -> bool:
     """Return whether the file of an import is still needed, or kept for its user."""
     return Import.objects.filter(HAS_FILE, pk=import_id).exists()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -59,6 +60,22 @@ class SourceConversation:
     compactions: list[dict[str, Any]] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of an export of ours: what its user had chosen, as it was sent."""
+
+
+def source_key(program: str, source: SourceConversation) -> str:
+    """Return the key of a conversation of a program: of its id, else of what it says."""
+    said = "" if source.id else "".join(f"\n{each.role}\n{each.text}" for each in source.messages)
+    return key_of_id(program, f"{source.id}{said}")
+
+
+def key_of_id(program: str, source_id: str) -> str:
+    # JSON may have lone surrogates, which UTF-8 has not.
+    return hashlib.sha256(f"{program}\n{source_id}".encode("utf-8", "replace")).hexdigest()
+
+
+Forgotten = Callable[[], frozenset[str] | None]
+"""Returns the keys of the conversations that their user has forgotten since the import was begun; None where everything
+was, and nothing more is to be stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ from chatapp.runs.models import Run
 
 everything_forgotten = Signal()
 """Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
+conversation_forgotten = Signal()
+"""Sent with `user` and `conversation`, in the transaction that takes it from its user for good."""
 MAX_QUOTED = 2_000
 """How many of a conversation's newest messages are looked for elsewhere."""
 UPLOADS_AT_ONCE = 100
@@ -71,6 +73,7 @@ def forget_conversation(
         lock_reached(user.pk, {conversation.pk}, entries_going_with(conversation), now)
         conversation = lock_conversation(user, conversation_id)
         receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
+        conversation_forgotten.send(None, user=user, conversation=conversation)
         detached = _detach(
             conversation,
             now,

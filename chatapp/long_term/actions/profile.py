@@ -91,18 +91,18 @@ def forget_lines(
     if profile is None:
         return 0, sources
     for version in ProfileVersion.objects.filter(profile=user_id):
-        text, left, dropped = _without(version.text, version.sources, gone)
+        text, left, dropped = without_lines(version.text, version.sources, gone)
         if text != version.text:
             version.text, version.sources = text, left
             version.save(update_fields=["text", "sources"])
             sources.update(*dropped)
-    text, left, dropped = _without(profile.text, profile.sources, gone)
+    text, left, dropped = without_lines(profile.text, profile.sources, gone)
     if text != profile.text:
         set_text(profile, text, ProfileVersion.Author.FORGETTING, now, sources=left)
     return len(dropped), sources.union(*dropped)
 
 
-def _without(
+def without_lines(
     text: str, sources: Sequence[Sequence[str]], gone: Callable[[str, Sequence[str]], bool]
 ) -> tuple[str, list[Sequence[str]], list[Sequence[str]]]:
     """Return the text without the lines that are gone, the sources of what is left, and of what is not."""

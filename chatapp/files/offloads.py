@@ -125,20 +125,15 @@ class ConversationOffloads:
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
         # A tool's text may hold a lone surrogate.
         content = result.text.encode("utf-8", "replace")
-        return self.store_result(parse_id(conversation_id), new_id(), content, result.name)
-
-    def store_result(self, conversation_id: UUID, reference: UUID, content: bytes, tool_name: str) -> str:
-        """Store the whole text of a tool's result under this reference, and return it."""
-        name = f"tool_result-{reference}.txt"
-        object_store().write(_path(conversation_id, name), content)
+        new = write_result(parse_id(conversation_id), content, result.name)
         row = self._record(
-            str(conversation_id),
+            conversation_id,
             Offload.Kind.RESULT,
-            name,
-            "text/plain",
-            len(content),
-            tool_name=tool_name,
-            offload_id=reference,
+            new.name,
+            new.mime_type,
+            new.size_bytes,
+            tool_name=new.tool_name,
+            offload_id=new.pk,
         )
         return str(row.pk)
 
@@ -197,6 +192,21 @@ class ConversationOffloads:
             # The deletion has taken the other files already, and left this one to the sweep.
             delete_folders([owner])
             raise
+
+
+def write_result(conversation_id: UUID, content: bytes, tool_name: str) -> Offload:
+    """Write the file of a tool's whole result, and return its row, which is still to be stored."""
+    row = Offload(
+        conversation_id=conversation_id,
+        kind=Offload.Kind.RESULT,
+        tool_name=tool_name[:100],
+        mime_type="text/plain",
+        size_bytes=len(content),
+        created_at=clock.now(),
+    )
+    row.name = f"tool_result-{row.pk}.txt"
+    object_store().write(_path(conversation_id, row.name), content)
+    return row
 
 
 def _name_of_context(conversation_id: UUID) -> str:

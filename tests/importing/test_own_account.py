@@ -22,12 +22,14 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Conversation, Folder, Message
+from chatapp.features.importing import importer
+from chatapp.features.importing.actions import store_sources
 from chatapp.features.importing.importer import Report, import_file
 from chatapp.features.importing.values import key_of_id
 from chatapp.features.prompts.models import Prompt
 from chatapp.files.attachments import store_image, store_upload
-from chatapp.files.models import Attachment
-from chatapp.files.offloads import ConversationOffloads
+from chatapp.files.models import Attachment, Offload
+from chatapp.files.offloads import ConversationOffloads, read_content
 from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources
 from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
@@ -291,6 +293,30 @@ def test_a_profile_that_is_there_stays(archive: Path, bob: User) -> None:
     write_profile(user_id=bob.pk, text="- Bob's own", now=NOW)
     assert take_in(bob, archive).left_out == {"profiles, because you have one already": 1}
     assert bob.profile.text == "- Bob's own"
+
+
+def test_results_of_tools_are_there_with_their_chat_whenever_an_import_dies(
+    alice: User, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow_conversation(alice, 1)
+    path = export_of(alice, tmp_path / "alice.zip")
+
+    class Died(BaseException):
+        pass
+
+    def stores_and_dies(**values: Any) -> None:
+        store_sources(**values)
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(importer, "store_sources", stores_and_dies)
+        with pytest.raises(Died):
+            take_in(bob, path)
+    take_in(bob, path)
+    stored = Offload.objects.get(conversation__user=bob)
+    named = Message.objects.get(conversation=stored.conversation_id, role="tool")
+    assert named.parts[0]["offload_ref"] == str(stored.pk)
+    assert read_content(stored).decode().startswith("A long page 1. A long")
 
 
 def test_the_memory_of_a_chat_that_is_forgotten_meanwhile_is_not_brought_along(

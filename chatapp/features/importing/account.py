@@ -138,11 +138,8 @@ class Account:
         """Return the content of an upload; None where the archive has none that may be one."""
         return self._content(self.uploads.get(file_id), settings.MAX_UPLOAD_BYTES)
 
-    def has_result(self, conversation_id: str, reference: str) -> bool:
-        return (conversation_id, reference) in self.results
-
     def result(self, conversation_id: str, reference: str) -> bytes | None:
-        """Return a tool's result that was too large for a context."""
+        """Return a tool's result that was too large for a context; None where the archive has none."""
         return self._content(self.results.get((conversation_id, reference)), settings.MAX_UPLOAD_BYTES)
 
     def _content(self, name: str | None, most_bytes: int) -> bytes | None:

@@ -22,12 +22,12 @@ from chatapp.conversations.actions.imports import (
 )
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation
-from chatapp.features.importing.offloaded import References
 from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import Grown
 from chatapp.features.importing.values import SourceConversation
-from chatapp.files.models import Attachment
+from chatapp.files.models import Attachment, Offload
+from chatapp.operations.statements import insert_rows
 from chatapp.operations.work_budget import LockTurns
 
 LINKED_AT_ONCE = 100
@@ -35,15 +35,17 @@ LINKED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A conversation of a source that only has to be stored. `settings` are columns of its row."""
+    """A conversation of a source that only has to be stored, under its new id. `settings` are columns of its row,
+    `results` rows of what its tools returned, whose files are there."""
 
+    conversation_id: UUID
     source: SourceConversation
     source_key: str
     grown: Grown
     summaries: Sequence[Summary]
     files: Mapping[str, Attachment]
     settings: Mapping[str, Any]
-    references: References
+    results: Sequence[Offload]
     now: datetime
 
     def new_of(self, user: User) -> NewConversation:
@@ -55,6 +57,7 @@ class Prepared:
             source.updated_at or max(said, default=now),
         )
         columns = {
+            "id": self.conversation_id,
             # Dates until tomorrow are taken, but a conversation of tomorrow would stay above all new ones.
             "created_at": min(began, now),
             "last_activity_at": min(ended, now),
@@ -96,13 +99,14 @@ def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> 
 def _finish(
     conversation: Conversation, *, branches: Sequence[Branch], user: User, prepared: Prepared
 ) -> None:
-    """Store the pause of memory, the summaries and the files of an imported conversation, in the transaction that shows
-    it."""
+    """Store the pause of memory, the summaries, the files and the tools' results of an imported conversation, in the
+    transaction that shows it."""
     if conversation.memory == Conversation.Memory.PAUSED:
         # When it was paused is not known, so nothing of the conversation is learned.
         note_pause(user, conversation, True, conversation.created_at)
     _store_summaries(conversation, branches, prepared.summaries, prepared.now)
     _link_files(conversation, prepared.grown, prepared.files)
+    insert_rows(prepared.results)
 
 
 def _store_summaries(

@@ -20,7 +20,7 @@ from chatapp.features.importing.actions import Prepared, store_sources
 from chatapp.features.importing.files import files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
 from chatapp.features.importing.memory_actions import store_entries, store_profile
-from chatapp.features.importing.offloaded import References, store_results, with_references
+from chatapp.features.importing.offloaded import Results
 from chatapp.features.importing.selectors import (
     known_conversations,
     messages_at,
@@ -43,6 +43,7 @@ from chatapp.features.importing.values import (
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
+from chatapp.operations.ids import new_id
 from chatapp.operations.work_budget import TO_THE_END, LockTurns, Pace
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
@@ -223,22 +224,20 @@ class _Importing:
         source, reading = one.source, one.reading
         grown = grow(source)
         files: Mapping[str, Attachment] = {}
-        references: References = {}
+        results = Results(new_id(), source, self.account)
         if one.is_ours:  # others bring no files
             files = files_of(self.user, grown, self.account)
-            messages = [
-                with_references(with_files(message, files, reading), source, self.account, references)
-                for message in grown.messages
-            ]
+            messages = [results.refer_to(with_files(message, files, reading)) for message in grown.messages]
             grown = replace(grown, messages=messages)
         return Prepared(
+            results.conversation_id,
             source,
             one.key,
             grown,
             summaries=summaries_of(source, grown, reading),
             files={str(row.pk): row for row in files.values()},
             settings=settings_of(self.user, source, self.account) if source.settings else {},
-            references=references,
+            results=results.rows,
             now=reading.now,
         )
 
@@ -261,7 +260,6 @@ class _Importing:
             # Counted when it is stored: each turn reads the file again from its beginning.
             self.report.left_out.update(one.source.left_out)
             if self.account is not None:
-                store_results(conversation.pk, one.source, self.account, prepared.references)
                 self._note(conversation.pk, one.source, prepared.grown)
 
     def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:

@@ -1,55 +1,54 @@
-"""Brings along tools' results that were too large for a context: each gets a reference of its own here."""
+"""Brings along tools' results that were too large for a context: each gets a reference of its own here. Files are
+written before the conversation is stored, and their rows with it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from chatapp.conversations.actions.imports import ImportedMessage
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.values import SourceConversation
-from chatapp.files.offloads import ConversationOffloads
-from chatapp.operations.ids import new_id
-
-References = dict[str, UUID]
+from chatapp.files.models import Offload
+from chatapp.files.offloads import write_result
 
 
-def with_references(
-    message: ImportedMessage, source: SourceConversation, account: Account | None, references: References
-) -> ImportedMessage:
-    """Return the message with references that lead to results of its own, noted in `references`; without those whose
-    content was not brought along."""
-    parts = message.columns.get("parts")
-    if not parts or not any("offload_ref" in part for part in parts):
-        return message
-    stored = [_part(part, source, account, references) if "offload_ref" in part else part for part in parts]
-    return message._replace(columns={**message.columns, "parts": stored})
+@dataclass(slots=True)
+class Results:
+    """The results that the messages of one conversation refer to. `rows` are to be stored with it; None for a result
+    whose content was not brought along."""
 
+    conversation_id: UUID
+    source: SourceConversation
+    account: Account | None
+    _written: dict[str, Offload | None] = field(default_factory=dict)
 
-def _part(
-    part: Mapping[str, Any], source: SourceConversation, account: Account | None, references: References
-) -> dict[str, Any]:
-    named = part["offload_ref"]
-    rest = {name: value for name, value in part.items() if name != "offload_ref"}
-    if account is None or not account.has_result(source.id, named):
-        source.left_out["whole results of tools"] += 1
-        return rest
-    # Several parts may refer to one result.
-    return rest | {"offload_ref": str(references.setdefault(named, new_id()))}
+    @property
+    def rows(self) -> list[Offload]:
+        return [row for row in self._written.values() if row is not None]
 
+    def refer_to(self, message: ImportedMessage) -> ImportedMessage:
+        """Return the message with references that lead to results of its own; without those whose content was not
+        brought along."""
+        parts = message.columns.get("parts")
+        if not parts or not any("offload_ref" in part for part in parts):
+            return message
+        stored = [self._part(part) if "offload_ref" in part else part for part in parts]
+        return message._replace(columns={**message.columns, "parts": stored})
 
-def store_results(
-    conversation_id: UUID, source: SourceConversation, account: Account, references: References
-) -> None:
-    """Store the results that the conversation's messages refer to."""
-    names = {
-        part["offload_ref"]: part["name"]
-        for message in source.messages
-        for part in message.columns.get("parts", ())
-        if "offload_ref" in part
-    }
-    for named, reference in references.items():
-        content = account.result(source.id, named)
-        if content is not None:
-            ConversationOffloads().store_result(conversation_id, reference, content, names.get(named, ""))
+    def _part(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        named = part["offload_ref"]
+        # Several parts may refer to one result.
+        if named not in self._written:
+            self._written[named] = self._write(named, part["name"])
+        row = self._written[named]
+        if row is None:
+            self.source.left_out["whole results of tools"] += 1
+            return {name: value for name, value in part.items() if name != "offload_ref"}
+        return {**part, "offload_ref": str(row.pk)}
+
+    def _write(self, named: str, tool_name: str) -> Offload | None:
+        content = self.account.result(self.source.id, named) if self.account is not None else None
+        return write_result(self.conversation_id, content, tool_name) if content is not None else None

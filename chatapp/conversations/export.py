@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
@@ -16,7 +16,9 @@ from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.files.models import Attachment
+from chatapp.long_term.models import MemoryPause
 from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
 
 SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 PAGE = 500
@@ -28,17 +30,26 @@ CompactionsOf = Callable[[Conversation], list[dict[str, Any]]]
 def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[str]:
     """Yield one JSON object. `messages` is what the conversation shows, and what an import takes; `other_versions` are
     messages that were edited or answered anew. `branches` has the lineage of each branch that a message or one of the
-    `compactions` names."""
+    `compactions` names, `memory_pauses` when nothing of it was to be learned."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
     branches = {str(branch.pk): branch.lineage for branch in row.branches.order_by("created_at", "pk")}
     head |= full_conversation(row) | {"branches": branches, "compactions": compactions_of(row)}
+    head |= {"memory_pauses": _pauses(row)}
     # The object is left open: its messages are streamed into it.
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
     yield from _joined(export_pages(hidden_messages(row.branch)))
     yield "\n]}\n"
+
+
+def _pauses(row: Conversation) -> list[dict[str, str | None]]:
+    """Return the pauses of the conversation and of all that its user says: where it is imported, it stands alone."""
+    rows = MemoryPause.objects.filter(Q(conversation=None) | Q(conversation=row), user=row.user_id)
+    found = {(iso_time(pause.began_at), iso_time(pause.ended_at)) for pause in rows}
+    in_order = sorted(found, key=lambda each: (each[0], each[1] or ""))
+    return [{"began_at": began_at, "ended_at": ended_at} for began_at, ended_at in in_order]
 
 
 def _joined(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.actions.conversations import note_pause
 from chatapp.conversations.models import Branch, Conversation, Folder, Message
 from chatapp.features.importing import importer
 from chatapp.features.importing.actions import store_sources
@@ -113,6 +114,8 @@ def grow_conversation(user: User, seed: int) -> Conversation:
         context_policy=chance.choice([{}, {"recall_budget": 100}]),
     )
     row.refresh_from_db()
+    note_pause(user, row, True, NOW - timedelta(hours=1))
+    note_pause(user, row, row.memory == "paused", NOW + timedelta(minutes=1))
     said = say(row, *(f"Words {seed}.{number}" for number in range(chance.randint(4, 8))), at=NOW)
     done = finished_compaction(row, 0, f"Summary {seed}")
     Compaction.objects.filter(pk=done.pk).update(created_at=NOW, finished_at=NOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from chatapp.conversations.export import json_pieces
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.importer import Report, import_file
 from chatapp.files.attachments import store_image
+from chatapp.long_term.models import MemoryPause
+from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
 from tests.importing.exports import chatgpt
 
 Clients = Callable[..., Client]
@@ -168,3 +172,49 @@ def test_files_of_others_are_not_reached_by_their_id(
     mine = Message.objects.exclude(pk=message.pk).get(user=alice, position=0)
     assert mine.parts == message.parts
     assert list(mine.attachments.all()) == [file]
+
+
+@pytest.mark.parametrize("where", ["here", "everywhere"])
+def test_what_was_said_while_memory_was_paused_stays_unlearned_elsewhere(
+    chat: Conversation, alice: User, bob: User, tmp_path: Path, where: str
+) -> None:
+    said_at = chat.messages.order_by("position")[1].created_at
+    moments = [said_at, said_at + timedelta(seconds=1)]
+    pause = MemoryPause.objects.create(
+        user=alice, conversation=chat if where == "here" else None, began_at=moments[0], ended_at=moments[1]
+    )
+    shape = exported(chat)
+    take_in(bob, tmp_path / "chat.json", shape)
+    copy = Conversation.objects.get(user=bob)
+    assert [said_at for said_at in moments if pauses_of(bob.pk).covers(copy.pk, said_at)] == moments[:1]
+    assert not pauses_of(bob.pk).covers(None, moments[0]), "of nothing else of bob's"
+    assert exported(copy)["memory_pauses"] == shape["memory_pauses"]
+    # One that lasts goes on here where the conversation itself is paused.
+    MemoryPause.objects.filter(pk=pause.pk).update(ended_at=None)
+    for memory, lasts in {"on": False, "paused": True}.items():
+        copy.delete()
+        take_in(bob, tmp_path / "chat.json", exported(chat) | {"memory": memory})
+        copy = Conversation.objects.get(user=bob)
+        assert pauses_of(bob.pk).covers(copy.pk, moments[1]), "whatever the conversation's own setting is"
+        assert pauses_of(bob.pk).covers(copy.pk, clock.now() + timedelta(days=1)) == lasts
+
+
+def test_pauses_that_no_export_has_pause_more_rather_than_less(
+    chat: Conversation, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chatapp.features.importing.actions.MAX_PAUSES", 3)
+    day = datetime(2025, 3, 1, tzinfo=UTC)
+    days = [
+        {
+            "began_at": iso_time(day + timedelta(days=n)),
+            "ended_at": iso_time(day + timedelta(days=n, hours=1)),
+        }
+        for n in range(5)
+    ]
+    odd = [{"began_at": "yesterday", "ended_at": "1980-01-01T00:00:00Z"}, 7, {"ended_at": None}, days[0]]
+    take_in(bob, tmp_path / "chat.json", exported(chat) | {"memory_pauses": [*days, *odd]})
+    copy = Conversation.objects.get(user=bob)
+    assert MemoryPause.objects.filter(conversation=copy).count() == 4
+    assert pauses_of(bob.pk).covers(copy.pk, day + timedelta(days=2, hours=2))
+    take_in(bob, tmp_path / "chat.json", exported(chat) | {"id": "other", "memory_pauses": "odd"})
+    assert Conversation.objects.filter(user=bob).count() == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -120,9 +121,16 @@ def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, An
 def copy_pauses(user: User, source: Conversation, copy: Conversation) -> None:
     """Let what was said in the source while memory was paused stay unlearned in its copy."""
     pauses = MemoryPause.objects.filter(user=user, conversation=source)
+    store_pauses(user, copy, pauses.values_list("began_at", "ended_at"))
+
+
+def store_pauses(
+    user: User, conversation: Conversation, periods: Iterable[tuple[datetime, datetime | None]]
+) -> None:
+    """Store when memory was paused in a new conversation, by beginning and end, in the transaction that shows it."""
     MemoryPause.objects.bulk_create(
-        MemoryPause(user=user, conversation=copy, began_at=one.began_at, ended_at=one.ended_at)
-        for one in pauses
+        MemoryPause(user=user, conversation=conversation, began_at=began_at, ended_at=ended_at)
+        for began_at, ended_at in periods
     )
 
 

@@ -14,7 +14,7 @@ from django.db.models import Q, Sum
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.actions.conversations import note_pause
+from chatapp.conversations.actions.conversations import note_pause, store_pauses
 from chatapp.conversations.actions.imports import (
     NewConversation,
     import_at_once,
@@ -31,6 +31,7 @@ from chatapp.operations.statements import insert_rows
 from chatapp.operations.work_budget import LockTurns
 
 LINKED_AT_ONCE = 100
+MAX_PAUSES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,27 @@ def _finish(
 ) -> None:
     """Store the pause of memory, the summaries, the files and the tools' results of an imported conversation, in the
     transaction that shows it."""
-    if conversation.memory == Conversation.Memory.PAUSED:
-        # When it was paused is not known, so nothing of the conversation is learned.
+    is_paused = conversation.memory == Conversation.Memory.PAUSED
+    store_pauses(user, conversation, _pauses(prepared.source.pauses, None if is_paused else prepared.now))
+    if is_paused:
+        # Where its beginning is not known, nothing of the conversation is learned.
         note_pause(user, conversation, True, conversation.created_at)
     _store_summaries(conversation, branches, prepared.summaries, prepared.now)
     _link_files(conversation, prepared.grown, prepared.files)
     insert_rows(prepared.results)
+
+
+def _pauses(
+    periods: Sequence[tuple[datetime, datetime | None]], end: datetime | None
+) -> list[tuple[datetime, datetime | None]]:
+    """Return the periods by their beginnings, MAX_PAUSES at most. Of those that lasted one is left, which has this
+    `end`: a pause of all that was said elsewhere does not go on here."""
+    ended: list[tuple[datetime, datetime | None]] = sorted({(began, at) for began, at in periods if at})
+    if rest := [at for _, at in ended[MAX_PAUSES:] if at]:
+        # What was said between two of them is not learned either: rather too little than too much.
+        ended[MAX_PAUSES - 1 :] = [(ended[MAX_PAUSES - 1][0], max(rest))]
+    lasting = [began for began, at in periods if at is None]
+    return [*ended, (min(lasting), end)] if lasting else ended
 
 
 def _store_summaries(

@@ -60,6 +60,8 @@ class SourceConversation:
     compactions: list[dict[str, Any]] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of an export of ours: what its user had chosen, as it was sent."""
+    pauses: list[tuple[datetime, datetime | None]] = field(default_factory=list)
+    """When memory was paused: the beginning, and the end or None while it lasted."""
 
 
 def source_key(program: str, source: SourceConversation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from chatapp.conversations.models import Message
@@ -16,7 +17,7 @@ from chatapp.features.importing.values import (
     string,
     title_of,
 )
-from memory.bounds import MAX_ID, MAX_ID_CHARS, MAX_PARTS, MAX_TOKENS
+from memory.bounds import FIRST_MOMENT, MAX_ID, MAX_ID_CHARS, MAX_PARTS, MAX_TOKENS
 
 NAME = "palimpsest"
 TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -51,7 +52,15 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
         branches=_branches(item.get("branches")),
         compactions=[dict(each) for each in objects(item.get("compactions"))],
         settings={name: item.get(name) for name in SETTINGS},
+        pauses=list(_pauses(item.get("memory_pauses"), reading)),
     )
+
+
+def _pauses(raw: Any, reading: Reading) -> Iterator[tuple[datetime, datetime | None]]:
+    for each in objects(raw):
+        # Where only its beginning or its end can be read, more is taken for paused rather than less.
+        began_at = reading.moment(each.get("began_at")) or FIRST_MOMENT
+        yield began_at, reading.moment(each.get("ended_at"))
 
 
 def _branches(raw: Any) -> dict[str, list[tuple[str, int]]]:

@@ -16,17 +16,21 @@ from agents.manifest import Manifest, dump_manifest
 from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.forking.actions import fork_conversation
 from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.forget import forget_items
+from chatapp.forgetting.actions.whole import forget_conversation
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
-from chatapp.operations.errors import LeaseLost, ReadForgotten
+from chatapp.operations.errors import LeaseLost, NotFound, ReadForgotten
 from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs import runner
 from chatapp.runs.actions.runs import Lease, claim_run, record_facts
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.models import Run
 from tests.api.running import running_service
+from tests.blocking import somebody_waits
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET, read_elsewhere, send_request
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -161,6 +165,41 @@ def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
         assert not ended
     other.join()
     assert ended == [ReadForgotten]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("beside", [0, 1_000], ids=["a short chat", "one copied in pieces"])
+@pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
+def test_a_fork_does_not_copy_what_is_forgotten_meanwhile(alice: User, whole: bool, beside: int) -> None:
+    source = new_conversation(alice, SAID)
+    source.title_made_of = 0
+    source.save()
+    message, *_ = say(source, SAID, "Noted.", *["It rains."] * beside)
+    made: list[Conversation | type[Exception]] = []
+
+    def fork_beside() -> None:
+        try:
+            made.append(fork_conversation(user=alice, source=source, message_id=None, now=clock.now()))
+        except NotFound:
+            made.append(NotFound)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=fork_beside)
+    with transaction.atomic():
+        if whole:
+            forget_conversation(user=alice, conversation_id=source.pk, now=clock.now())
+        else:
+            forget_items(user=alice, message_ids=[message.pk], entry_ids=[], what="message", now=clock.now())
+        # It reads the chat as it was before the forgetting commits.
+        other.start()
+        while other.is_alive() and not somebody_waits():
+            other.join(0.02)
+    other.join()
+    copies = Message.objects.filter(conversation__user=alice).exclude(conversation=source)
+    assert not [row for row in copies if SECRET in str(row.parts)]
+    assert not Conversation.objects.filter(title__contains=SECRET).exists()
+    assert made == [NotFound] if whole else copies.count() == 1 + beside
 
 
 def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(

@@ -68,8 +68,9 @@ class Completion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """A conversation to be stored. `columns` are others of its row, checked. In the transaction that shows it,
-    `came_from` makes a row that is stored beside it, and `complete` writes what else belongs to it."""
+    """A conversation to be stored. `columns` are others of its row, checked. In the transaction that shows it, `check`
+    comes first and raises where it is not to be shown, `came_from` makes a row that is stored beside it, and `complete`
+    writes what else belongs to it."""
 
     messages: Sequence[ImportedMessage]
     title: str = ""
@@ -77,6 +78,7 @@ class NewConversation:
     columns: Mapping[str, Any] = field(default_factory=dict)
     complete: Completion | None = None
     came_from: Callable[[Conversation], Model] | None = None
+    check: Callable[[], None] | None = None
 
 
 def import_conversation(
@@ -87,12 +89,13 @@ def import_conversation(
     title: str = "",
     columns: Mapping[str, Any] = MappingProxyType({}),
     complete: Completion | None = None,
+    check: Callable[[], None] | None = None,
     pace: Pace = TO_THE_END,
     index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
     """Store a conversation of one branch as `import_in_pieces` does, and return it. More than `index_at_once` messages
     are left to the worker to index. No summary is planned: most of what is brought along is never continued."""
-    new = NewConversation(messages, title, columns=columns, complete=complete)
+    new = NewConversation(messages, title, columns=columns, complete=complete, check=check)
     is_left = len(messages) > index_at_once
     conversation = import_in_pieces(user=user, new=new, now=now, turns=LockTurns(pace), is_left=is_left)
     if not is_left:
@@ -148,6 +151,7 @@ def import_at_once(
     rows = [row for each in begun for row in _message_rows(each, now)]
     statement = _InsertStatement(user)
     with turns.hold(), transaction.atomic():
+        _check(begun)
         _insert_begun(begun)
         for first in range(0, len(rows), INSERTED_AT_ONCE):
             statement.insert(rows[first : first + INSERTED_AT_ONCE])
@@ -186,10 +190,17 @@ def _insert_begun(begun: Sequence[_Begun]) -> None:
     insert_rows([branch for each in begun for branch in each.branches])
 
 
+def _check(begun: Sequence[_Begun]) -> None:
+    for each in begun:
+        if each.new.check is not None:
+            each.new.check()
+
+
 @transaction.atomic
 def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool) -> None:
     """Show the conversation to its user. Raise Conflict where its rows were deleted meanwhile."""
-    # First: it fails where the sweep has begun to delete these rows.
+    _check([begun])
+    # Before its rows: it fails where the sweep has begun to delete these rows.
     end_import(removal)
     begun.conversation.user = user
     update_row(begun.conversation, "user")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
-from chatapp.conversations.access import accessible_message
+from chatapp.conversations.access import accessible_conversation, accessible_message
 from chatapp.conversations.actions.conversations import copy_pauses
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.branches import visible_messages
@@ -19,10 +20,13 @@ from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.files.models import Attachment
+from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
 
 SAID = ("text", "image", "file")
 FILES = ("image", "file")
 LINKED_AT_ONCE = 100
+MAX_TRIES = 5
 KEPT = [
     "model",
     "agent",
@@ -42,7 +46,19 @@ def fork_conversation(
     *, user: User, source: Conversation, message_id: str | None, now: datetime
 ) -> Conversation:
     """Store what was said up to a message as a new conversation with the settings of the old one, and return it. None:
-    all that the old one shows. Raise NotFound."""
+    all that the old one shows. Raise NotFound, and ReadForgotten where its user goes on forgetting meanwhile."""
+    for _ in range(MAX_TRIES - 1):
+        with suppress(ReadForgotten):
+            return _copy_conversation(user, source.pk, message_id, now)
+    return _copy_conversation(user, source.pk, message_id, now)
+
+
+def _copy_conversation(user: User, source_id: UUID, message_id: str | None, now: datetime) -> Conversation:
+    """Raise ReadForgotten where something was forgotten while it was copied."""
+    forgetting_keys = accessible_conversation(user, source_id).forgetting_keys
+    forgotten_count = read_forgetting_count(forgetting_keys)
+    # Behind the count, also its title: both may tell of what is forgotten in this moment.
+    source = accessible_conversation(user, source_id)
     messages = _messages_up_to(user, source, message_id)
     shown = [(message, parts) for message in messages if (parts := _said(message))]
     # A title that a model made tells of these, and goes with them.
@@ -54,6 +70,7 @@ def fork_conversation(
         now=now,
         title=source.title,
         columns={name: getattr(source, name) for name in KEPT} | {"title_made_of": made_of},
+        check=partial(check_forgetting_count, forgetting_keys, forgotten_count),
         complete=partial(_complete, user=user, source=source, shown=[parts for _, parts in shown]),
     )
 

@@ -271,6 +271,33 @@ def test_forgetting_while_it_waits_is_no_attempt(alice: User, model: ModelConfig
     assert (row.status, row.error) == ("done", "")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_forgetting_while_it_runs_is_no_attempt_and_ends_it(
+    alice: User, model: ModelConfig, server: ModelServer
+) -> None:
+    note(alice)
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    for number in range(2):
+        other = note(alice, f"Note {number}.")
+        assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
+        forget_entry(alice, other.pk, now=clock.now())
+    other = note(alice, "Read by it.")
+    with consolidating_held(row, server):
+        forget_entry(alice, other.pk, now=clock.now())
+        # Somebody else is at it when the first one comes back.
+        assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
+    assert profile_of(alice) == "", "its holder has read what is forgotten"
+    # Two more died: those before the forgetting do not count.
+    for _ in range(2):
+        release_all_consolidations(now=clock.now() - timedelta(seconds=1))
+        assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
+    forget_entry(alice, note(alice, "The last.").pk, now=clock.now())
+    consolidating.consolidate(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.error) == ("done", "")
+
+
 def test_a_file_that_was_not_written_any_more_is_written_by_the_sweep(alice: User, model: ModelConfig):
     note(alice)
     memory_files.user_folder(alice.pk).mkdir(parents=True, exist_ok=True)

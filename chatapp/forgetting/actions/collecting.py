@@ -35,8 +35,9 @@ from chatapp.forgetting.selectors.derived import (
 )
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
 from chatapp.forgetting.trash.selectors import sentences_in_trash
+from chatapp.long_term.actions.consolidations import begin_again
 from chatapp.long_term.actions.tombstones import make_tombstones
-from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import jobs
@@ -387,12 +388,7 @@ def lock_reached(
     statement. Return the conversations as they are now. Consolidations under way have read it and begin again."""
     rows = Conversation.objects.filter(pk__in=set(conversation_ids))
     users = {user_id, *rows.values_list("user_id", flat=True)}
-    running = Consolidation.objects.filter(user__in=users, status=Consolidation.Status.RUNNING)
-    under_way = list(running.select_for_update().order_by("pk").values_list("pk", flat=True))
-    # Its fence stays, which counts attempts: the status alone ends the lease of its holder.
-    Consolidation.objects.filter(pk__in=under_way).update(
-        status=Consolidation.Status.PENDING, lease_expires_at=now
-    )
+    begin_again(user_ids=users, now=now)
     locked = list(rows.select_for_update().order_by("pk"))
     lock_rows(entries)
     lock_indexes_of(users)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from uuid import UUID
@@ -25,6 +25,8 @@ from chatapp.recall.selectors.claims import SaidAt
 LEASE = timedelta(seconds=300)
 """Longer than a call and its one repetition take: it is not renewed."""
 MAX_ATTEMPTS = 3
+_CLAIMS = MAX_ATTEMPTS + 1
+"""From one beginning; the last of them gives up. The fences of a beginning follow a multiple of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class ConsolidationLease:
     @property
     def is_last_attempt(self) -> bool:
         # This claim has raised the fence already.
-        return self.fence > MAX_ATTEMPTS
+        return self.fence % _CLAIMS == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,18 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         return ConsolidationLease(
             consolidation_id, Consolidation.objects.values_list("fence", flat=True).get(pk=consolidation_id)
         )
+
+
+def begin_again(*, user_ids: Iterable[UUID], now: datetime) -> None:
+    """Lock the consolidations of these users that are under way, and let them begin anew, in the caller's transaction,
+    which forgets what they have read: that is no failed attempt. Their holders have lost the lease."""
+    running = Consolidation.objects.filter(user__in=user_ids, status=Consolidation.Status.RUNNING)
+    under_way = list(running.select_for_update().order_by("pk").values_list("pk", flat=True))
+    # Never lower: the fence of a holder would be given again.
+    next_beginning = F("fence") - F("fence") % _CLAIMS + _CLAIMS
+    Consolidation.objects.filter(pk__in=under_way).update(
+        status=Consolidation.Status.PENDING, fence=next_beginning, lease_expires_at=now
+    )
 
 
 def release_all_consolidations(*, now: datetime) -> None:

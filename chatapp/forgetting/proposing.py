@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -61,7 +61,7 @@ def _find_meant(
     )
     items: list[dict[str, Any]] = []
     for one in found:
-        if one.message_id in apart_from or not _is_about(words, one.text):
+        if one.message_id in apart_from or not is_about(words, one.text):
             continue
         if one.message_id:
             items.append({"kind": "message", "id": str(one.message_id)})
@@ -70,18 +70,18 @@ def _find_meant(
     return items
 
 
-def _is_about(words: frozenset[str], text: str) -> bool:
+def is_about(words: frozenset[str], text: str) -> bool:
     """Return whether the text says most of the words, or longer and shorter forms of them, which its stemmer left."""
     said = vocabulary.telling_words(text)
-    beginnings = tuple(word for word in said if len(word) >= LEAST_LETTERS)
-    found = [
-        word
-        for word in words
-        if word in said
-        or word.startswith(beginnings)
-        or (len(word) >= LEAST_LETTERS and any(one.startswith(word) for one in beginnings))
-    ]
-    return len(found) >= LEAST_SHARE * len(words)
+    missing = {word for word in words - said if said.isdisjoint(_beginnings(word))}
+    # A message may have half a million words: each is looked up once for each length of a word that is still missing.
+    lengths = {len(word) for word in missing if len(word) >= LEAST_LETTERS}
+    missing.difference_update(one[:length] for length in lengths for one in said)
+    return len(words) - len(missing) >= LEAST_SHARE * len(words)
+
+
+def _beginnings(word: str) -> Iterator[str]:
+    return (word[:length] for length in range(LEAST_LETTERS, len(word)))
 
 
 def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
     if entry is None:
         return []
     sentences = split_sentences(entry.text)
-    meant = [number for number, sentence in enumerate(sentences) if _is_about(words, sentence)]
+    meant = [number for number, sentence in enumerate(sentences) if is_about(words, sentence)]
     item = {"kind": "entry", "id": str(entry_id), "revision": entry.revision}
     return [{**item, "sentences": meant or list(range(len(sentences)))}]
 

@@ -7,14 +7,17 @@ from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
-from chatapp.forgetting.proposing import propose_forgetting
+from chatapp.forgetting.proposing import is_about, propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.analysis import vocabulary
 from memory.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
@@ -312,6 +315,46 @@ def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
     ids = [item["id"] for item in proposal.items]
     post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
     assert set(Tombstone.objects.values_list("for_good", flat=True)) == {for_good}
+
+
+@pytest.mark.parametrize(
+    ("request_words", "text", "expected"),
+    [
+        ("gardening", "I like gardening.", True),
+        ("gardens", "The garden is wet.", True),  # the stemmer finds both
+        ("heliotropes", "My heliotrop fades.", True),  # a shorter form
+        ("heliotr", "My heliotrope fades.", True),  # a longer form
+        ("hel", "My heliotrope fades.", False),  # too short for a beginning
+        ("heliotrope", "He said hel.", False),
+        ("heliotrope quillfeather marzipan", "A heliotropium, and Quillfeather.", True),
+        ("heliotrope quillfeather marzipan", "A heliotropium.", False),
+    ],
+)
+def test_a_text_is_about_most_of_the_words_in_longer_and_shorter_forms(
+    request_words: str, text: str, expected: bool
+) -> None:
+    assert is_about(vocabulary.telling_without_stops(request_words), text) == expected
+
+
+LETTERS = st.text("xyz", min_size=1, max_size=7)
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=st.frozensets(LETTERS, min_size=1, max_size=6), said=st.frozensets(LETTERS, max_size=12))
+def test_the_forms_of_a_word_are_those_that_begin_with_it_and_those_it_begins_with(
+    words: frozenset[str], said: frozenset[str]
+) -> None:
+    text = " ".join(sorted(said))
+    telling = vocabulary.telling_words(text)
+    found = [
+        word
+        for word in words
+        if any(
+            one == word or (min(len(one), len(word)) >= 4 and (one.startswith(word) or word.startswith(one)))
+            for one in telling
+        )
+    ]
+    assert is_about(words, text) == (len(found) >= 0.6 * len(words))
 
 
 def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):

@@ -13,6 +13,7 @@ from agents.errors import ModelError
 from agents.types import ModelRequest
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import Spender
+from chatapp.accounts.models import User
 from chatapp.context.policies import rules_for
 from chatapp.long_term import files
 from chatapp.long_term.actions.consolidations import (
@@ -183,24 +184,25 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         _end_failed(lease, "The model returned nothing.", _calls(work, asking))
         return
     revisions = {entry.pk: entry.revision for entry in work.entries}
-    new = NewProfile(text, work.version, revisions, _places_of(work.row.user_id, over))
+    new = NewProfile(text, work.version, revisions, _places_of(work.row.user, over))
     complete_consolidation(lease=lease, new=new, calls=_calls(work, asking), now=clock.now())
 
 
-def _places_of(user_id: UUID, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
+def _places_of(user: User, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
     """Return pairs of places: each where the older statement was said before the newest place of the newer one. A
     statement that a model named and nobody said has none."""
     pairs: list[tuple[SaidAt, SaidAt]] = []
     for over in named:
-        newer = max(_said(user_id, over.newer, over.older), key=lambda said: said.at, default=None)
+        newer = max(_said(user, over.newer, over.older), key=lambda said: said.at, default=None)
         if newer is not None:
-            older = _said(user_id, over.older, over.newer)
+            older = _said(user, over.older, over.newer)
             pairs += [(said, newer) for said in older if said.at < newer.at]
     return pairs
 
 
-def _said(user_id: UUID, statement: str, other: str) -> list[SaidAt]:
-    found = search_memory(user_id=user_id, query=statement, limit=LOOKED_AT, now=clock.now())
+def _said(user: User, statement: str, other: str) -> list[SaidAt]:
+    now = clock.now()
+    found = search_memory(user_id=user.pk, query=statement, limit=LOOKED_AT, now=now, zone=user.zone)
     return find_said(statement, other, found)
 
 

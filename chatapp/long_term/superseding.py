@@ -115,7 +115,8 @@ def _noted(said: SaidAt) -> SaidAt:
 
 def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iterator[SaidAt]:
     conversation, shown = compaction.conversation, dict(visible_spans(compaction.branch))
-    found = search_memory(user_id=conversation.owner_id, query=statement, limit=LOOKED_AT, now=clock.now())
+    user, now = conversation.user, clock.now()
+    found = search_memory(user_id=user.pk, query=statement, limit=LOOKED_AT, now=now, zone=user.zone)
     said = [one for one in found if one.message_id is not None and _may_change(one, compaction, shown)]
     yield from find_said(statement, other, said)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.context.recalled import mark_superseded
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.services import forget_message
 from chatapp.long_term.actions.consolidations import queue_consolidation
 from chatapp.long_term.actions.entries import add_entry, record_entry
@@ -205,6 +205,28 @@ def test_in_any_language_the_nightly_model_names_what_is_over(
         assert str(old.pk) in str(before)
         assert str(new.pk) not in str(before)
     assert Profile.objects.get().text == f"- {newer}"
+
+
+@pytest.mark.mechanism("memory.changing-facts")
+@pytest.mark.django_db(transaction=True)
+def test_a_day_in_what_the_nightly_model_names_is_that_of_the_user(alice: User) -> None:
+    alice.time_zone = "Asia/Tokyo"
+    alice.save()
+    older, newer = "On March 10, 2026 the cranes came back.", "The cranes have left again."
+    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # seven in the morning of March 10
+    [old] = say(new_conversation(alice), older, at=early)
+    say(new_conversation(alice), *(f"The cranes call, number {n}." for n in range(60)), role="user",
+        at=early + timedelta(days=1))  # fmt: skip
+    say(new_conversation(alice), newer, at=NOW)
+    for conversation in Conversation.objects.all():
+        index_conversation(conversation.pk)
+    add_entry(user=alice, text=newer, now=NOW)
+    with ModelServer(default=says(f"- {newer}\n\n## Over\n- {older} => {newer}")) as server:
+        make_model(server, name="Main", is_default=True)
+        row = queue_consolidation(user_id=alice.pk, now=NOW)
+        assert row is not None
+        consolidate(row.pk)
+    assert StoredClaim.objects.filter(message_id=old.pk).exclude(superseded_by=None).exists()
 
 
 @pytest.mark.mechanism("memory.changing-facts")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
@@ -157,6 +157,21 @@ def test_nothing_of_other_users_or_branches_or_what_waits_is_offered(
     asked = summarise(conversation, server, f"- {NEWER}")
     assert OLDER in asked
     assert not [word for word in ("Cocoa", "Milk", "Juice") if word in asked]
+
+
+def test_a_day_in_the_older_statement_is_that_of_the_user(alice: User, server: ModelServer) -> None:
+    alice.time_zone = "Asia/Tokyo"
+    alice.save()
+    older, newer = "On March 10, 2026 the cranes came back.", "The cranes have left again."
+    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # seven in the morning of March 10
+    [said] = say(new_conversation(alice), older, at=early)
+    say(new_conversation(alice), *(f"The cranes call, number {n}." for n in range(60)), role="user",
+        at=early + timedelta(days=1))  # fmt: skip
+    for conversation in Conversation.objects.all():
+        index_conversation(conversation.pk)
+    add_entry(user=alice, text=f"- {older}", now=early)
+    summarise(talk(alice, newer), server, f"- {newer}\n\n## Over\nk1 => {newer}")
+    assert StoredClaim.objects.filter(message_id=said.pk).exclude(superseded_by=None).exists()
 
 
 def test_rules_decide_where_the_model_names_nothing(alice: User, server: ModelServer) -> None:

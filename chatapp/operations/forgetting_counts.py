@@ -7,13 +7,18 @@ the order of their keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import Sum
 
 from chatapp.operations.errors import ReadForgotten
 from chatapp.operations.models import ForgettingCount
+
+MAX_TRIES = 5
+Made = TypeVar("Made")
 
 
 def raise_forgetting_counts(keys: Iterable[UUID]) -> int:
@@ -42,6 +47,15 @@ def check_forgetting_count(keys: Iterable[UUID], count: int) -> None:
     first in a transaction that writes what was read since."""
     if sum(row.count for row in _lock(keys)) != count:
         raise ReadForgotten("Something was forgotten meanwhile.")
+
+
+def until_nothing_is_forgotten(make: Callable[[], Made]) -> Made:
+    """Return what `make` returns, which reads and writes; again where it raises ReadForgotten. Raise that where its
+    users go on forgetting meanwhile."""
+    for _ in range(MAX_TRIES - 1):
+        with suppress(ReadForgotten):
+            return make()
+    return make()
 
 
 def _lock(keys: Iterable[UUID]) -> list[ForgettingCount]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
 
 from agents import events
 from agents.manifest import Manifest, dump_manifest
@@ -17,13 +19,14 @@ from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Conversation, Message
-from chatapp.features.forking.actions import fork_conversation
+from chatapp.features.sharing.actions import share_conversation
+from chatapp.features.sharing.selectors import token_of
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.forget import forget_items
 from chatapp.forgetting.actions.whole import forget_conversation
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
-from chatapp.operations.errors import LeaseLost, NotFound, ReadForgotten
+from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs import runner
 from chatapp.runs.actions.runs import Lease, claim_run, record_facts
@@ -170,22 +173,34 @@ def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize("beside", [0, 1_000], ids=["a short chat", "one copied in pieces"])
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
-def test_a_fork_does_not_copy_what_is_forgotten_meanwhile(alice: User, whole: bool, beside: int) -> None:
+@pytest.mark.parametrize("is_shared", [False, True], ids=["a fork", "a copy of a shared chat"])
+def test_a_copy_has_nothing_that_is_forgotten_meanwhile(
+    alice: User,
+    bob: User,
+    api_client: Callable[..., Client],
+    is_shared: bool,
+    whole: bool,
+    beside: int,
+) -> None:
     source = new_conversation(alice, SAID)
     source.title_made_of = 0
     source.save()
     message, *_ = say(source, SAID, "Noted.", *["It rains."] * beside)
-    made: list[Conversation | type[Exception]] = []
+    if is_shared:
+        chosen = {"user": alice, "conversation_id": str(source.pk), "expires_at": None, "now": clock.now()}
+        share, _ = share_conversation(**chosen)
+        who, address = bob, f"/api/v1/shared/{token_of(share.pk)}/copy"
+    else:
+        who, address = alice, f"/api/v1/conversations/{source.pk}/fork"
+    client, answers = api_client(who), list[int]()
 
-    def fork_beside() -> None:
+    def copy_beside() -> None:
         try:
-            made.append(fork_conversation(user=alice, source=source, message_id=None, now=clock.now()))
-        except NotFound:
-            made.append(NotFound)
+            answers.append(client.post(address, {}, content_type="application/json").status_code)
         finally:
             connection.close()
 
-    other = threading.Thread(target=fork_beside)
+    other = threading.Thread(target=copy_beside)
     with transaction.atomic():
         if whole:
             forget_conversation(user=alice, conversation_id=source.pk, now=clock.now())
@@ -196,10 +211,10 @@ def test_a_fork_does_not_copy_what_is_forgotten_meanwhile(alice: User, whole: bo
         while other.is_alive() and not somebody_waits():
             other.join(0.02)
     other.join()
-    copies = Message.objects.filter(conversation__user=alice).exclude(conversation=source)
+    copies = Message.objects.filter(conversation__user=who).exclude(conversation=source)
     assert not [row for row in copies if SECRET in str(row.parts)]
     assert not Conversation.objects.filter(title__contains=SECRET).exists()
-    assert made == [NotFound] if whole else copies.count() == 1 + beside
+    assert answers == [404] if whole else copies.count() == 1 + beside
 
 
 def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(

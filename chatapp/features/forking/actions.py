@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,13 +19,15 @@ from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.files.models import Attachment
-from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
+from chatapp.operations.forgetting_counts import (
+    check_forgetting_count,
+    read_forgetting_count,
+    until_nothing_is_forgotten,
+)
 
 SAID = ("text", "image", "file")
 FILES = ("image", "file")
 LINKED_AT_ONCE = 100
-MAX_TRIES = 5
 KEPT = [
     "model",
     "agent",
@@ -47,10 +48,7 @@ def fork_conversation(
 ) -> Conversation:
     """Store what was said up to a message as a new conversation with the settings of the old one, and return it. None:
     all that the old one shows. Raise NotFound, and ReadForgotten where its user goes on forgetting meanwhile."""
-    for _ in range(MAX_TRIES - 1):
-        with suppress(ReadForgotten):
-            return _copy_conversation(user, source.pk, message_id, now)
-    return _copy_conversation(user, source.pk, message_id, now)
+    return until_nothing_is_forgotten(partial(_copy_conversation, user, source.pk, message_id, now))
 
 
 def _copy_conversation(user: User, source_id: UUID, message_id: str | None, now: datetime) -> Conversation:

@@ -11,10 +11,11 @@ from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
+from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.message_values import text_of
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.features.sharing.actions import add_images, copied_images, revoke_share, share_conversation
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.features.sharing.selectors import (
@@ -31,6 +32,11 @@ from chatapp.files.attachments import check_room
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.forgetting_counts import (
+    check_forgetting_count,
+    read_forgetting_count,
+    until_nothing_is_forgotten,
+)
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_ID, MAX_ID_CHARS, UtcMoment
@@ -190,7 +196,14 @@ def _is_said(part: dict[str, Any]) -> bool:
 @creates(_copy_again, "/conversations/{made}")
 def copy(request: ApiRequest, token: str) -> Any:
     """Make a conversation of your own that begins with the shared messages."""
-    user = request.auth.user
+    return Status(201, {"id": str(until_nothing_is_forgotten(partial(_copy, request.auth.user, token)).pk)})
+
+
+def _copy(user: User, token: str) -> Conversation:
+    """Raise ReadForgotten where something was forgotten while it was copied."""
+    forgetting_keys = shared_conversation(token, clock.now()).conversation.forgetting_keys
+    forgotten_count = read_forgetting_count(forgetting_keys)
+    # Behind the count, also its title: both may tell of what is forgotten in this moment.
     shared = shared_conversation(token, clock.now())
     # Before any message is stored: an image that does not fit would leave a copy without it.
     images = list(shared_images(shared))
@@ -204,13 +217,13 @@ def copy(request: ApiRequest, token: str) -> Any:
         if any(part["type"] == "image" for part in row.parts)
     }
     with copied_images(images, user=user) as copies:
-        made = import_conversation(
+        return import_conversation(
             user=user,
             messages=messages,
             now=clock.now(),
             title=shared.title,
             # A title that a model made tells of these, and goes with them.
             columns={} if shared.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
+            check=partial(check_forgetting_count, forgetting_keys, forgotten_count),
             complete=partial(add_images, copies=copies, parts=with_images),
         )
-    return Status(201, {"id": str(made.pk)})

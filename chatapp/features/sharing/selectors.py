@@ -56,7 +56,7 @@ def own_share(user: User, conversation_id: str) -> SharedConversation:
 
 def shared_conversation(token: str, now: datetime) -> SharedConversation:
     """Return what a link shows. Raise NotFound once it was revoked, has expired, or its chat or user is gone."""
-    rows = SharedConversation.objects.select_related("branch")
+    rows = SharedConversation.objects.select_related("branch", "conversation")
     current = rows.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
         # Not true of a conversation in the trash or in deletion, which has no user.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.frontend.chatting import say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
@@ -34,6 +36,27 @@ def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: http
     page.locator("#composer").press("Enter")
     expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible(timeout=20_000)
     expect(page.locator("article.is-sending")).to_have_count(0)
+
+
+def test_what_is_sent_while_the_message_before_is_on_its_way_follows_it(page: Page) -> None:
+    held: list[Route] = []
+    new_chat, new_message = re.compile("/api/v1/conversations$"), re.compile("/conversations/[^/]+/messages")
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(new_chat, hold)
+    page.route(new_message, hold)
+    with page.expect_request(new_chat):
+        say(page, "One")
+    say(page, "Two")
+    with page.expect_request(new_message):
+        held.pop().continue_()
+    expect(page.locator("#composer")).to_have_value("Two")
+    page.unroute(new_message)
+    held.pop().continue_()
+    expect(page.locator("article.is-user")).to_contain_text(["One", "Two"])
+    expect(page.locator("#composer")).to_have_value("")
 
 
 def test_a_paragraph_with_a_broken_mail_address_is_shown(page: Page) -> None:

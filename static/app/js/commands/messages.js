@@ -17,6 +17,8 @@ import { backToNewest } from "./window.js";
 /** @typedef {import("../state/types.js").Attached} Attached */
 /** @typedef {{clientId: string, text: string, attached: Attached[], parent?: string}} Outgoing */
 
+const LOOK_EVERY_MS = 50;
+
 /** Kept when the same words are sent again: should the first one have arrived after all, it stays one. */
 function clientIdFor(/** @type {string} */ text, /** @type {string} */ fileIds) {
   const before = notSent.value;
@@ -66,7 +68,7 @@ export async function sendDraft() {
     await runCommand(command, text);
     return;
   }
-  if (currentThread.value?.pending.length) return;
+  if (isBusySending() && !(await waitWithDraft())) return;
   const from = currentId.value;
   // Below a window further up there is no place for what is said now.
   if (from && currentThread.value && !isAtNewest(currentThread.value) && !(await backToNewest(from))) return;
@@ -81,6 +83,18 @@ export async function sendDraft() {
   notSent.value = null;
   const id = from ?? (await createConversation(outgoing));
   if (id !== null) await send(id, outgoing);
+}
+
+const isBusySending = () => isCreating.value || Boolean(currentThread.value?.pending.length);
+
+/**
+ * Wait for the place of the message before this one, so that they stay in order. Return whether the draft is still the
+ * same: what was typed on meanwhile is not what Enter meant.
+ */
+async function waitWithDraft() {
+  const [from, text] = [currentId.value, draftText.value];
+  while (isBusySending()) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  return draftText.value === text && (currentId.value === from || from === null);
 }
 
 /** @param {Outgoing} outgoing */

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import find_token, scopes_of
 from chatapp.providers.actions import ensure_first_model
+from tests.servers.service import run_manage
 
 PASSWORD = "correct horse battery"
 
@@ -81,3 +82,19 @@ def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, 
         call_command("doctor")
     assert ended.value.code == 1
     assert "BROKEN data folder" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("env", "broken"),
+    [
+        ({}, "BROKEN schema: older than this program"),
+        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, "BROKEN database: "),
+    ],
+)
+def test_the_doctor_goes_on_where_the_database_is_away_or_has_no_tables_yet(tmp_path, env, broken):
+    done = run_manage({"DATA_DIR": str(tmp_path), **env}, "doctor")
+    assert (done.returncode, done.stderr) == (1, "")
+    told = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    # Nothing that asks the database says that something else is broken.
+    assert [line.startswith(broken) for line in told if line.startswith("BROKEN")] == [True]
+    assert told[-1].startswith("well   data folder: ")

@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from chatapp.operations.backups.archive import BackupProblem, write_archive
+from chatapp.operations.backups.databases import open_snapshot
+from chatapp.operations.backups.services import make_backup
 from tests.fixtures.processes import ServiceStarter
 from tests.reliability.browsers import BrowserSession
 from tests.servers.made_once import MIGRATED, SQLITE_NAME, copy_migrated_sqlite
@@ -163,6 +166,27 @@ def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) ->
     assert again.returncode == 1
     assert "exists already" in again.stderr
     assert made.file.read_bytes() == before
+
+
+def test_of_two_backups_to_one_file_the_first_that_is_whole_is_kept(
+    transactional_db: None, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup.tar.gz"
+
+    def back_up_twice() -> None:
+        with write_archive(file) as earlier, open_snapshot(file) as snapshot:
+            earlier.add_bytes("manifest.json", b"of the earlier one")
+            make_backup(file)
+            snapshot.write(earlier)
+
+    with pytest.raises(BackupProblem, match="exists already"):
+        back_up_twice()
+    with tarfile.open(file) as tar:
+        [manifest, database, *_] = [(member.name, tar.extractfile(member)) for member in tar]
+        assert manifest[1] is not None
+        assert json.loads(manifest[1].read())["database"] == "sqlite"
+        assert database[0] == f"database/{SQLITE_NAME}"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(

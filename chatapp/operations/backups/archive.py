@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,24 +71,37 @@ def _described(name: str, size_bytes: int) -> tarfile.TarInfo:
 @contextmanager
 def write_archive(path: Path) -> Iterator[ArchiveWriter]:
     """Yield what writes the archive, which has its name once it is whole. Raise BackupProblem where it exists."""
-    if path.exists():
-        raise BackupProblem(f"{path} exists already; give another name.")
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-            # A draft that was left there keeps its mode when it is opened.
-            os.fchmod(file.fileno(), 0o600)
+    _refuse_existing(path)
+    with make_draft(path, ".part") as draft:
+        with open(draft, "wb") as file:
             # Without a name: the header would have that of the draft.
             with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file) as packed:
                 with tarfile.open(fileobj=packed, mode="w|") as tar:
                     yield ArchiveWriter(tar)
             file.flush()
             os.fsync(file.fileno())
+        # By another backup that began later.
+        _refuse_existing(path)
         # Only a whole backup has the name: a part of one could be taken for it.
         os.replace(draft, path)
         sync_folder(path.parent)
+
+
+@contextmanager
+def make_draft(beside: Path, ending: str) -> Iterator[Path]:
+    """Yield an empty private file in the same folder, and remove what is left of it. No two have the same name: two
+    backups may be made at once."""
+    descriptor, name = tempfile.mkstemp(ending, f".{beside.name}.", beside.parent)
+    os.close(descriptor)
+    try:
+        yield Path(name)
     finally:
-        draft.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise BackupProblem(f"{path} exists already; give another name.")
 
 
 def unpack_archive(path: Path, folder: Path) -> Manifest:

@@ -16,7 +16,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest
+from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest, make_draft
 from chatapp.operations.sqlite3.base import close_kept
 
 Migrations = Sequence[tuple[str, str]]
@@ -49,15 +49,11 @@ def open_snapshot(beside: Path) -> Iterator[Snapshot]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield PostgresSnapshot(cursor)
         return
-    copy = beside.with_name(f".{beside.name}.database")
-    copy.unlink(missing_ok=True)  # of one that was interrupted
-    try:
+    with make_draft(beside, ".database") as copy:
         with connection.cursor() as cursor:
             # One read transaction: writers go on, and nothing that was deleted is in the copy.
             cursor.execute("VACUUM INTO %s", [str(copy)])
         yield SqliteSnapshot(copy)
-    finally:
-        copy.unlink(missing_ok=True)
 
 
 # --- SQLite ------------------------------------------------------------------------------------------

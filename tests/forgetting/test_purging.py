@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from allauth.usersessions.models import UserSession
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
@@ -71,6 +72,15 @@ def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
         call_command("purge_deleted")
     assert files_with(SECRET) == []
     assert files_with(KEPT)
+
+
+def test_what_a_library_keeps_of_a_user_is_gone_as_well(alice: User) -> None:
+    seen = {"ip": "192.0.2.1", "session_key": "key", "user_agent": SECRET}
+    UserSession.objects.create(user=alice, **seen)
+    assert files_with(SECRET)
+    UserSession.objects.all().delete()
+    call_command("purge_deleted")
+    assert files_with(SECRET) == []
 
 
 def test_most_of_the_journal_is_written_back_while_others_write(db: None) -> None:

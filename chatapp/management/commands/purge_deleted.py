@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connection
 
@@ -28,7 +27,7 @@ class Command(BaseCommand):
                 else:
                     _refuse_open_transactions(cursor)
                     # One by one: VACUUM runs in no transaction, and locks a table only while it writes it.
-                    for table in _tables():
+                    for table in sorted(connection.introspection.django_table_names(only_existing=True)):
                         cursor.execute(
                             "SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"]
                         )
@@ -42,10 +41,6 @@ class Command(BaseCommand):
         if not truncate_journal():
             raise CommandError("Something is in use by a transaction. Try again in a moment.")
         self.stdout.write("The files of the database hold nothing that was deleted.")
-
-
-def _tables() -> list[str]:
-    return sorted(model._meta.db_table for model in apps.get_app_config("chatapp").get_models(True))
 
 
 def _refuse_open_transactions(cursor: Any) -> None:

@@ -27,7 +27,7 @@ SECRET_KEY = env.secret_key(DATA_DIR / "secret_key")
 DEBUG = env.flag("DEBUG", False)
 HOST = env.host("HOST", "127.0.0.1")
 PORT = env.number("PORT", 8000, 0, 65_535)
-PUBLIC_URL = env.url("PUBLIC_URL", has_path=False)
+PUBLIC_URL = env.origin("PUBLIC_URL")
 ALLOWED_HOSTS = env.allowed_hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 if own_host := urlsplit(PUBLIC_URL).hostname:
     ALLOWED_HOSTS.append(f"[{own_host}]" if ":" in own_host else own_host)

@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 HIDDEN = "(set, not shown)"
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 MAX_LINE_CHARS = 2_000
@@ -214,17 +215,31 @@ def host(name: str, default: str) -> str:
     return raw
 
 
-def url(name: str, default: str = "", *, has_path: bool = True) -> str:
+def url(name: str, default: str = "") -> str:
     """Return an http or https address without its last slash. It may hold a password and is not shown."""
     raw = text(name, default).rstrip("/")
     if not raw:
         return ""
-    is_good = is_address(raw, ("http", "https")) and (has_path or not urlsplit(raw).path)
-    if not is_good:
-        example = "an address such as https://host.example" + ("/v1" if has_path else ", without a path")
-        refuse(name, f"must be {example}, not {without_password(raw)!r}.")
+    if not is_address(raw, tuple(DEFAULT_PORTS)):
+        refuse(name, f"must be an address such as https://host.example/v1, not {without_password(raw)!r}.")
         return default
     return raw
+
+
+def origin(name: str) -> str:
+    """Return an http or https address as browsers write where a request comes from: in small letters, without a path
+    and without the port that is its scheme's anyway."""
+    raw = text(name).rstrip("/")
+    if not raw:
+        return ""
+    parts = urlsplit(raw) if is_address(raw, tuple(DEFAULT_PORTS)) else None
+    if parts is None or parts.path or parts.query or "@" in parts.netloc:
+        example = "an address such as https://host.example, without a path"
+        refuse(name, f"must be {example}, not {without_password(raw)!r}.")
+        return ""
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port not in (None, DEFAULT_PORTS[parts.scheme]) else ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
 def redis_url(name: str) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.servers.service import Service
 
 PROXIED = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
 
 
+@pytest.mark.parametrize("address", ["https://chat.example.com", "HTTPS://Chat.Example.com:443/"])
 def test_an_https_address_is_enough_for_its_host_its_cookies_and_hsts(
-    start_service: Callable[..., Service],
+    start_service: Callable[..., Service], address: str
 ) -> None:
-    service = start_service(PUBLIC_URL="https://chat.example.com", TRUSTED_PROXIES="127.0.0.1")
+    service = start_service(PUBLIC_URL=address, TRUSTED_PROXIES="127.0.0.1")
     page = service.client().get("/accounts/login/", headers=PROXIED)
     assert page.status_code == 200
     cookies = page.headers.get_list("set-cookie")

@@ -176,3 +176,32 @@ def test_settings_as_operators_write_them_are_accepted(tmp_path: Path) -> None:
     }
     done = run_manage({"DATA_DIR": str(tmp_path), **right}, "check")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "origin"),
+    [
+        ("HTTPS://Chat.Example.com", "https://chat.example.com"),
+        ("https://chat.example.com:443/", "https://chat.example.com"),
+        ("http://chat.example.com:80", "http://chat.example.com"),
+        ("http://chat.example.com:443", "http://chat.example.com:443"),
+        ("http://[2001:DB8::1]:8080", "http://[2001:db8::1]:8080"),
+    ],
+)
+def test_the_public_address_is_what_browsers_call_it(
+    monkeypatch: pytest.MonkeyPatch, written: str, origin: str
+) -> None:
+    monkeypatch.setenv("PUBLIC_URL", written)
+    assert environment.origin("PUBLIC_URL") == origin
+    assert not environment.problems
+
+
+@pytest.mark.parametrize(
+    "written", ["https://chat.example.com/chat", "https://chat.example.com?x=1", "https://me:geheim@host"]
+)
+def test_a_public_address_is_no_more_than_a_host(tmp_path: Path, written: str) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), "PUBLIC_URL": written}, "check")
+    assert done.stderr.startswith(
+        "PUBLIC_URL must be an address such as https://host.example, without a path"
+    )
+    assert "geheim" not in done.stderr

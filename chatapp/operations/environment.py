@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 HIDDEN = "(set, not shown)"
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+REDIS_ADDRESS = r"redis://[^/?]*(/[0-9]*)?|rediss://[^/?]*(/[0-9]*)?(\?ssl_.*)?"
+"""Celery fails at unix://, at a database that is no number, and at options other than those of TLS."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
@@ -243,8 +245,9 @@ def origin(name: str) -> str:
 
 
 def redis_url(name: str) -> str:
+    """Return an address that redis-py and Celery read alike."""
     raw = text(name)
-    if raw and not (raw.startswith("unix://") or is_address(raw, ("redis", "rediss"))):
+    if raw and not (is_address(raw, ("redis", "rediss")) and re.fullmatch(REDIS_ADDRESS, raw)):
         refuse(name, f"must be an address such as redis://host:6379/0, not {without_password(raw)!r}.")
         return ""
     return raw

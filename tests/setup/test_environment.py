@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kombu import Connection
 
 from chatapp.operations import environment
 from tests.environment import ROOT, documented_names
@@ -205,3 +206,30 @@ def test_a_public_address_is_no_more_than_a_host(tmp_path: Path, written: str) -
         "PUBLIC_URL must be an address such as https://host.example, without a path"
     )
     assert "geheim" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "unix:///run/redis.sock",
+        "redis://:geheim@host/cache",
+        "redis://:geheim@host?db=2",
+        "redis://:geheim@host/0?socket_timeout=5",
+    ],
+)
+def test_an_address_of_redis_that_celery_cannot_read_is_refused(tmp_path: Path, written: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Connection(written).default_channel.client.close()
+    done = run_manage({"DATA_DIR": str(tmp_path), "REDIS_URL": written}, "check")
+    assert done.stderr.startswith("REDIS_URL must be an address such as redis://host:6379/0, not ")
+    assert "geheim" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "written", ["redis://host", "redis://:p%2Fw@host:6379/", "rediss://u:p@host/3?ssl_cert_reqs=required"]
+)
+def test_an_address_of_redis_that_everything_can_read_is_taken(
+    monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("REDIS_URL", written)
+    assert environment.redis_url("REDIS_URL") == written

@@ -146,14 +146,25 @@ def test_the_health_check_of_the_web_process_tells(
     assert (done.returncode == 0) is is_healthy, done.stderr
 
 
-def test_what_git_ignores_stays_out_of_the_image() -> None:
-    def patterns(name: str) -> set[str]:
-        lines = (ROOT / name).read_text().splitlines()
-        return {line.strip("/") for line in lines if line and not line.startswith("#")}
+def patterns(name: str) -> set[str]:
+    lines = (ROOT / name).read_text().splitlines()
+    return {line.strip("/") for line in lines if line and not line.startswith("#")}
 
+
+def test_what_git_ignores_stays_out_of_the_image() -> None:
     kept_out = patterns(".dockerignore")
     for ignored in patterns(".gitignore"):
         assert any(fnmatch(ignored, out) or out.endswith(f"/{ignored}") for out in kept_out), ignored
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".dockerignore"])
+def test_a_backup_made_as_the_page_for_operators_says_stays_out_of_git_and_the_image(name: str) -> None:
+    """Every account of whatever runs the image may read its files."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    [folder] = re.findall(r'"\$PWD/(\w+):', page)
+    [file, *_] = re.findall(r"^manage\.py backup (\S+)", page, re.MULTILINE)
+    for written in (folder, file):
+        assert any(fnmatch(written, pattern) for pattern in patterns(name)), written
 
 
 def test_another_port_of_the_proxy_is_that_of_the_address(services: dict[str, Any]) -> None:

@@ -137,6 +137,24 @@ def test_a_backup_of_a_running_service_is_restored(
     assert not list((tmp_path / "data").glob(".restore*"))
 
 
+def test_a_backup_is_restored_where_a_folder_of_files_is_a_link_to_another_disk(
+    made: Made, tmp_path: Path
+) -> None:
+    disk, data = tmp_path / "disk", tmp_path / "data"
+    disk.mkdir()
+    data.mkdir()
+    (data / "files").symlink_to(disk)
+    done = manage({"DATA_DIR": str(data)}, "restore", str(made.file))
+    assert done.returncode == 0, done.stderr
+
+    def contents(folder: Path) -> list[bytes]:
+        kept = sorted(path for path in folder.rglob("[!.]*") if path.is_file())
+        return [path.read_bytes() for path in kept]
+
+    assert contents(disk) == contents(made.service.data_dir / "files") != []
+    assert (data / "secret_key").read_text() == (made.service.data_dir / "secret_key").read_text()
+
+
 def test_a_backup_on_postgresql_is_restored(
     start_service: ServiceStarter,
     start_worker: Callable[[Service], OwnProcess],

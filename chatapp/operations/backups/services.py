@@ -206,8 +206,10 @@ def _fill_bucket(bucket: RemoteFiles, restored: Path) -> None:
 
 def _move_files(restored: Path) -> None:
     for name in FOLDERS:
-        if (restored / name).is_dir():
-            shutil.rmtree(_data_folder() / name, ignore_errors=True)  # locks and empty folders
-            (restored / name).rename(_data_folder() / name)
+        # One by one: the folder may be a disk of its own, or a link to one, which no other folder can replace.
+        for file in sorted(path for path in (restored / name).rglob("*") if path.is_file()):
+            target = _data_folder() / file.relative_to(restored)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(file, target)
     if (restored / KEY).is_file():
         (restored / KEY).replace(_key_path())

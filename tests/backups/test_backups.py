@@ -310,6 +310,20 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
         assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)
 
 
+def test_a_backup_that_cannot_be_opened_is_told_and_nobody_is_asked_to_empty_the_data_folder(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "note.txt").write_text("Dear diary")
+    for name, why in (
+        ("note.txt/backup.tar.gz", "Not a directory"),
+        ("x" * 300, "File name too long"),
+        (".", "Is a directory"),
+        ("none", "No such file or directory"),
+    ):
+        refused = manage({"DATA_DIR": str(tmp_path / "data")}, "restore", str(tmp_path / name))
+        assert refused.stderr == f"CommandError: {tmp_path / name} cannot be read: {why}.\n"
+
+
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
     server = S3Server().start()

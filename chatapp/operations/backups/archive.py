@@ -110,7 +110,11 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
     Raise BackupProblem for no backup, a damaged one, and one of a newer program.
     """
     try:
-        with gzip.open(path, "rb") as packed:
+        file = open(path, "rb")
+    except OSError as error:
+        raise BackupProblem(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        with file, gzip.open(file) as packed:
             with tarfile.open(fileobj=packed, mode="r|") as tar:
                 members = iter(tar)
                 manifest = _read_manifest(tar, next(members, None))
@@ -118,8 +122,6 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
                     _unpack(tar, member, folder)
             while packed.read(2**20):  # the check sum comes last
                 pass
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise BackupProblem(f"{path} cannot be read: {error.strerror}.") from None
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
         raise BackupProblem(f"{path} is no backup, or it is damaged or cut off.") from None
     return manifest

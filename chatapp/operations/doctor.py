@@ -119,7 +119,8 @@ def check_data_folder() -> Finding:
     folder: Path = settings.DATA_DIR
     probe = folder / f".doctor-{os.getpid()}"
     probe.write_bytes(b"written")
-    probe.unlink()
+    # Another container that shares the folder may have a process of the same number, and so the same probe.
+    probe.unlink(missing_ok=True)
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
         return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -362,7 +363,8 @@ def writable_folder(name: str, default: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{os.getpid()}"
         probe.touch()
-        probe.unlink()
+        # In containers that share the folder processes have the same number, and so one probe.
+        probe.unlink(missing_ok=True)
     except OSError as error:
         refuse(name, f"must be a folder that can be written, not {path} ({error.strerror}).")
     return path
@@ -383,11 +385,11 @@ def secret_key(path: Path) -> str:
     if problems:  # the folder may be the wrong one
         return ""
     if not path.exists():
-        draft = path.with_name(f".{path.name}-{os.getpid()}")
-        with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with open(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):  # another process of the same first start was faster
             # Unlike a rename, a link does not replace the key that another process has begun to use.
             path.hardlink_to(draft)
-        draft.unlink()
+        Path(draft).unlink()
     return path.read_text().strip()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import find_token, scopes_of
+from chatapp.operations.doctor import check_data_folder, examine_part
 from chatapp.providers.actions import ensure_first_model
 from tests.servers.service import run_manage
 
@@ -82,6 +84,13 @@ def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, 
         call_command("doctor")
     assert ended.value.code == 1
     assert "BROKEN data folder" in capsys.readouterr().out
+
+
+def test_doctors_in_containers_share_a_data_folder(settings):
+    """Their processes have the same number, as threads here have."""
+    with ThreadPoolExecutor(8) as containers:
+        found = list(containers.map(lambda _: examine_part(check_data_folder, "data folder", ""), range(800)))
+    assert {finding.is_well for finding in found} == {True}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,31 @@ def test_an_address_of_redis_that_everything_can_read_is_taken(
 ) -> None:
     monkeypatch.setenv("REDIS_URL", written)
     assert environment.redis_url("REDIS_URL") == written
+
+
+def test_processes_that_start_at_once_in_containers_share_a_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them has the process number 1, as threads here have one number."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    monkeypatch.setattr(environment, "problems", [])
+
+    def start(number: int) -> str:
+        environment.writable_folder("DATA_DIR", tmp_path)
+        return environment.secret_key(tmp_path / f"key-{number // 8}")
+
+    with ThreadPoolExecutor(8) as containers:
+        keys = list(containers.map(start, range(800)))
+    assert environment.problems == []
+    assert [len(set(keys[first : first + 8])) for first in range(0, 800, 8)] == [1] * 100
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_first_start_that_was_killed_does_not_keep_the_next_one_from_making_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    monkeypatch.setattr(environment, "problems", [])
+    (tmp_path / f".secret_key-{os.getpid()}").touch()
+    assert len(environment.secret_key(tmp_path / "secret_key")) >= environment.LEAST_KEY_CHARS

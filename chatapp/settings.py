@@ -188,7 +188,11 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
         else {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
             # Without a time-out of its own redis-py 8 closes every idle socket after 5 s.
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}], "prefix": "palimpsest"},
+            "CONFIG": {
+                "hosts": [{"address": REDIS_URL, "socket_timeout": None}],
+                # Redis publishes to all of its databases, among them that of a copy of this installation.
+                "prefix": f"palimpsest.{int(urlsplit(REDIS_URL).path.strip('/') or 0)}",
+            },
         }
     )
 }

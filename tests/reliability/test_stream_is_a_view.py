@@ -135,7 +135,7 @@ def doubling(url: str) -> Iterator[list[bytes]]:
     stop = threading.Event()
     client = RedisClient.from_url(url)
     hearing = client.pubsub(ignore_subscribe_messages=True)
-    hearing.psubscribe("palimpsest__group__*")
+    hearing.psubscribe("palimpsest.*__group__*")
 
     def repeat() -> None:
         while not stop.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
@@ -50,3 +51,18 @@ def test_an_operator_sets_no_password_of_an_operator_with_more_rights(alice: Use
     fields = {"password1": password, "password2": password, "usable_password": "true"}
     signed_in(bob).post(f"/admin/chatapp/user/{alice.pk}/password/", fields)
     assert not User.objects.get(pk=alice.pk).check_password(password)
+
+
+def test_an_operator_gives_no_account_an_address_of_the_operators_own(admin_user: User, bob: User) -> None:
+    """The mail that resets a password goes to each address of an account."""
+    names = ("view", "add", "change", "delete")
+    operator(bob, *(f"{name}_emailaddress" for name in names))
+    own = EmailAddress.objects.create(user=bob, email="also-bob@example.com")
+    browser = signed_in(bob)
+    fields = {"user": str(admin_user.pk), "email": "bobs@example.com", "verified": "on"}
+    assert browser.get("/admin/account/emailaddress/").status_code == 200
+    browser.post("/admin/account/emailaddress/add/", fields)
+    browser.post(f"/admin/account/emailaddress/{own.pk}/change/", fields)
+    browser.post("/admin/account/emailaddress/", {"action": "make_verified", "_selected_action": str(own.pk)})
+    browser.post(f"/admin/account/emailaddress/{own.pk}/delete/", {"post": "yes"})
+    assert list(EmailAddress.objects.values_list("user", "verified")) == [(bob.pk, False)]

@@ -95,6 +95,31 @@ def test_operators_see_that_a_conversation_exists_and_not_what_it_says(
         assert "secret" not in response.content.decode()
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "conversation/?title__startswith=",
+        "compaction/?summary__contains=",
+        "compaction/?keep_hint__contains=",
+        "user/?instructions__contains=",
+    ],
+)
+def test_no_filter_tells_what_the_lists_do_not_show(
+    admin_client: Client, conversation: Conversation, asked: str
+) -> None:
+    """Whoever asks letter by letter would read it."""
+    User.objects.update(instructions="A secret matter")
+    for guess in ("A", "B"):
+        assert admin_client.get(f"/admin/chatapp/{asked}{guess}").status_code == 400
+    shown = (
+        "conversation/?model__isnull=True",
+        "compaction/?created_at__year=2026",
+        "user/?groups__id__exact=1",
+    )
+    for page in shown:
+        assert admin_client.get(f"/admin/chatapp/{page}").status_code == 200
+
+
 @pytest.mark.parametrize("listed", ["conversation", "run", "compaction", "usage", "apitoken"])
 def test_what_happened_cannot_be_changed(admin_client: Client, listed: str) -> None:
     assert admin_client.get(f"/admin/chatapp/{listed}/add/").status_code == 403

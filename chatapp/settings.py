@@ -198,7 +198,11 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
 }
 CACHES = {
     "default": (
-        {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+        {
+            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+            # By default 300: guesses at other accounts would push out what is counted of one.
+            "OPTIONS": {"MAX_ENTRIES": 100_000},
+        }
         if EMBEDDED
         else {"BACKEND": "chatapp.operations.cache.SharedCache", "LOCATION": REDIS_URL}
     )

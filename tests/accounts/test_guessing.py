@@ -65,6 +65,13 @@ def test_a_known_browser_guesses_no_more_than_ten_times(dora: User) -> None:
     assert not sign_in(known)
 
 
+def test_guesses_are_counted_though_many_others_are(dora: User) -> None:
+    guess(5, ELSEWHERE)
+    for number in range(1_000):
+        cache.set(f"of-another-{number}", [0.0])
+    assert not sign_in(Client(), PASSWORD, ELSEWHERE)
+
+
 def test_a_forged_browser_is_a_stranger(dora: User) -> None:
     guess(5, HERE)
     forged = Client()

@@ -330,6 +330,7 @@ ACCOUNT_ADAPTER = "chatapp.accounts.sign_in.AccountAdapter"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_FORMS = {
+    "add_email": "chatapp.accounts.sign_in.AddressForm",
     "login": "chatapp.accounts.sign_in.SignInForm",
     "signup": "chatapp.accounts.invitations.signing_up.SignUpForm",
 }

@@ -9,12 +9,13 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from allauth.account.internal.userkit import filter_users_by_email
 from allauth.core.internal import ratelimit
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+
+from chatapp.accounts.selectors import owners_of
 
 SALT = "palimpsest.known-browser"
 YEAR_S = 365 * 24 * 3600
@@ -30,9 +31,7 @@ def count_guess(request: HttpRequest, login: str) -> ratelimit.RateLimitUsage | 
     """Count a password as wrong until it proves right; None where there were too many."""
     login = login.strip().lower()
     browser, people = _known(request)
-    # By all addresses of an account: allauth lets its user sign in with any of them.
-    owners = {str(user.pk) for user in filter_users_by_email(login)}
-    if owners & people:
+    if {str(owner) for owner in owners_of(login)} & people:
         return _consume(request, "wrong_password_of_known", f"{browser}:{login}")
     here = _consume(request, "wrong_password_from", f"{request.META.get('REMOTE_ADDR', '')}:{login}")
     if here is None:

@@ -80,6 +80,16 @@ def find_user(email: str) -> User | None:
     return User.objects.filter(email__iexact=email.strip()).first()
 
 
+def owners_of(email: str) -> set[UUID]:
+    """Return the accounts with this address: as their own, or as another one that was confirmed.
+
+    Anybody may enter an address without confirming it.
+    """
+    confirmed = EmailAddress.objects.filter(email=email.lower(), verified=True).values_list("user", flat=True)
+    user = find_user(email)
+    return {*confirmed, *([user.pk] if user else ())}
+
+
 def is_address_shown(user: User) -> bool:
     """Return whether the address of the account is its owner's: it was confirmed, or an operator entered it.
 

@@ -6,9 +6,9 @@ import logging
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.adapter import DefaultAccountAdapter, get_adapter
 from allauth.account.auth_backends import AuthenticationBackend
-from allauth.account.forms import LoginForm
+from allauth.account.forms import AddEmailForm, LoginForm
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.usersessions.adapter import DefaultUserSessionsAdapter
 from allauth.usersessions.models import UserSession
@@ -27,6 +27,7 @@ from django.utils.translation import gettext_lazy as _
 from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
+from chatapp.accounts.selectors import owners_of
 from chatapp.operations import audit
 from chatapp.operations.changeable_settings import current, has_mail, mail_connection, mail_sender
 from chatapp.operations.environment import source_of
@@ -132,6 +133,17 @@ class SignInForm(LoginForm):  # type: ignore[misc]
             self.fields[name].widget.attrs.pop("placeholder", None)  # it repeats the label
         if not has_mail():
             self.fields["password"].help_text = ""
+
+
+class AddressForm(AddEmailForm):  # type: ignore[misc]
+    """Refuses an address of another account. allauth takes it, and making it the first one would fail."""
+
+    def clean_email(self) -> str:
+        email = cast(str, super().clean_email())
+        if owners_of(email) - {self.user.pk}:
+            # Signing up with it says the same: this tells nothing new.
+            raise get_adapter().validation_error("email_taken")
+        return email
 
 
 class BoundedBackend(AuthenticationBackend):  # type: ignore[misc]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.core.cache import cache
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -63,6 +64,32 @@ def test_a_known_browser_guesses_no_more_than_ten_times(dora: User) -> None:
     answers = [sign_in(known, "wrong") for _ in range(10)]
     assert not any(answers)
     assert not sign_in(known)
+
+
+def claim_address(browser: Client) -> None:
+    """Enter dora's address as one more of the signed-in user's own."""
+    browser.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    browser.post("/accounts/email/", {"email": "dora@example.com", "action_add": ""})
+
+
+def test_an_address_that_has_an_account_is_not_added_to_another_one(dora: User) -> None:
+    create_user(email="eve@example.com", password=PASSWORD)
+    browser = Client()
+    browser.post("/accounts/login/", {"login": "eve@example.com", "password": PASSWORD})
+    claim_address(browser)
+    assert not EmailAddress.objects.filter(email="dora@example.com").exists()
+
+
+def test_who_entered_an_address_without_confirming_it_guesses_as_a_stranger(dora: User) -> None:
+    eve = create_user(email="eve@example.com", password=PASSWORD)
+    # Entered before dora had an account.
+    EmailAddress.objects.create(user=eve, email="dora@example.com")
+    browser = Client()
+    browser.post("/accounts/login/", {"login": "eve@example.com", "password": PASSWORD})
+    browser.post("/accounts/logout/")
+    for number in range(5):
+        assert not sign_in(browser, f"guess {number}", ELSEWHERE)
+    assert not sign_in(browser, PASSWORD, ELSEWHERE), "a new browser of eve's would have ten more"
 
 
 def test_guesses_are_counted_though_many_others_are(dora: User) -> None:

@@ -100,6 +100,22 @@ def test_what_a_dead_process_held_is_given_back_by_the_sweep_and_not_twice(
     assert (row.used_tokens, row.held_tokens) == (30, 100)
 
 
+@pytest.mark.parametrize("was_used", [True, False])
+def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
+    alice: User, set_budget: SetBudget, was_used: bool
+) -> None:
+    set_budget("every_user", "month", tokens=100)
+    deleted = set_budget("every_user", tokens=100)
+    # An answer keeps its limits for all its calls.
+    spender = spender_of(alice.pk)
+    if was_used:
+        hold(spender=spender, amount=Amount(10, 0), now=clock.now())
+    deleted.delete()
+    held = hold(spender=spender, amount=Amount(10, 0), now=clock.now())
+    settle(spender=spender, held=held, used=Amount(30, 0), now=clock.now())
+    assert [row.used_tokens for row in BudgetPeriod.objects.all()] == [30]
+
+
 def test_a_new_day_has_a_new_budget_and_the_month_goes_on(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=100)
     set_budget("every_user", "month", tokens=1_000)

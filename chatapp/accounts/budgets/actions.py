@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
-from chatapp.accounts.budgets.models import BudgetHold, BudgetPeriod
+from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
 from chatapp.operations.ids import new_id
 
@@ -43,8 +43,11 @@ def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
     with transaction.atomic():
         for limit in _in_order(spender, now):
             if not _take(limit, amount, now):
-                # What was held of the limits before it is rolled back with the transaction.
-                raise limit.refusal(now)
+                if not _begin_period(limit, now):
+                    continue
+                if not _take(limit, amount, now):
+                    # What was held of the limits before it is rolled back with the transaction.
+                    raise limit.refusal(now)
             BudgetHold.objects.create(
                 call_id=held.call_id,
                 period_id=limit.period_id(now),
@@ -105,11 +108,12 @@ def _in_order(spender: Spender, at: datetime) -> list[Limit]:
     return sorted(spender.limits, key=lambda limit: limit.period_id(at))
 
 
-def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
-    """Hold the amount in one conditional update, and return whether there was room."""
-    if _update_with_room(limit, amount, now):
-        return True
-    # Its row is made with the first call of a period: no row is no refusal.
+def _begin_period(limit: Limit, now: datetime) -> bool:
+    """Make the row of the period where there is none yet; return False where the budget is gone: an operator may delete
+    one while an answer runs, which keeps its limits."""
+    # Locked, so that it is not deleted before the commit.
+    if not list(Budget.objects.select_for_update(no_key=True).filter(pk=limit.budget_id)):
+        return False
     first = BudgetPeriod(
         pk=limit.period_id(now),
         budget_id=limit.budget_id,
@@ -118,10 +122,11 @@ def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
     )
     # Another process may have made it in between; an error would end the transaction on PostgreSQL.
     BudgetPeriod.objects.bulk_create([first], ignore_conflicts=True)
-    return _update_with_room(limit, amount, now)
+    return True
 
 
-def _update_with_room(limit: Limit, amount: Amount, now: datetime) -> bool:
+def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
+    """Hold the amount in one conditional update; return False where there is no room, or no row yet."""
     room = BudgetPeriod.objects.filter(pk=limit.period_id(now))
     if limit.tokens is not None:
         # Compared in the update itself: two calls that read first would both find the same room.

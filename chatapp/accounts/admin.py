@@ -90,9 +90,9 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        stays_admin = cleaned.get("is_active", True) and cleaned.get(
-            "is_superuser", self.instance.is_superuser
-        )
+        # Without the second one an admin does not get into the panel, where it is given back.
+        rights = ("is_active", "is_staff", "is_superuser")
+        stays_admin = all(cleaned.get(right, getattr(self.instance, right)) for right in rights)
         if not stays_admin and is_only_admin(self.instance):
             raise ValidationError(_("This is the only admin: make somebody else one first."))
         return cleaned

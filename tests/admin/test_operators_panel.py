@@ -192,12 +192,13 @@ def user_form(user: User, **changes: object) -> dict[str, object]:
     return {name: value for name, value in form.items() if value is not None}
 
 
-def test_the_only_admin_cannot_lock_everybody_out(admin_client: Client, admin_user: User) -> None:
+@pytest.mark.parametrize("right", ["is_superuser", "is_active", "is_staff"])
+def test_the_only_admin_cannot_lock_everybody_out(admin_client: Client, admin_user: User, right: str) -> None:
     address = f"/admin/chatapp/user/{admin_user.pk}/change/"
-    response = admin_client.post(address, user_form(admin_user, is_superuser=None))
+    response = admin_client.post(address, user_form(admin_user, **{right: None}))
     assert "This is the only admin" in response.content.decode()
     admin_user.refresh_from_db()
-    assert admin_user.is_superuser
+    assert getattr(admin_user, right)
 
 
 def test_deactivating_signs_out(

@@ -9,6 +9,7 @@ from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
+from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
@@ -18,7 +19,7 @@ from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp.accounts.idempotency_keys import record_made
@@ -106,12 +107,22 @@ def delete_user(*, user: User) -> None:
         keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
         Session.objects.filter(session_key__in=list(keys)).delete()
         # These rows name the account by no foreign key, so that nothing else deletes them with it.
-        of_users = ContentType.objects.get_for_model(User)
-        LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
+        _admin_log_of(user).delete()
         ForgettingCount.objects.filter(pk=user.pk).delete()
         Invitation.objects.filter(email__iexact=user.email).delete()
         audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
         user.delete()
+
+
+def _admin_log_of(user: User) -> QuerySet[LogEntry]:
+    """Return what the admin panel keeps of the account, and of rows that are called by an address of it: addresses,
+    invitations and, as "erin@example.com: a day", budgets."""
+    entries = Q(content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk))
+    for email in {user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)}:
+        entries |= Q(object_repr__iexact=email)
+        for colon in (":", "："):  # as panels in English and Chinese write it
+            entries |= Q(object_repr__istartswith=f"{email}{colon}")
+    return LogEntry.objects.filter(entries)
 
 
 def create_token(

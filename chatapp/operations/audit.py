@@ -42,7 +42,8 @@ def record_change(
     """Record what an operator did with a row. Names are kept of what operators make, not of what belongs to a user."""
     user_id = row.pk if isinstance(row, AbstractBaseUser) else getattr(row, "user_id", None)
     with translation.override(None):  # the log is in English, in whatever language the actor works
-        name = "" if user_id else str(row)[:200]
+        # A row with an address, as an invitation, is called by it.
+        name = "" if user_id or hasattr(row, "email") else str(row)[:200]
     record(
         AuditEvent.Kind.CHANGED_IN_ADMIN,
         user_id=user_id,

@@ -7,10 +7,13 @@ import io
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import transaction
 from django.test import Client
+from pytest_django.fixtures import Settings
 
-from chatapp.accounts.actions import create_token, delete_token
+from chatapp.accounts.actions import create_token, create_user, delete_token
+from chatapp.accounts.invitations.actions import create_invitation
 from chatapp.accounts.models import User
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import audit, clock
@@ -55,6 +58,25 @@ def test_a_deleted_account_leaves_its_id_and_nothing_else(alice: User) -> None:
     delete_account(alice, now=clock.now())
     assert ("account_deleted", user_id) in AuditEvent.objects.values_list("kind", "user_id")
     assert "alice" not in str(list(AuditEvent.objects.values()))
+
+
+def test_what_operators_did_about_an_account_does_not_name_it_once_it_is_deleted(
+    admin_client: Client, admin_user: User, settings: Settings
+) -> None:
+    settings.SIGNUP = "invite"
+    invitation, _ = create_invitation(email="erin@example.com", invited_by=admin_user, now=clock.now())
+    admin_client.post(f"/admin/chatapp/invitation/{invitation.pk}/delete/", {"post": "yes"})
+    erin = create_user(email="erin@example.com", password="a long enough passphrase")
+    of_erin = {"user": str(erin.pk), "email": "also-erin@example.com"}
+    admin_client.post("/admin/account/emailaddress/add/", of_erin)
+    budget = {"scope": "user", "user": str(erin.pk), "period": "day", "tokens": "5"}
+    for language in ("en", "zh-hans"):
+        admin_client.post("/admin/chatapp/budget/add/", budget, headers={"Accept-Language": language})
+        budget["period"] = "month"
+    assert LogEntry.objects.count() == 4
+    delete_account(erin, now=clock.now())
+    assert "erin" not in str(list(AuditEvent.objects.values()))
+    assert "erin" not in str(list(LogEntry.objects.values()))
 
 
 def test_what_is_old_goes(alice: User) -> None:

@@ -57,6 +57,16 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
             audit.record(AuditEvent.Kind.GROUPS_FOLLOWED, user_id=user.pk, groups=names)
 
 
+def release_address(*, email: str) -> None:
+    """Take the address from those who entered it as another one of theirs and did not confirm it: somebody has shown
+    that it is theirs, and could have no account with it."""
+    with transaction.atomic():
+        claims = EmailAddress.objects.filter(email=email.lower(), verified=False)
+        for claim in claims.exclude(user__email__iexact=email):
+            audit.record(AuditEvent.Kind.ADDRESS_CHANGED, user_id=claim.user_id)
+            claim.delete()
+
+
 def ensure_setup_link() -> str | None:
     """Store the token of `/setup/<token>` and return it; None once there is an admin.
 

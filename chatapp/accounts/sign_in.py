@@ -24,6 +24,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.accounts.actions import release_address
 from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
@@ -52,6 +53,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
                 raise ValidationError(_("This invitation is for another email address."))
+            if invitation is not None:
+                release_address(email=email)
         return cast(str, super().clean_email(email))
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:

@@ -25,7 +25,7 @@ from django.shortcuts import render
 from requests import RequestException
 
 from agents.text import storable_text
-from chatapp.accounts.actions import follow_groups
+from chatapp.accounts.actions import follow_groups, release_address
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import find_user, is_address_shown
@@ -92,6 +92,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
             refuse(request, "unchecked")
         if find_user(email) is not None:
             refuse(request, "taken")
+        release_address(email=email)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         invitation = invitation_in(request)

@@ -77,6 +77,13 @@ def test_nobody_signs_up_without_one_or_for_another_address_or_where_it_is_close
     assert not User.objects.filter(is_superuser=False).exists()
 
 
+def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(link: str, alice: User) -> None:
+    EmailAddress.objects.create(user=alice, email="erin@example.com")
+    assert sign_up(link) == 302
+    assert User.objects.filter(email="erin@example.com").exists()
+    assert not EmailAddress.objects.filter(user=alice).exists()
+
+
 def test_of_two_who_opened_the_link_one_signs_up(link: str) -> None:
     late = Client()
     late.get(link)

@@ -97,6 +97,17 @@ def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer:
     assert not SocialAccount.objects.exists()
 
 
+def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(
+    db: None, issuer: RunningIssuer
+) -> None:
+    eve = create_user(email="eve@example.com", password=PASSWORD)
+    EmailAddress.objects.create(user=eve, email="dora@example.com")
+    issuer.say("dora", email="dora@example.com", email_verified=True)
+    assert is_signed_in(sign_in("dora")[0])
+    assert User.objects.filter(email="dora@example.com").exists()
+    assert not EmailAddress.objects.filter(user=eve, email="dora@example.com").exists()
+
+
 def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIssuer) -> None:
     squatted = create_user(email="dora@example.com", password=PASSWORD)
     EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)

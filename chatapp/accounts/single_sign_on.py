@@ -95,9 +95,12 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         release_address(email=email)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        if settings.OIDC_MAKES_ACCOUNTS:
+            return True
         invitation = invitation_in(request)
         is_invited = invitation is not None and invitation.email == checked_address(sociallogin)
-        return is_invited or settings.OIDC_MAKES_ACCOUNTS or current("SIGNUP") == "open"
+        # As for passwords: an invitation from before signing up was closed opens nothing.
+        return current("SIGNUP") == "open" or (is_invited and current("SIGNUP") == "invite")
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
         # allauth copies the claims into the user as they come, and an issuer may send a list or a number.

@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import create_user
 from chatapp.accounts.archive import account_files
+from chatapp.accounts.invitations.services import invite
 from chatapp.accounts.models import User
 from chatapp.operations.models import AuditEvent
 from tests.accounts.conftest import RunningIssuer
@@ -143,6 +144,22 @@ def test_accounts_are_made_only_where_that_is_set(
     assert "Nobody can sign up here." in answer.content.decode()
     assert not is_signed_in(client)
     assert not User.objects.exists()
+
+
+def test_an_invitation_opens_nothing_where_nobody_may_sign_up_any_more(
+    db: None, issuer: RunningIssuer, settings: Settings
+) -> None:
+    settings.OIDC_MAKES_ACCOUNTS = False
+    settings.SIGNUP = "invite"
+    admin = create_user(email="admin@example.com", password=PASSWORD, is_admin=True)
+    link = invite(email="gina@example.com", invited_by=admin, own_address="").link
+    issuer.say("gina", email="gina@example.com", email_verified=True)
+    client = Client()
+    client.get(link)
+    settings.SIGNUP = "closed"
+    assert not is_signed_in(sign_in("gina", client)[0])
+    settings.SIGNUP = "invite"
+    assert is_signed_in(sign_in("gina", client)[0])
 
 
 def test_groups_follow_the_claim_where_one_is_configured(

@@ -9,9 +9,10 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from chatapp.operations.http.downloads import plain_cell
+
 COLUMNS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
 MOST_BARS = 100
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_response(rows: Sequence[Mapping[str, Any]], group_by: str) -> HttpResponse:
@@ -21,12 +22,10 @@ def csv_response(rows: Sequence[Mapping[str, Any]], group_by: str) -> HttpRespon
     lines = csv.writer(response)
     lines.writerow((group_by, *COLUMNS))
     for row in rows:
-        lines.writerow((_cell(row["key"]), *("" if row[name] is None else row[name] for name in COLUMNS)))
+        lines.writerow(
+            (plain_cell(row["key"]), *("" if row[name] is None else row[name] for name in COLUMNS))
+        )
     return response
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA_SIGNS) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,13 @@ def test_operators_read_filter_search_and_export_it(admin_client: Client, alice:
     assert {row[2] for row in rows[1:]} >= {alice.email, bob.email}
 
 
+def test_no_address_of_an_account_is_a_formula_in_the_export(admin_client: Client) -> None:
+    create_user(email="=cmd|'/C'!A1@example.com", password="a long enough passphrase")
+    chosen = {"action": "export", "_selected_action": [str(row.pk) for row in AuditEvent.objects.all()]}
+    rows = csv.reader(io.StringIO(admin_client.post(LOG, chosen).content.decode()))
+    assert "'=cmd|'/c'!a1@example.com" in {row[2] for row in rows}
+
+
 def test_nobody_else_reads_it(client: Client, alice: User) -> None:
     client.force_login(alice)
     assert client.get(LOG).status_code == 404

@@ -1,4 +1,4 @@
-"""Answers with an archive that lies on disk."""
+"""Answers with an archive that lies on disk, and cells of CSV files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.http import StreamingHttpResponse
 from chatapp.operations.database import in_database
 
 CHUNK_BYTES = 2**18
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def zip_download(archive: IO[bytes], name: str) -> StreamingHttpResponse:
@@ -24,3 +25,8 @@ async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
     with archive:
         while chunk := await in_database(archive.read)(CHUNK_BYTES):
             yield chunk
+
+
+def plain_cell(text: str) -> str:
+    """Return the text as a cell of a CSV file that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(FORMULA_SIGNS) else text

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from chatapp.operations.backups.archive import BackupProblem, write_archive
@@ -167,13 +168,19 @@ def test_a_backup_on_postgresql_is_restored(
     people = make_people(service.env, [ALICE, BOB])
     service.tokens, service.cookies = people.tokens, people.cookies
     start_worker(service)
-    made = back_up(service, tmp_path / "backup.tar.gz")
     env = {
         "DATA_DIR": str(tmp_path / "other"),
         "DATABASE_URL": postgres.new_database(MIGRATED),
         "REDIS_URL": redis.new_database(),
     }
+    # Of another program, with the beginning of a library's tables.
+    for address in (service.env["DATABASE_URL"], env["DATABASE_URL"]):
+        with psycopg.connect(address) as database:
+            database.execute("CREATE TABLE account_ledger AS SELECT 7 AS entry")
+    made = back_up(service, tmp_path / "backup.tar.gz")
     check_everything(restored_service(made, env, processes, tmp_path), made)
+    with psycopg.connect(env["DATABASE_URL"]) as database:
+        assert database.execute("SELECT entry FROM account_ledger").fetchall() == [(7,)]
 
 
 def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from django.apps import apps
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest, make_draft
 from chatapp.operations.sqlite3.base import close_kept
@@ -140,11 +141,23 @@ class PostgresSnapshot:
 
 
 def _our_tables(cursor: Any) -> list[str]:
-    """Return the tables of our applications, without others that are in the database."""
-    beginnings = tuple(f"{label}_" for label in ("django", *(app.label for app in apps.get_app_configs())))
-    return sorted(
-        name for name in connection.introspection.table_names(cursor) if name.startswith(beginnings)
-    )
+    """Return the tables that migrations have made here, without others that are in the database, whatever their names.
+
+    Of an application with migrations that this program does not know, those that begin with its label.
+    """
+    loader = MigrationLoader(connection, replace_migrations=False)
+    applied = set(loader.applied_migrations or ())
+    models = loader.project_state(sorted(_known(applied, loader))).apps.get_models(include_auto_created=True)
+    made = {MigrationRecorder.Migration._meta.db_table, *(model._meta.db_table for model in models)}
+    newer = tuple(f"{label}_" for label, name in applied if (label, name) not in loader.graph.nodes)
+    names = connection.introspection.table_names(cursor)
+    return sorted(name for name in names if name in made or name.startswith(newer))
+
+
+def _known(applied: Iterable[tuple[str, str]], loader: MigrationLoader) -> set[tuple[str, str]]:
+    """Return those that this program knows, without squashed ones: an older backup has some that these replace."""
+    nodes = loader.graph.nodes
+    return {node for node in applied if node in nodes and not nodes[node].replaces}
 
 
 def _columns_of(table: str, columns: Sequence[str]) -> str:
@@ -181,10 +194,9 @@ def _listed(tables: Mapping[str, Any] | Sequence[str]) -> str:
 def _migrate_to(applied: Migrations) -> None:
     """Bring an empty database to the schema that has these migrations, and no other."""
     executor = MigrationExecutor(connection)
-    # By those that a squashed one replaces: an older backup has some of them.
     executor.loader = MigrationLoader(connection, replace_migrations=False)
     graph = executor.loader.graph
-    wanted = {node for node in applied if node in graph.nodes and not graph.nodes[node].replaces}
+    wanted = _known(applied, executor.loader)
     # The last ones of each app alone: Django would migrate back to one that is applied by then.
     executor.migrate(
         [

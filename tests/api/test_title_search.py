@@ -12,8 +12,14 @@ from chatapp.operations import clock
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("query", ["äpfel", "ÄPFEL", "привет", "ΑΘΗΝΑ"])
+@pytest.mark.parametrize("query", ["äpfel", "ÄPFEL", "привет", "ΑΘΗΝΑ", " Αθηνα\n"])
 def test_a_title_is_found_in_any_case_in_any_script(alice: User, query: str) -> None:
     made = create_conversation(user=alice, now=clock.now(), title="Äpfel, Привет, Αθηνα")
     rows, _ = conversation_page(alice, query=query, archived=False, cursor=None, limit=10)
     assert [row.pk for row in rows] == [made.pk]
+
+
+@pytest.mark.parametrize("query", ["a\0b", "\ud800"])
+def test_what_no_title_can_hold_finds_none(alice: User, query: str) -> None:
+    create_conversation(user=alice, now=clock.now(), title="Apples")
+    assert conversation_page(alice, query=query, archived=False, cursor=None, limit=10) == ([], False)

@@ -41,7 +41,6 @@ from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
-from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_TITLE_CHARS, Cursor, Id, PageSize
 from memory.errors import PolicyError
@@ -120,7 +119,7 @@ def list_conversations(
     chosen = folder and (NO_FOLDER if folder == NO_FOLDER else accessible_folder(user, folder))
     rows, has_more = conversation_page(
         user,
-        query=normalize_text(q, len(q)).strip(),
+        query=q,
         archived=archived,
         folder=chosen or None,
         attention=attention,

@@ -21,6 +21,7 @@ from chatapp.operations.editions import keep
 from chatapp.operations.http.cursors import newest_first
 from chatapp.operations.sqlite3.base import FOLD_CASE
 from chatapp.operations.statements import as_key, execute
+from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_RETENTION_DAYS
 
@@ -43,8 +44,9 @@ def conversation_page(
     rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
     if folder is not None:
         rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
-    if query:
-        rows = _with_title(rows, query)
+    # As titles are stored.
+    if part := normalize_text(query, len(query)).strip():
+        rows = _with_title(rows, part)
     rows = newest_first(rows, "last_activity_at", cursor)
     found = _needing_attention(rows, user, limit + 1) if attention else list(rows[: limit + 1])
     return found[:limit], len(found) > limit

@@ -104,7 +104,7 @@ class ListConversations(Body):
 def list_conversations(user: User, asked: ListConversations) -> dict[str, Any]:
     rows, has_more = conversation_page(
         user,
-        query=asked.query.strip(),
+        query=asked.query,
         archived=False,
         cursor=decode_cursor(asked.cursor),
         limit=asked.limit,

@@ -161,6 +161,25 @@ def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User
 
 
 @pytest.mark.django_db(transaction=True)
+def test_an_attempt_that_fails_after_new_ones_were_asked_for_does_not_end_them(
+    alice: User, receiver: Receiver
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    delivery, now = WebhookDelivery.objects.get(), clock.now()
+    last = len(PAUSES) + 1
+    WebhookDelivery.objects.update(attempts=last)
+    send_again(delivery=WebhookDelivery.objects.get(), now=now)
+    assert claim_delivery(delivery_id=delivery.pk, now=now)
+    delivery.attempts = last
+    record_attempt(delivery=delivery, status_code=500, error="The address answered 500.", now=now)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("pending", 1)
+    record_attempt(delivery=delivery, status_code=200, error="", now=now)
+    delivery.refresh_from_db()
+    assert delivery.state == "delivered"
+
+
 def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "message.completed")
     receipt = fail_a_run(alice)

@@ -83,9 +83,9 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
         values["state"] = WebhookDelivery.State.FAILED
     else:
         values["next_attempt_at"] = now + PAUSES[delivery.attempts - 1]
-    # An attempt that ends after its lease must not undo what another one did.
+    # An attempt that ends after its lease, or after somebody asked for new ones, must not undo what another one did.
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
-    pending.update(**values)
+    (pending.filter(attempts=delivery.attempts) if error else pending).update(**values)
 
 
 def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     import docx
     import openpyxl
     import pptx
-    from docx import table
-    from docx.table import Table
+    from docx.text import paragraph as paragraphs
 else:
     docx, openpyxl, pptx = Library("docx"), Library("openpyxl"), Library("pptx")
-    table = Library("docx.table")
+    paragraphs = Library("docx.text.paragraph")
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 DOCX = f"{_OPEN_XML}.wordprocessingml.document"
@@ -28,6 +27,10 @@ PPTX = f"{_OPEN_XML}.presentationml.presentation"
 MAX_CHARS = 2_000_000
 MAX_UNPACKED_BYTES = 200_000_000
 MAX_COLUMNS = 500
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+# What was deleted or moved away, and the second form of a drawing, for programs that do not know the first.
+_NOT_SHOWN = frozenset({f"{_WORD}del", f"{_WORD}moveFrom", f"{_COMPATIBILITY}Fallback"})
 
 
 async def read_office(data: bytes, mime_type: str, *, memory_bytes: int = MEMORY_BYTES) -> str:
@@ -63,18 +66,54 @@ def _joined(pieces: Iterator[str]) -> str:
 
 
 def _document(file: io.BytesIO) -> Iterator[str]:
-    for block in docx.Document(file).iter_inner_content():
-        if isinstance(block, table.Table):
+    document = docx.Document(file)
+    for block in _blocks(document.element.body):
+        if isinstance(block, str):
+            yield block
+            continue
+        style = paragraphs.Paragraph(block, document).style
+        is_heading = style is not None and (style.name or "").startswith("Heading ")
+        yield f"\n## {_text(block)}" if is_heading else _text(block)
+
+
+def _blocks(element: Any) -> Iterator[Any]:
+    """Yield paragraphs, and rows of tables as text. The library passes over what is in content controls, tracked
+    changes and text boxes, which Word shows like all else."""
+    for block in _inside(element, "p", "tbl"):
+        if block.tag == f"{_WORD}tbl":
             yield from _rows(block)
-        elif block.style is not None and (block.style.name or "").startswith("Heading "):
-            yield f"\n## {block.text}"
-        else:
-            yield block.text
+            continue
+        yield block
+        for box in _inside(block, "txbxContent"):
+            yield from _blocks(box)
 
 
-def _rows(table: Table) -> Iterator[str]:
-    for row in table.rows:
-        yield " | ".join(cell.text.replace("\n", " ") for cell in row.cells)
+def _inside(element: Any, *names: str) -> Iterator[Any]:
+    """Yield the nearest elements of these names below this one, without what was deleted."""
+    wanted = {_WORD + name for name in names}
+    for child in element:
+        if child.tag in wanted:
+            yield child
+        elif child.tag not in _NOT_SHOWN:
+            yield from _inside(child, *names)
+
+
+def _text(paragraph: Any) -> str:
+    return "".join(run.text for run in _inside(paragraph, "r"))
+
+
+def _rows(table: Any) -> Iterator[str]:
+    """Yield rows as text; a merged cell says its text in each place that it covers."""
+    above: dict[int, str] = {}
+    for row in _inside(table, "tr"):
+        cells: list[str] = []
+        for cell in _inside(row, "tc"):
+            said = (each if isinstance(each, str) else _text(each) for each in _blocks(cell))
+            text = " ".join(filter(None, said)).replace("\n", " ")
+            text = above.get(len(cells), "") if cell.vMerge == "continue" else text
+            cells += [text] * min(cell.grid_span, MAX_COLUMNS)
+        above = dict(enumerate(cells))
+        yield " | ".join(cells)
 
 
 def _workbook(file: io.BytesIO) -> Iterator[str]:

@@ -5,10 +5,14 @@ import io
 import re
 import zipfile
 
+import docx
 import openpyxl
+import pytest
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 
 from agents.tools.http_fetch import _unpacker
-from agents.tools.office_files import XLSX, extract_text
+from agents.tools.office_files import DOCX, XLSX, extract_text
 
 
 def sheet_with_dimension(said: str) -> bytes:
@@ -27,6 +31,58 @@ def sheet_with_dimension(said: str) -> bytes:
                 )
             new.writestr(item, content)
     return changed.getvalue()
+
+
+def run(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def document_with(body: str) -> str:
+    """Return the text of a document whose body has this XML between two paragraphs."""
+    document, made = docx.Document(), io.BytesIO()
+    document.add_paragraph("First.")
+    document.add_paragraph("Last.")
+    wrapped = parse_xml(f"<w:body {nsdecls('w')}>{body}</w:body>")
+    for element in reversed(wrapped):
+        document.element.body.insert(1, element)
+    document.save(made)
+    return extract_text(made.getvalue(), DOCX)["text"]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            f"<w:p>{run('It costs ')}<w:del w:id='1'><w:r><w:delText>400</w:delText></w:r></w:del>"
+            f"<w:ins w:id='2'>{run('500')}</w:ins><w:moveFrom w:id='3'>{run(' pounds')}</w:moveFrom>"
+            f"<w:moveTo w:id='4'>{run(' euros')}</w:moveTo></w:p>",
+            "It costs 500 euros",
+        ),
+        (f"<w:sdt><w:sdtContent><w:p>{run('A field')}</w:p></w:sdtContent></w:sdt>", "A field"),
+        (
+            f"<w:p>{run('Name: ')}<w:sdt><w:sdtContent>{run('Ann')}</w:sdtContent></w:sdt></w:p>",
+            "Name: Ann",
+        ),
+        (
+            f"<w:p><w:r><w:pict><w:txbxContent><w:p>{run('In a box')}</w:p></w:txbxContent></w:pict></w:r>"
+            f"{run('Beside it')}</w:p>",
+            "Beside it\nIn a box",
+        ),
+        (
+            "<w:tbl><w:tblGrid><w:gridCol/><w:gridCol/></w:tblGrid>"
+            f"<w:tr><w:tc><w:tcPr><w:vMerge w:val='restart'/></w:tcPr><w:p>{run('North')}</w:p></w:tc>"
+            f"<w:sdt><w:sdtContent><w:tc><w:p>{run('Oslo')}</w:p></w:tc></w:sdtContent></w:sdt></w:tr>"
+            "<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p/></w:tc><w:tc><w:tbl><w:tblGrid><w:gridCol/></w:tblGrid>"
+            f"<w:tr><w:tc><w:p>{run('Bergen')}</w:p></w:tc></w:tr></w:tbl><w:p/></w:tc></w:tr>"
+            f"<w:tr><w:tc><w:tcPr><w:gridSpan w:val='2'/></w:tcPr><w:p>{run('All')}</w:p></w:tc></w:tr></w:tbl>",
+            "North | Oslo\nNorth | Bergen\nAll | All",
+        ),
+    ],
+    ids=["tracked changes", "content control", "content control in a line", "text box", "table"],
+)
+def test_a_document_says_all_that_word_shows(body: str, text: str):
+    """ECMA-376 part 1, 17.5.2 (content controls), 17.13.5 (revisions): python-docx passes over what is inside."""
+    assert document_with(body) == f"First.\n{text}\nLast."
 
 
 def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ PPTX = f"{_OPEN_XML}.presentationml.presentation"
 MAX_CHARS = 2_000_000
 MAX_UNPACKED_BYTES = 200_000_000
 MAX_COLUMNS = 500
+# Of a formula, in the XML of a sheet. A library that only writes files leaves it empty.
+_RESULT = re.compile(rb"</(?:\w+:)?f>\s*<(?:\w+:)?v>[^<]")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # What was deleted or moved away, and the second form of a drawing, for programs that do not know the first.
@@ -117,8 +120,11 @@ def _rows(table: Any) -> Iterator[str]:
 
 
 def _workbook(file: io.BytesIO) -> Iterator[str]:
-    """Yield each sheet as CSV, with the results of formulas."""
-    workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    """Yield each sheet as CSV: of formulas the results, or themselves where no program has calculated any."""
+    with zipfile.ZipFile(file) as archive:
+        parts = (archive.read(name) for name in archive.namelist() if name.endswith(".xml"))
+        has_results = any(map(_RESULT.search, parts))
+    workbook = openpyxl.load_workbook(file, read_only=True, data_only=has_results)
     for sheet in workbook.worksheets:
         yield f"\n## {sheet.title}"
         # Where a program wrote a wrong one, the library would leave out all cells outside of it.
@@ -131,7 +137,9 @@ def _workbook(file: io.BytesIO) -> Iterator[str]:
 def _csv_line(row: tuple[Any, ...]) -> str:
     last = max(at for at, value in enumerate(row) if value is not None)
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(row[: last + 1])
+    # The formula of an array is an object.
+    cells = [getattr(value, "text", value) for value in row[: last + 1]]
+    csv.writer(line, lineterminator="").writerow(cells)
     return line.getvalue()
 
 

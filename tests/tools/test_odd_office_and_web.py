@@ -15,10 +15,10 @@ from agents.tools.http_fetch import _unpacker
 from agents.tools.office_files import DOCX, XLSX, extract_text
 
 
-def sheet_with_dimension(said: str) -> bytes:
-    """Return a workbook of three rows whose sheet says that its cells are `said`."""
+def workbook_of(*rows: tuple[object, ...], change: tuple[bytes, bytes] = (b"$^", b"")) -> bytes:
+    """Return a workbook of these rows; in the XML of its sheet a pattern is replaced."""
     workbook, made = openpyxl.Workbook(), io.BytesIO()
-    for row in (("name", "sum"), ("Ann", 1), ("Bob", 2)):
+    for row in rows:
         workbook.active.append(row)
     workbook.save(made)
     changed = io.BytesIO()
@@ -26,11 +26,18 @@ def sheet_with_dimension(said: str) -> bytes:
         for item in old.infolist():
             content = old.read(item)
             if item.filename.endswith("sheet1.xml"):
-                content = re.sub(
-                    rb'<dimension ref="[^"]*" */>', f'<dimension ref="{said}"/>'.encode(), content
-                )
+                content = re.sub(*change, content)
             new.writestr(item, content)
     return changed.getvalue()
+
+
+def test_formulas_are_read_where_no_program_has_calculated_them():
+    """Excel stores results beside formulas; openpyxl, pandas and others store none."""
+    rows = (2, 3, "=A1*B1"), ("=SUM(A1:B1)",)
+    assert extract_text(workbook_of(*rows), XLSX)["text"] == "\n## Sheet\n2,3,=A1*B1\n=SUM(A1:B1)"
+    calculated = workbook_of(*rows, change=(rb"(A1\*B1</f>)<v ?/>|(A1\*B1</f>)<v></v>", rb"\1\2<v>6</v>"))
+    # The other result is empty, as that of a formula that yields no text.
+    assert extract_text(calculated, XLSX)["text"] == "\n## Sheet\n2,3,6"
 
 
 def run(text: str) -> str:
@@ -88,7 +95,9 @@ def test_a_document_says_all_that_word_shows(body: str, text: str):
 def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():
     """Some exporters write A1 always; Excel does not read it. openpyxl believes it where it reads only
     (its manual: "Worksheet dimensions", `reset_dimensions`)."""
-    text = extract_text(sheet_with_dimension("A1"), XLSX)["text"]
+    change = rb'<dimension ref="[^"]*" */>', b'<dimension ref="A1"/>'
+    rows = ("name", "sum"), ("Ann", 1), ("Bob", 2)
+    text = extract_text(workbook_of(*rows, change=change), XLSX)["text"]
     assert "Ann,1" in text
     assert "Bob,2" in text
 

@@ -147,13 +147,19 @@ def _slides(file: io.BytesIO) -> Iterator[str]:
     """Yield the texts of each slide, and its notes."""
     for number, slide in enumerate(pptx.Presentation(file).slides, 1):
         yield f"\n## Slide {number}"
-        for shape in slide.shapes:
-            if shape.has_text_frame:
-                yield shape.text_frame.text
-            elif shape.has_table:
-                yield from (" | ".join(cell.text for cell in row.cells) for row in shape.table.rows)
+        yield from _shapes(slide.shapes)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame:
             yield f"Notes: {slide.notes_slide.notes_text_frame.text}"
+
+
+def _shapes(shapes: Any) -> Iterator[str]:
+    for shape in shapes:
+        if shape.has_text_frame:
+            yield shape.text_frame.text
+        elif shape.has_table:
+            yield from (" | ".join(cell.text for cell in row.cells) for row in shape.table.rows)
+        # A group is a shape that has shapes.
+        yield from _shapes(getattr(shape, "shapes", ()))
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ import zipfile
 
 import docx
 import openpyxl
+import pptx
 import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from agents.tools.http_fetch import _unpacker
-from agents.tools.office_files import DOCX, XLSX, extract_text
+from agents.tools.office_files import DOCX, PPTX, XLSX, extract_text
 
 
 def workbook_of(*rows: tuple[object, ...], change: tuple[bytes, bytes] = (b"$^", b"")) -> bytes:
@@ -100,6 +101,16 @@ def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():
     text = extract_text(workbook_of(*rows, change=change), XLSX)["text"]
     assert "Ann,1" in text
     assert "Bob,2" in text
+
+
+def test_a_slide_says_what_is_in_groups_of_shapes():
+    presentation, made = pptx.Presentation(), io.BytesIO()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    inner = slide.shapes.add_group_shape().shapes.add_group_shape()
+    inner.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "In a group"
+    slide.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "Beside it"
+    presentation.save(made)
+    assert extract_text(made.getvalue(), PPTX)["text"] == "\n## Slide 1\nIn a group\nBeside it"
 
 
 def test_a_page_packed_in_several_members_is_unpacked_whole():

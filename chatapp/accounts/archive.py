@@ -23,8 +23,8 @@ from chatapp.operations import clock
 
 README = """\
 Everything Palimpsest stores of you, as it was at the time that account.json says. POST /api/v1/imports, or Import in
-the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders, entries,
-the profile, your agents and your prompts.
+the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders with
+their files, entries, the profile, your agents and your prompts.
 
 account.json            who you are, and your settings
 conversations/*.json    each conversation: `messages` is what it shows (POST /api/v1/conversations/import takes
@@ -34,7 +34,7 @@ offloaded/              results of tools that were too large for a context, by c
 memory/                 MEMORY.md is your profile, the rest your days; entries.json and profile_versions.json
                         have their history, receipts.json what you had forgotten (not what it was)
 agents/*.yaml           the agents you made
-folders.json            your folders
+folders.json            your folders, and which of your files are in them
 prompts.json            your prompts
 ratings.json            what you thought of answers
 usage.csv               each call of a model

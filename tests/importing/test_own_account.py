@@ -216,6 +216,10 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     chats = [grow_conversation(alice, seed + number) for number in range(3)]
     folder = Folder.objects.create(user=alice, name="Birds", instructions="Be brief.", created_at=NOW)
     Conversation.objects.filter(pk=chats[0].pk).update(folder=folder)
+    # One that is in the folder alone, and what messages show, too.
+    store_upload(user=alice, name="Notes of the  folder.csv", content=b"a,b").folders.add(folder)
+    for shown in Attachment.objects.filter(user=alice).exclude(messages=None):
+        shown.folders.add(folder)
     remember(alice, chats, seed)
     agent = give_agent_and_prompt(alice)
     Conversation.objects.filter(pk=chats[1].pk).update(agent=agent)

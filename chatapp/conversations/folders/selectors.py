@@ -25,8 +25,13 @@ def accessible_folder(user: User, folder_id: str) -> Folder:
     return find_row(own_folders(user), folder_id)
 
 
+def _files(row: Folder) -> list[dict[str, str]]:
+    in_order = row.files.order_by("created_at", "pk").values_list("pk", "name")
+    return [{"id": str(file_id), "name": name} for file_id, name in in_order]
+
+
 def folder_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield the folders as JSON, for the archive of the account."""
-    rows = [folder_shape(row) for row in own_folders(user)]
+    """Yield the folders as JSON, with the ids and names of their files, for the archive of the account."""
+    rows = [folder_shape(row) | {"files": _files(row)} for row in own_folders(user)]
     if rows:
         yield "folders.json", json.dumps(rows, ensure_ascii=False, indent=2)

@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import open_zip, unpacking
 from chatapp.features.importing.values import Unreadable
+from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
 from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
@@ -94,11 +95,17 @@ class ProfileVersion(PlainTypes):
     sources: list[list[Id]] = []
 
 
+class FolderFile(PlainTypes):
+    id: Id
+    name: _Text
+
+
 class Folder(PlainTypes):
     id: Id
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""
     agent: Id | None = None
+    files: list[FolderFile] = Field(default=[], max_length=MAX_FOLDER_FILES)
     created_at: UtcMoment
 
 

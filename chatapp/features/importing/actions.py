@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import Q, Sum
 
 from chatapp.accounts.models import User
@@ -20,12 +20,14 @@ from chatapp.conversations.actions.imports import (
     import_at_once,
     import_in_pieces,
 )
+from chatapp.conversations.folders.actions import FolderColumns, create_folder
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation
 from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import Grown
 from chatapp.features.importing.values import SourceConversation
+from chatapp.files.actions import put_into_folder
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.statements import insert_rows
 from chatapp.operations.work_budget import LockTurns
@@ -95,6 +97,16 @@ def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> 
         if some[0].source_key in known_conversations(user, [some[0].source_key]):
             return [None]
         raise
+
+
+@transaction.atomic
+def store_folder(
+    *, user: User, files: Iterable[Attachment], now: datetime, **columns: Unpack[FolderColumns]
+) -> None:
+    """Make a folder with its files. Raise Conflict."""
+    folder = create_folder(user=user, now=now, **columns)
+    for file in files:
+        put_into_folder(folder=folder, attachment=file)
 
 
 def _finish(

@@ -1,4 +1,4 @@
-"""Finds the uploads that imported messages show: the user's own by their id, else those that the archive holds."""
+"""Finds the uploads that imported messages show or folders have: the user's own by their id, else the archive's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, 
     }
     if not named:
         return {}
-    found = dict(attachments_by_id(user.pk, named))
+    return uploads_of(user, named, account)
+
+
+def uploads_of(user: User, named: Mapping[str, str], account: Account | None) -> Mapping[str, Attachment]:
+    """Return the user's uploads for these names by the ids of an export. Those that only the archive has are stored."""
+    found = attachments_by_id(user.pk, named)
     if account is None:
         return found
     for file_id, name in named.items():

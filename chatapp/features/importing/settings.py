@@ -20,10 +20,11 @@ from chatapp.agent_presets.services import check_preset
 from chatapp.context.policies import check_own_policy
 from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import tool_names
-from chatapp.conversations.folders.actions import create_folder
 from chatapp.conversations.models import Conversation, Folder
 from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
 from chatapp.features.importing.account import Account
+from chatapp.features.importing.actions import store_folder
+from chatapp.features.importing.files import uploads_of
 from chatapp.features.importing.values import SourceConversation
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound, ServiceError
@@ -95,12 +96,21 @@ def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[st
             agent = accessible_agent(user, each.agent) if each.agent else None
         except NotFound:
             of_new["agents of folders that are not to be had here"] += 1
+        named = {file.id: file.name for file in each.files}
+        files = uploads_of(user, named, account)
         try:
-            create_folder(
-                user=user, name=each.name, instructions=each.instructions, agent=agent, now=each.created_at
+            store_folder(
+                user=user,
+                files=files.values(),
+                name=each.name,
+                instructions=each.instructions,
+                agent=agent,
+                now=each.created_at,
             )
         except Conflict:
             not_made["folders beyond those that you may have"] += 1
+        else:
+            of_new["images and other files"] += len(named) - len(files)
     return of_new, not_made
 
 

@@ -151,6 +151,15 @@ def test_what_no_export_says_is_refused_with_a_reason(
     assert re.search(reason, problem["reason"]), problem
 
 
+def test_what_no_database_stores_keeps_nothing_out(chat: Conversation, bob: User, tmp_path: Path) -> None:
+    """PostgreSQL refuses NUL in a statement, also one that only looks for it."""
+    export = exported(chat) | {"model": "a\0b", "agent": "a\0b"}
+    export["compactions"][0]["fallback_reason"] = "It quoted \0 and \ud800."
+    report = take_in(bob, tmp_path / "own.json", export, chatgpt())
+    assert report.conversations == 2
+    assert Compaction.objects.get(conversation__user=bob).fallback_reason == "It quoted \ufffd and \ufffd."
+
+
 def test_files_of_others_are_not_reached_by_their_id(
     chat: Conversation, alice: User, bob: User, api_client: Clients, tmp_path: Path
 ) -> None:

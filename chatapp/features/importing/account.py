@@ -20,10 +20,9 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import open_zip, unpacking
-from chatapp.features.importing.values import Unreadable
+from chatapp.features.importing.values import Unreadable, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
-from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
 from memory.plain_types import PlainTypes
 
@@ -38,11 +37,7 @@ _PRESET = re.compile(r"agents/[^/]+\.yaml")
 MAX_PRESETS = 1_000
 
 
-def _storable(text: str) -> str:
-    return normalize_text(text, len(text))
-
-
-_Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_storable)]
+_Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(storable)]
 _Text = Annotated[_Longest, Field(min_length=1)]
 _Author = Literal["extraction", "user", "operator"]
 
@@ -102,9 +97,9 @@ class FolderFile(PlainTypes):
 
 class Folder(PlainTypes):
     id: Id
-    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
-    instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""
-    agent: Id | None = None
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(storable)]
+    instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(storable)] = ""
+    agent: Annotated[Id, AfterValidator(storable)] | None = None
     files: list[FolderFile] = Field(default=[], max_length=MAX_FOLDER_FILES)
     created_at: UtcMoment
 

@@ -25,7 +25,7 @@ from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.actions import store_folder
 from chatapp.features.importing.files import uploads_of
-from chatapp.features.importing.values import SourceConversation
+from chatapp.features.importing.values import SourceConversation, storable
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound, ServiceError
 from chatapp.providers.selectors import accessible_model
@@ -45,8 +45,8 @@ def settings_of(user: User, source: SourceConversation, account: Account | None)
     if raw.get("mode") in get_args(Mode):
         columns["mode"] = raw["mode"]
     checks: dict[str, Callable[[Any], Any]] = {
-        "model": lambda name: accessible_model(user.pk, str(name)),
-        "agent": lambda name: accessible_agent(user, str(name)),
+        "model": lambda name: accessible_model(user.pk, storable(str(name))),
+        "agent": lambda name: accessible_agent(user, storable(str(name))),
         "folder": lambda folder_id: _folder(user, str(folder_id), account),
         "context_policy": lambda policy: _policy(row, policy),
         "hooks": lambda hooks: check_declared(

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from chatapp.compaction.models import Compaction
 from chatapp.features.importing.formats.palimpsest import read_usage
 from chatapp.features.importing.tree import Grown, new_span
-from chatapp.features.importing.values import Reading, SourceConversation, string
+from chatapp.features.importing.values import Reading, SourceConversation, storable, string
 from memory.bounds import MAX_ID, MAX_IMPORTED, MAX_TOKENS
 from memory.strategies.registry import StrategyName
 
@@ -67,7 +67,7 @@ def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Ite
             "summary": summary,
             "reminder": reading.text(string(raw.get("reminder"))) or "",
             "summary_tokens": counts["tokens_after"],
-            "fallback_reason": string(raw.get("fallback_reason"))[:1_000],
+            "fallback_reason": storable(string(raw.get("fallback_reason"))[:1_000]),
             "usage": read_usage(raw.get("usage")) or {},
             "created_at": reading.moment(raw.get("created_at")),
             "finished_at": reading.moment(raw.get("finished_at")),

@@ -140,6 +140,11 @@ def string(raw: Any) -> str:
     return raw if isinstance(raw, str) else ""
 
 
+def storable(text: str) -> str:
+    """Return a text whose length is checked elsewhere as it is stored."""
+    return normalize_text(text, len(text))
+
+
 def title_of(raw: Any) -> str:
     # Cut first, because a title in a file may have any length.
     line = normalize_text(" ".join(string(raw)[: 10 * MAX_TITLE_CHARS].split()), 10 * MAX_TITLE_CHARS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar, Protocol
@@ -121,25 +121,30 @@ def text_page(text: str, page: int) -> str:
 
 def csv_page(text: str, page: int) -> str:
     """Return a page of rows, numbered as in the file, below the header row."""
+    first, count, shown = (page - 1) * CSV_ROWS, 0, list[list[str]]()
     try:
-        header, *rows = _read_rows(text, *_dialect_of(text[:DIALECT_CHARS])) or [[]]
+        rows = _read_rows(text, *_dialect_of(text[:DIALECT_CHARS]))
+        header = next(rows, [])
+        # One by one: a list of all rows is many times the file, and making it lets no other thread run.
+        for count, row in enumerate(rows, 1):
+            if first < count <= first + CSV_ROWS:
+                shown.append(row)
     except csv.Error as error:
         raise ToolFailure(f"The file is no readable CSV: {error}.") from None
-    pages = max(1, -(-len(rows) // CSV_ROWS))
+    pages = max(1, -(-count // CSV_ROWS))
     _check_page(page, pages)
-    first = (page - 1) * CSV_ROWS
-    shown = rows[first : first + CSV_ROWS]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(
         [["row", *header], *([str(number), *row] for number, row in enumerate(shown, first + 1))]
     )
-    return f"Rows {first + 1} to {first + len(shown)} of {len(rows):,} (page {page} of {pages}).\n\n{out.getvalue()}"
+    place = f"Rows {first + 1} to {first + len(shown)} of {count:,} (page {page} of {pages})."
+    return f"{place}\n\n{out.getvalue()}"
 
 
-def _read_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+def _read_rows(text: str, delimiter: str, quote: str) -> Iterator[list[str]]:
     # Line ends of any system, which the reader itself takes for a damaged file, and blanks before a quoted cell.
     file = io.StringIO(text, newline=None)
-    return list(csv.reader(file, delimiter=delimiter, quotechar=quote, skipinitialspace=True))
+    return csv.reader(file, delimiter=delimiter, quotechar=quote, skipinitialspace=True)
 
 
 def _dialect_of(beginning: str) -> tuple[str, str]:

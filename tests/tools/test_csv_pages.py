@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 from agents.tools.attached_files import csv_page
@@ -32,3 +33,16 @@ def test_a_csv_with_the_line_ends_of_a_macintosh_is_read():
 def test_a_csv_with_one_long_cell_is_read():
     """An export of notes or logs; Python's limit of a cell is 131,072 characters."""
     assert "Ann" in csv_page("name,note\nAnn," + "word " * 30_000 + "\nBob,short\n", 1)
+
+
+def test_a_page_of_a_csv_with_many_rows_takes_no_more_room_than_the_file():
+    """Twenty megabytes of empty rows took 1.5 GB, and four seconds in which no other thread of the process ran."""
+    text = "a,b\n" + "\n" * 300_000 + "1,2\n"
+    tracemalloc.start()
+    try:
+        page = csv_page(text, 1_501)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert page.endswith("row,a,b\n300001,1,2\n")
+    assert peak_bytes < 8 * 2**20

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.zip_files import open_zip_file
 
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -26,8 +27,8 @@ _NOT_ACCEPTED = (
 )
 _OFFICE = {"word/document.xml": DOCX, "xl/workbook.xml": XLSX, "ppt/presentation.xml": PPTX}
 BEGINNING_BYTES = 1_024
-MAX_ENTRIES = 20_000
-"""Of a zip that is taken for an Office file."""
+MAX_LIST_BYTES = 2 * 2**20
+"""Of the list of a zip that is taken for an Office file: about 20,000 files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def _office_type(content: bytes) -> str | None:
     """Return the type that its parts say; None for another zip. Nothing is unpacked; what it holds is bounded when it
     is read."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = frozenset(archive.namelist()[:MAX_ENTRIES])
+        with open_zip_file(io.BytesIO(content), MAX_LIST_BYTES) as archive:
+            names = frozenset(archive.namelist())
     except (zipfile.BadZipFile, ValueError, OSError):
         return None
     return next((kind for part, kind in _OFFICE.items() if part in names), None)

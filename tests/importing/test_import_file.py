@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -243,6 +244,27 @@ def test_a_zip_without_conversations_says_so(alice: User, file: Path) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("photo.txt", "hello")
     with pytest.raises(Unreadable, match=r"no conversations\.json"):
+        take_in(alice, file)
+
+
+def test_a_zip_that_lists_too_many_files_is_refused_before_its_list_is_read(alice: User, file: Path) -> None:
+    """A list may be as large as the file: of 2 GB, which users may store, it took 20 GB of memory, and as the worker
+    was killed for it, the next one began with it again."""
+    small = io.BytesIO()
+    with zipfile.ZipFile(small, "w") as archive:
+        archive.writestr("a", "")
+    at, end = (small.getvalue().index(mark) for mark in (b"PK\x01\x02", b"PK\x05\x06"))
+    one = small.getvalue()[at:end]
+    count = stream.MAX_LIST_BYTES // len(one) + 1
+    size = count * len(one)
+    # The end of a zip of any size: a record of 64 bits, where that is, and the record of 32 bits.
+    ends = [
+        struct.pack("<4sQ2H2I4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, 0),
+        struct.pack("<4sIQI", b"PK\x06\x07", 0, size, 1),
+        struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0),
+    ]
+    file.write_bytes(one * count + b"".join(ends))
+    with pytest.raises(Unreadable, match="too many files"):
         take_in(alice, file)
 
 

@@ -22,6 +22,7 @@ import ijson
 from ijson.common import ObjectBuilder
 
 from chatapp.features.importing.values import Unreadable
+from chatapp.operations.zip_files import open_zip_file
 
 MAX_COST = 256 * 2**20
 """Of one conversation: its characters, and VALUE_COST for each value in it."""
@@ -30,6 +31,8 @@ MAX_DEPTH = 50_000
 """LibreChat writes each answer inside its question: two levels a message."""
 # A small zip may unpack to any size.
 MAX_UNPACKED_BYTES = 8 * 2**30
+MAX_LIST_BYTES = 32 * 2**20
+"""Of the list of a zip: about 200,000 files."""
 READ_AT_ONCE = 256 * 1024
 
 _HOLDS_CONVERSATIONS = re.compile(r"(?:^|/)(?:conversations[^/]*\.json|conversations/[^/]+\.json)$")
@@ -68,10 +71,14 @@ def unpacking(name: str) -> Iterator[None]:
         raise Unreadable(f"{name[-200:]} cannot be unpacked: {str(error)[:200]}") from None
 
 
-def open_zip(path: Path) -> ZipFile:
+@contextmanager
+def open_zip(path: Path) -> Iterator[ZipFile]:
     """Raise Unreadable."""
-    with unpacking("The zip"):
-        return ZipFile(path)
+    with path.open("rb") as file:
+        with unpacking("The zip"):
+            archive = open_zip_file(file, MAX_LIST_BYTES)
+        with archive:
+            yield archive
 
 
 def entries(path: Path, progress: Progress) -> Iterator[Entry]:

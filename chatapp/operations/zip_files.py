@@ -1,0 +1,28 @@
+"""Opens zips that people send. The list of files in one may be as large as it, and takes ten times that in memory."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO
+from zipfile import BadZipFile, ZipFile
+
+
+class _BoundedReads:
+    """A file that reads no more than `most_bytes` at once: the list of a zip is read at once, whole."""
+
+    def __init__(self, file: IO[bytes], most_bytes: int) -> None:
+        self._file, self.most_bytes = file, most_bytes
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > self.most_bytes:
+            raise BadZipFile("It holds too many files.")
+        return self._file.read(size)
+
+
+def open_zip_file(file: IO[bytes], most_list_bytes: int) -> ZipFile:
+    """Return the zip in this file, which stays open when the zip is closed. Raise BadZipFile."""
+    reads = _BoundedReads(file, most_list_bytes)
+    archive = ZipFile(reads)
+    reads.most_bytes = sys.maxsize
+    return archive

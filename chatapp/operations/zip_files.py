@@ -1,10 +1,16 @@
-"""Opens zips that people send. The list of files in one may be as large as it, and takes ten times that in memory."""
+"""Opens zips that people send, which may be small and take any amount of memory.
+
+The list of files in one may be as large as the zip, and takes ten times that in memory.
+"""
 
 from __future__ import annotations
 
 import sys
 from typing import IO
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
+READABLE = (ZIP_STORED, ZIP_DEFLATED)
+"""Of other packings the library unpacks all that it has read, however few bytes were asked for."""
 
 
 class _BoundedReads:
@@ -25,4 +31,6 @@ def open_zip_file(file: IO[bytes], most_list_bytes: int) -> ZipFile:
     reads = _BoundedReads(file, most_list_bytes)
     archive = ZipFile(reads)
     reads.most_bytes = sys.maxsize
+    if any(each.compress_type not in READABLE for each in archive.infolist()):
+        raise BadZipFile("Only files that are stored or deflated are read.")
     return archive

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -296,6 +298,28 @@ def damaged(content: bytes, how: str, name: str) -> bytes:
             end = content.rindex(b"PK\x05\x06")
             changed[end + 16 : end + 20] = b"\xff\xff\xff\x7f"
     return bytes(changed)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("name", ["conversations.json", "account.json"])
+def test_a_zip_that_lies_about_a_size_takes_no_more_room(
+    alice: User, file: Path, packing: int, name: str
+) -> None:
+    """A gigabyte of blanks is a megabyte deflated, and less than a kilobyte by bzip2."""
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        archive.writestr(name, ACCOUNT["account.json"] + " " * 50 * 2**20)
+    content = bytearray(file.read_bytes())
+    at = content.index(b"PK\x01\x02")
+    content[at + 24 : at + 28] = struct.pack("<I", 100)
+    file.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(Unreadable):
+            take_in(alice, file)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 20 * 2**20
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

@@ -190,10 +190,12 @@ def _read(archive: ZipFile) -> Account:
 def _json(archive: ZipFile, name: str) -> Any:
     """Return what a file of the archive says; None where it has none. Raise Unreadable."""
     try:
-        if archive.getinfo(name).file_size > MAX_JSON_BYTES:
+        size_bytes = archive.getinfo(name).file_size
+        if size_bytes > MAX_JSON_BYTES:
             raise Unreadable(f"{name} is too large.")
-        with unpacking(name):
-            content = archive.read(name)
+        with unpacking(name), archive.open(name) as file:
+            # Never without a bound: what the archive says of its size need not be so.
+            content = file.read(size_bytes + 1)
         return json.loads(content)
     except KeyError:
         return None

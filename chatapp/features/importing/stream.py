@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EINVAL
-from lzma import LZMAError
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -36,7 +35,7 @@ MAX_LIST_BYTES = 32 * 2**20
 READ_AT_ONCE = 256 * 1024
 
 _HOLDS_CONVERSATIONS = re.compile(r"(?:^|/)(?:conversations[^/]*\.json|conversations/[^/]+\.json)$")
-_DAMAGED = (BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError, ValueError, zlib.error)
+_DAMAGED = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """What the library raises for a zip that is cut, damaged, encrypted or packed as it does not know."""
 _OPENS = ("start_map", "start_array")
 _CLOSES = ("end_map", "end_array")
@@ -65,8 +64,8 @@ def unpacking(name: str) -> Iterator[None]:
     try:
         yield
     except (*_DAMAGED, OSError) as error:
-        # Damaged bzip2 is an OSError without a number, and a place before the file's beginning is EINVAL.
-        if isinstance(error, OSError) and error.errno not in (None, EINVAL):
+        # A place before the file's beginning is EINVAL.
+        if isinstance(error, OSError) and error.errno != EINVAL:
             raise
         raise Unreadable(f"{name[-200:]} cannot be unpacked: {str(error)[:200]}") from None
 

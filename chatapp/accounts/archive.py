@@ -47,8 +47,8 @@ ArchiveFile = tuple[str, str | bytes | Path | Iterator[str]]
 """(name in the archive, content). A path is a file to copy; an iterator is written piece by piece."""
 ArchivePart = Callable[[User], Iterable[ArchiveFile]]
 _added: list[ArchivePart] = []
-ArchiveTaker = Callable[[User, Any], Counter[str]]
-"""Stores what one JSON file of an archive says, and returns what it left out, counted. Whoever wrote the file: it is
+ArchiveTaker = Callable[[User, Iterable[Any]], Counter[str]]
+"""Stores what one JSON file of an archive lists, and returns what it left out, counted. Whoever wrote the file: it is
 checked as what a user sent. What is here already is not doubled."""
 takers: dict[str, ArchiveTaker] = {}
 """By the name of the file in the archive."""

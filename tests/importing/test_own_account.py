@@ -26,7 +26,7 @@ from chatapp.conversations.models import Branch, Conversation, Folder, Message
 from chatapp.features.importing import importer
 from chatapp.features.importing.actions import store_sources
 from chatapp.features.importing.importer import Report, import_file
-from chatapp.features.importing.values import key_of_id
+from chatapp.features.importing.values import Unreadable, key_of_id
 from chatapp.features.prompts.models import Prompt
 from chatapp.files.attachments import store_image, store_upload
 from chatapp.files.models import Attachment, Offload
@@ -37,6 +37,7 @@ from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.operations import clock
 from chatapp.operations.ids import new_id
 from chatapp.providers.models import ModelConfig
+from memory.bounds import MAX_IMPORTED
 from memory.types import ToolResultPart
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 
@@ -363,6 +364,19 @@ def test_entries_that_cannot_be_read_are_counted_and_the_rest_is_taken(archive: 
     report = take_in(bob, changed(archive, entries=[*bad, good]))
     assert report.left_out["entries of the memory and folders that cannot be read"] == 5
     assert MemoryEntry.objects.get(user=bob).text == good["text"]
+
+
+@pytest.mark.parametrize("name", ["memory/entries.json", "folders.json", "prompts.json"])
+def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: str) -> None:
+    """Twenty million of them fit the bound in bytes: they took 1.6 GB and two minutes, in which the lease of the worker
+    ended, so that the next one began with them."""
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("account.json", json.dumps({"format": "palimpsest-account", "version": 1}))
+        archive.writestr("conversations/a.json", "{}")
+        archive.writestr(name, "[{}" + ",{}" * MAX_IMPORTED + "]")
+    with pytest.raises(Unreadable, match="too many rows"):
+        take_in(bob, path)
 
 
 def test_an_archive_names_nothing_of_others(archive: Path, alice: User, bob: User, charlie: User) -> None:

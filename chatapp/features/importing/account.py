@@ -19,15 +19,19 @@ from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.yaml_text import MAX_YAML_CHARS
-from chatapp.features.importing.stream import open_zip, unpacking
+from chatapp.features.importing.stream import Progress, open_zip, read_list, unpacking
 from chatapp.features.importing.values import Unreadable, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
-from memory.bounds import MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
+from memory.bounds import MAX_IMPORTED, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
 from memory.plain_types import PlainTypes
 
-# Read at once, unlike conversations.
+HEAD = "account.json"
+MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 64 * 2**20
+MAX_ROWS = {"memory/entries.json": MAX_IMPORTED, "memory/profile_versions.json": MAX_IMPORTED}
+MAX_OF_OTHERS = 10_000
+"""Rows of what users may have a few hundred of: each beyond is refused by a statement of its own."""
 MAX_TEXT_CHARS = 100_000
 MAX_REVISIONS = 1_000
 _UPLOAD = re.compile(r"files/([0-9a-f-]{36})-[^/]+")
@@ -127,9 +131,9 @@ class Account:
     uploads: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
-    def said(self, name: str) -> Any:
-        """Return what a JSON file of the archive says; None where it has none. Raise Unreadable."""
-        return _json(self._zip, name)
+    def said(self, name: str) -> Iterator[dict[str, Any] | None]:
+        """Yield what a JSON file of the archive lists, as `_listed` does."""
+        return _listed(self._zip, name)
 
     def read_presets(self, names: Iterable[str]) -> None:
         for name in list(filter(_PRESET.fullmatch, names))[:MAX_PRESETS]:
@@ -168,15 +172,28 @@ def open_account(path: Path) -> Iterator[Account | None]:
 
 
 def _is_ours(archive: ZipFile) -> bool:
-    head = _json(archive, "account.json")
+    head = _head(archive)
     return isinstance(head, dict) and head.get("format") == "palimpsest-account" and head.get("version") == 1
+
+
+def _head(archive: ZipFile) -> Any:
+    """Return what account.json says; None where there is none. Raise Unreadable."""
+    if HEAD not in archive.NameToInfo:
+        return None
+    with unpacking(HEAD), archive.open(HEAD) as file:
+        content = file.read(MAX_HEAD_BYTES)
+    try:
+        return json.loads(content)
+    # The parser ends with a RecursionError where lists are nested too deeply.
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{HEAD} cannot be read.") from None
 
 
 def _read(archive: ZipFile) -> Account:
     account = Account(archive)
-    account.entries = _all(Entry, _json(archive, "memory/entries.json"), account)
-    account.profile = _all(ProfileVersion, _json(archive, "memory/profile_versions.json"), account)
-    account.folders = {each.id: each for each in _all(Folder, _json(archive, "folders.json"), account)}
+    account.entries = _all(Entry, "memory/entries.json", account)
+    account.profile = _all(ProfileVersion, "memory/profile_versions.json", account)
+    account.folders = {each.id: each for each in _all(Folder, "folders.json", account)}
     spans: list[Span] = [span for entry in account.entries for span in (entry, *entry.sources)]
     ids = {span.first_message_id for span in spans} | {span.last_message_id for span in spans}
     account.wanted = frozenset(each for each in ids if each)
@@ -187,27 +204,24 @@ def _read(archive: ZipFile) -> Account:
     return account
 
 
-def _json(archive: ZipFile, name: str) -> Any:
-    """Return what a file of the archive says; None where it has none. Raise Unreadable."""
-    try:
-        size_bytes = archive.getinfo(name).file_size
-        if size_bytes > MAX_JSON_BYTES:
-            raise Unreadable(f"{name} is too large.")
-        with unpacking(name), archive.open(name) as file:
-            # Never without a bound: what the archive says of its size need not be so.
-            content = file.read(size_bytes + 1)
-        return json.loads(content)
-    except KeyError:
-        return None
-    # The parser ends with a RecursionError where lists are nested too deeply.
-    except (ValueError, RecursionError):
-        raise Unreadable(f"{name} cannot be read.") from None
+def _listed(archive: ZipFile, name: str) -> Iterator[dict[str, Any] | None]:
+    """Yield the objects that a JSON file of the archive lists, None for each that cannot be read. Raise Unreadable."""
+    if name not in archive.NameToInfo:
+        return
+    if archive.getinfo(name).file_size > MAX_JSON_BYTES:
+        raise Unreadable(f"{name} is too large.")
+    with unpacking(name), archive.open(name) as file:
+        for entry in read_list(file, 0, Progress()):
+            # A few kilobytes unpack to millions of them, whose check outlasts the lease of a worker.
+            if entry.index >= MAX_ROWS.get(name, MAX_OF_OTHERS):
+                raise Unreadable(f"{name} has too many rows.")
+            yield entry.value
 
 
-def _all(model: type[Row], raw: Any, account: Account) -> list[Row]:
+def _all(model: type[Row], name: str, account: Account) -> list[Row]:
     """Return the rows that can be read, and count the others."""
     rows: list[Row] = []
-    for each in raw if isinstance(raw, list) else ():
+    for each in account.said(name):
         try:
             rows.append(model.model_validate(each))
         except ValidationError:

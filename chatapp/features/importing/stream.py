@@ -86,7 +86,7 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
     if not is_zipfile(path):
         progress.total = path.stat().st_size
         with path.open("rb") as file:
-            yield from _entries(file, 0, progress)
+            yield from read_list(file, 0, progress)
         return
     with open_zip(path) as archive:
         parts = [info for info in archive.infolist() if _HOLDS_CONVERSATIONS.search(info.filename)]
@@ -100,7 +100,7 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
             before = progress.read
             try:
                 with unpacking(part.filename), archive.open(part) as file:
-                    for entry in _entries(file, index, progress):
+                    for entry in read_list(file, index, progress):
                         index = entry.index + 1
                         yield entry
             # One damaged file of the zip does not keep the others out.
@@ -122,9 +122,9 @@ class _Counted:
         return content
 
 
-def _entries(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]:
-    """Yield the conversations of one JSON file, each parsed at once as long as that is possible; from then on each is
-    built value by value, which takes ten times as long."""
+def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]:
+    """Yield the objects of the list in a JSON file, such as conversations, each parsed at once as long as that is
+    possible; from then on each is built value by value, which takes ten times as long."""
     ahead = _Ahead(_Counted(file, progress))
     while (value := ahead.next_object()) is not None:
         yield Entry(index, value)

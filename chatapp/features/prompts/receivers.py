@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,11 +21,11 @@ def forget_prompts(sender: Any, *, user: User, **_: Any) -> None:
     delete_prompts(user)
 
 
-def take_prompts(user: User, said: Any) -> Counter[str]:
+def take_prompts(user: User, said: Iterable[Any]) -> Counter[str]:
     """Store the prompts of an export. One whose name the user has already stays as it is."""
     left_out: Counter[str] = Counter()
     known = set(own_prompts(user).values_list("name", flat=True))
-    for each in said if isinstance(said, list) else ():
+    for each in said:
         try:
             prompt = ExportedPrompt.model_validate(each)
             # An import that is tried again brings them once more.

@@ -183,6 +183,7 @@ export const serverSentences = {
   "step \"{}\" depends on \"{}\", which does not exist": "步骤 \"{0}\" 依赖不存在的 \"{1}\"",
   "steps wait for each other in a circle: {}": "步骤互相循环等待：{0}",
   "{} is too large.": "{0} 过大。",
+  "{} has too many rows.": "{0} 的行数过多。",
   "{} cannot be read.": "{0} 无法读取。",
   "{} cannot be unpacked: {}": "{0} 无法解压：{1}",
   "The zip holds no conversations.json.": "压缩包中没有 conversations.json。",

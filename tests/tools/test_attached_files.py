@@ -175,6 +175,21 @@ async def test_csv_rows_come_with_their_header_and_numbers(attach):
     assert "row,name,amount\n201,item 200,600\n" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("姓名,城市\n张三,北京\n", "gbk"),
+        ("产品名称;价格\n镕基牌电脑;五千元€\n", "gb18030"),
+        ("Name;Größe\nMüller;Köln\nSüß & Söhne;Ääkkönen\n", "cp1252"),
+        ("Ça va ? «Été» – l’âge d’or, CRÉÉ À PARÍS", "cp1252"),
+        ("Größe", "cp1252"),
+    ],
+)
+async def test_a_text_in_an_encoding_of_windows_is_read(attach, text, encoding):
+    file_id, caller = await attach(text.encode(encoding), "notes.txt")
+    assert (await read(file_id, caller)).text == f"Part 1 of 1.\n\n{text}"
+
+
 async def test_a_text_in_utf_16_is_read(attach):
     file_id, caller = await attach("Grüße aus Zürich".encode("utf-16"), "notes.txt")
     assert "Grüße aus Zürich" in (await read(file_id, caller)).text

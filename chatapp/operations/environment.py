@@ -266,13 +266,15 @@ def is_address(raw: str, schemes: Collection[str]) -> bool:
 
 
 def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the parsed address; the default's where it names no SQLite or PostgreSQL database."""
+    """Return the parsed address; the default's where it names no SQLite file and no PostgreSQL database."""
     raw = text(name, default)
     try:
         found = dict(parse(raw))
     except (ValueError, KeyError):
         found = {}
-    if found.get("ENGINE", "").rpartition(".")[2] not in ("sqlite3", "postgresql"):
+    is_ours = found.get("ENGINE", "").rpartition(".")[2] in ("sqlite3", "postgresql")
+    # What SQLite keeps in memory another connection does not see.
+    if not is_ours or ":memory:" in found["NAME"]:
         example = "postgresql://user:password@host/database or sqlite:////folder/file"
         refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")
         return dict(parse(default))

@@ -236,6 +236,17 @@ def test_an_address_of_redis_that_everything_can_read_is_taken(
     assert environment.redis_url("REDIS_URL") == written
 
 
+@pytest.mark.parametrize(
+    "written", ["sqlite://", "sqlite:///", "sqlite://:memory:", "sqlite:///file::memory:?cache=shared"]
+)
+def test_a_database_in_memory_is_refused(tmp_path: Path, written: str) -> None:
+    """Each connection would have an empty one of its own."""
+    done = run_manage({"DATA_DIR": str(tmp_path), "DATABASE_URL": written}, "check")
+    assert done.returncode == 1
+    assert done.stderr.startswith("DATABASE_URL must be an address such as postgresql://")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_processes_that_start_at_once_in_containers_share_a_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

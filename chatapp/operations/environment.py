@@ -329,25 +329,27 @@ def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callab
 
 
 def load_dotenv() -> None:
-    """Set what the `NAME=value` lines of ENV_FILE name and the environment does not."""
+    """Set what the `NAME=value` lines of ENV_FILE name and the environment does not.
+
+    As shells and Docker do, read `export NAME=value`, and past the mark that Windows begins UTF-8 with.
+    """
     given = text("ENV_FILE")
     path = Path(given or DOTENV)
-    if given and not path.exists():
-        refuse("ENV_FILE", f"names {given}, and there is no such file.")
-    if not path.is_file():
+    if not given and not path.is_file():
         return
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         refuse("ENV_FILE", f"names {path}, which cannot be read: {error}")
         return
     for row in content.splitlines():
-        name, found, value = row.partition("=")
-        if found and name.strip() and "\0" not in row and not name.lstrip().startswith("#"):
+        written, found, value = row.partition("=")
+        name = written.strip().removeprefix("export ").strip()
+        if found and name and "\0" not in row and not name.startswith("#"):
             # What the process was started with wins over the file.
-            if name.strip() not in os.environ:
-                _from_file.add(name.strip())
-            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+            if name not in os.environ:
+                _from_file.add(name)
+            os.environ.setdefault(name, value.strip().strip("\"'"))
 
 
 def create_files_private() -> None:

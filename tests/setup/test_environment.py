@@ -140,9 +140,36 @@ def test_no_process_starts_with_an_offloader_that_keeps_nothing(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_environment_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    done = run_manage({"DATA_DIR": str(tmp_path), "ENV_FILE": str(tmp_path / "none")}, "check")
-    assert (done.returncode, done.stderr.split()[0]) == (1, "ENV_FILE")
+@pytest.mark.parametrize(("name", "reason"), [("none", "No such file"), ("folder", "Is a directory")])
+def test_an_environment_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, reason: str) -> None:
+    """Docker makes a folder where the file that it should mount is not there."""
+    (tmp_path / "folder").mkdir()
+    done = run_manage({"DATA_DIR": str(tmp_path), "ENV_FILE": str(tmp_path / name)}, "check")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith(f"ENV_FILE names {tmp_path / name}, which cannot be read: ")
+    assert reason in done.stderr
+
+
+def test_a_folder_named_as_the_file_of_the_checkout_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some keep a virtual environment there."""
+    monkeypatch.delenv("ENV_FILE", raising=False)
+    monkeypatch.setattr(environment, "DOTENV", tmp_path)
+    environment.load_dotenv()
+    assert not environment.problems
+
+
+def test_an_environment_file_that_shells_and_windows_wrote_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("COLOUR", "SIZE", "export"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ENV_FILE", str(tmp_path / "env"))
+    (tmp_path / "env").write_bytes(b"\xef\xbb\xbfCOLOUR=red\r\nexport  SIZE = 'ten'\r\nexport=all\r\n")
+    environment.load_dotenv()
+    assert [os.environ.get(name) for name in ("COLOUR", "SIZE", "export")] == ["red", "ten", "all"]
 
 
 def test_the_environment_file_of_the_checkout_is_read(

@@ -37,11 +37,10 @@ def mail(name: str, *, may_print: bool) -> Mail:
         return Mail()
     if raw == "console:" and may_print:
         return Mail("django.core.mail.backends.console.EmailBackend", sender="palimpsest@localhost")
-    parts = urlsplit(raw)
+    # Of what is no address there are no parts, and so no sender; of some urlsplit raises ValueError.
+    parts = urlsplit(raw if is_address(raw, ("smtp", "smtps")) else "")
     given = dict(parse_qsl(parts.query))
-    is_good = (
-        is_address(raw, ("smtp", "smtps")) and parts.path in ("", "/") and not set(given) - {"from", "tls"}
-    )
+    is_good = parts.path in ("", "/") and not set(given) - {"from", "tls"}
     sender = given.get("from", "")
     if not is_good or not re.fullmatch(MAILBOX, sender) or given.get("tls", "off") != "off":
         example = EXAMPLE

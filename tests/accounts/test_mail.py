@@ -139,6 +139,7 @@ def test_nothing_that_needs_mail_is_offered_without_it(dora: User, client: Clien
         "http://mail.example.com?from=a@b.c",
         "smtp://?from=a@b.c",
         "smtp://me:geheim@mail.example.com:99999?from=a@b.c",
+        "smtp://me:[geheim@mail.example.com?from=a@b.c",
         "smtp://mail.example.com?from=a@b.c%0aBcc:x@y.z",
         "console:",
     ],

@@ -59,6 +59,15 @@ def test_a_port_in_use_is_told_in_one_sentence(tmp_path):
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_can_be_no_name_is_told_in_one_sentence(tmp_path, host):
+    refused = serve("--port", "0", "--host", host, DATA_DIR=str(tmp_path))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"{host} is no address of this machine (")
+    assert refused.stderr.endswith("): set HOST or --host.\n")
+    assert len(refused.stderr.splitlines()) == 1
+
+
 def test_an_old_schema_is_told_in_one_sentence(tmp_path):
     refused = serve("--port", "0", DATA_DIR=str(tmp_path))
     assert refused.returncode == 1

@@ -19,10 +19,9 @@ def open_listener(host: str, port: int) -> socket.socket:
         raise CannotServe(f"{port} is no port: set PORT or --port to a number up to {HIGHEST_PORT}.")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise CannotServe(
-            f"{host} is no address of this machine ({error.strerror}): set HOST or --host."
-        ) from None
+    except (OSError, UnicodeError) as error:  # the second where it cannot be a name at all, such as a..b
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CannotServe(f"{host} is no address of this machine ({reason}): set HOST or --host.") from None
     listener = socket.socket(family, socket.SOCK_STREAM)
     # A service that restarts need not wait until the system has forgotten its former connections.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,12 +1,17 @@
-"""Says whether the database answers, and has the tables that this program needs."""
+"""Says whether the database answers and has the tables this program needs; lets one process at a time make them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 CONNECT_TIMEOUT_S = 5
+MIGRATING = 7_369_640_213
+"""An arbitrary number, which other locks of the same database should not have."""
 
 
 def ask_version() -> str:
@@ -34,3 +39,21 @@ def connect_without_pool() -> BaseDatabaseWrapper:
 def has_unapplied_migrations() -> bool:
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+@contextmanager
+def one_process_at_a_time() -> Iterator[None]:
+    """Wait until no other process is in this block with the same PostgreSQL database."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    direct = connect_without_pool()
+    try:
+        # A lock of a session would stay behind in PgBouncer, which gives each transaction another one.
+        direct.set_autocommit(False)
+        with direct.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATING])
+        yield
+    finally:
+        direct.close()

@@ -95,6 +95,26 @@ def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_i
     database.close()
 
 
+def test_two_starts_at_once_on_an_empty_database_migrate_it_one_after_the_other(postgres, tmp_path):
+    url = postgres.new_database()
+    env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
+    starting = [
+        subprocess.Popen(
+            [sys.executable, "-c", PREPARE],
+            cwd=ROOT,
+            env={**env, "DATA_DIR": str(tmp_path / name)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "other")
+    ]
+    told = [process.communicate(timeout=PATIENCE_S)[1] for process in starting]
+    assert [(process.returncode, errors) for process, errors in zip(starting, told, strict=True)] == [
+        (0, ""),
+        (0, ""),
+    ]
+
+
 def test_a_database_that_is_away_is_told_in_one_sentence(tmp_path):
     refused = serve(
         "--port", "0", DATA_DIR=str(tmp_path), DATABASE_URL="postgresql://nobody@127.0.0.1:9/none"

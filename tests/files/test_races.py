@@ -25,11 +25,11 @@ def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch:
     and on the first of each month)."""
     budget = Budget.objects.create(scope="deployment", period="day", tokens=1_000_000)
     limit, now = limit_of(budget, "The shared", None), clock.now()
-    update = actions._update_with_room
+    take = actions._take
     calls: list[Any] = []
 
     def then_another_process_makes_the_row(*of: Any) -> bool:
-        has_room = update(*of)
+        has_room = take(*of)
         if not calls:
             BudgetPeriod.objects.create(
                 pk=limit.period_id(now), budget_id=budget.pk, starts_on=limit.starts_on(now)
@@ -37,7 +37,7 @@ def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch:
         calls.append(of)
         return has_room
 
-    monkeypatch.setattr(actions, "_update_with_room", then_another_process_makes_the_row)
+    monkeypatch.setattr(actions, "_take", then_another_process_makes_the_row)
     hold(spender=Spender(alice.pk, (limit,)), amount=Amount(10, 0), now=now)
 
 

@@ -31,7 +31,7 @@ from chatapp.operations.changeable_settings import current, has_mail, mail_sende
 from chatapp.operations.environment import LOOPBACK_HOSTS
 from chatapp.operations.private_files import find_exposed, stored_paths
 from chatapp.operations.process_reports import ended_threads, living
-from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
+from chatapp.operations.schema_version import ask_version, compare_schema
 from chatapp.providers.model_check import check_model
 from chatapp.providers.selectors import models_by_preference
 from chatapp.recall.embedding import endpoint
@@ -62,7 +62,10 @@ def check_database() -> Finding:
 
 
 def check_schema() -> Finding:
-    if has_unapplied_migrations():
+    schema = compare_schema()
+    if schema == "newer":
+        return Finding("schema", False, "newer than this program", "Install the newer version again.")
+    if schema == "older":
         return Finding("schema", False, "older than this program", "Run `manage.py migrate`.")
     return Finding("schema", True, "up to date")
 
@@ -242,7 +245,7 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
 
 
 def examine(*, asks_models: bool = True) -> Iterator[Finding]:
-    """Yield a finding for each part; of a database that is away or has an older schema, nothing that would ask it.
+    """Yield a finding for each part; of a database that is away or has another schema, nothing that would ask it.
 
     Asking the models costs a call of each and stores its result.
     """

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
+OURS = "chatapp"
 CONNECT_TIMEOUT_S = 5
 MIGRATING = 7_369_640_213
 """An arbitrary number, which other locks of the same database should not have."""
@@ -36,9 +38,14 @@ def connect_without_pool() -> BaseDatabaseWrapper:
     return type(connections["default"])({**described, "OPTIONS": options}, alias="direct")
 
 
-def has_unapplied_migrations() -> bool:
+def compare_schema() -> Literal["same", "older", "newer"]:
+    """Return how the database's schema compares with the one that this program has migrations for."""
     executor = MigrationExecutor(connection)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    known = executor.loader.disk_migrations or {}
+    # Those of libraries do not count: a database keeps the rows of one that was left out.
+    if any(node[0] == OURS and node not in known for node in executor.loader.applied_migrations):
+        return "newer"
+    return "older" if executor.migration_plan(executor.loader.graph.leaf_nodes()) else "same"
 
 
 @contextmanager

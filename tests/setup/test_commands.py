@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import find_token, scopes_of
-from chatapp.operations.doctor import check_data_folder, examine_part
+from chatapp.operations.doctor import check_data_folder, check_schema, examine_part
 from chatapp.providers.actions import ensure_first_model
 from tests.servers.service import run_manage
 
@@ -76,6 +78,24 @@ def test_the_doctor_names_default_tools_that_are_not_there(transactional_db, set
     with pytest.raises(SystemExit):
         call_command("doctor")
     assert "DEFAULT_TOOLS names what is not there: clokc" in capsys.readouterr().out
+
+
+def test_the_doctor_tells_a_schema_of_a_newer_version_but_not_of_a_package_that_has_gone(
+    transactional_db, capsys
+):
+    applied = MigrationRecorder(connection)
+    applied.record_applied("gone", "0001_initial")
+    assert check_schema().is_well
+    applied.record_applied("chatapp", "9999_later")
+    try:
+        with pytest.raises(SystemExit):
+            call_command("doctor")
+    finally:
+        applied.record_unapplied("gone", "0001_initial")
+        applied.record_unapplied("chatapp", "9999_later")
+    assert (
+        "BROKEN schema: newer than this program\n       Install the newer version" in capsys.readouterr().out
+    )
 
 
 def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, capsys):

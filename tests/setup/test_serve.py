@@ -74,6 +74,21 @@ def test_an_old_schema_is_told_in_one_sentence(tmp_path):
     assert refused.stderr.strip().endswith("run `manage.py migrate` first.")
 
 
+@pytest.mark.parametrize("arguments", [(), ("--migrate",)])
+def test_a_schema_of_a_newer_version_is_told_in_one_sentence(tmp_path, arguments):
+    copy_migrated_sqlite(tmp_path / SQLITE_NAME)
+    with sqlite3.connect(tmp_path / SQLITE_NAME) as database:
+        database.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('chatapp', '9999_later', '2030-01-01')"
+        )
+    database.close()
+    refused = serve("--port", "0", *arguments, DATA_DIR=str(tmp_path))
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "The database has a newer schema than this program: install the newer version again.\n",
+    )
+
+
 PREPARE = """
 import django
 django.setup()

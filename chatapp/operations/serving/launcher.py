@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from typing import IO, NoReturn
 
 from django.conf import settings
@@ -19,7 +20,7 @@ from chatapp.operations import lifecycle
 from chatapp.operations.collector import exempt_loaded_code
 from chatapp.operations.database import in_database
 from chatapp.operations.private_files import close_exposed, stored_paths
-from chatapp.operations.schema_version import ask_version, has_unapplied_migrations, one_process_at_a_time
+from chatapp.operations.schema_version import ask_version, compare_schema, one_process_at_a_time
 from chatapp.operations.serving.asgi import application
 from chatapp.operations.serving.authentication import find_user_id
 from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
@@ -126,24 +127,24 @@ def hold_lock() -> IO[str]:
 def prepare_schema(migrates: bool) -> None:
     try:
         ask_version()
-        if migrates:
-            with one_process_at_a_time():
-                bring_up_to_date()
-        elif has_unapplied_migrations():
-            raise CannotServe(
-                "The database has an older schema than this program: run `manage.py migrate` first."
-            )
+        with one_process_at_a_time() if migrates else nullcontext():
+            schema = compare_schema()
+            if schema == "newer":
+                raise CannotServe(
+                    "The database has a newer schema than this program: install the newer version again."
+                )
+            if schema == "older" and not migrates:
+                raise CannotServe(
+                    "The database has an older schema than this program: run `manage.py migrate` first."
+                )
+            if schema == "older":
+                call_command("migrate", verbosity=0, interactive=False)
+            elif migrates:
+                # What `migrate` ends with. Its beginning, the models as migrations know them, is 3 MB and 0.05 s.
+                emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
     except DatabaseError as error:
         raise CannotServe(
             f"The database cannot be used ({str(error).strip()}): check DATABASE_URL."
         ) from None
     finally:
         connection.close()
-
-
-def bring_up_to_date() -> None:
-    if has_unapplied_migrations():
-        call_command("migrate", verbosity=0, interactive=False)
-    else:
-        # What `migrate` ends with. Its beginning, the models as migrations know them, is 3 MB and 0.05 s.
-        emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)

@@ -297,6 +297,19 @@ def changed(archive: Path, **files: Any) -> Path:
     return path
 
 
+def test_an_archive_that_macos_has_packed_again_is_taken_in_whole(archive: Path, bob: User) -> None:
+    path = archive.with_name("again.zip")
+    with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
+        after.writestr("palimpsest export/", b"")
+        for name in before.namelist():
+            folder, _, last = name.rpartition("/")
+            after.writestr(f"palimpsest export/{name}", before.read(name))
+            after.writestr(f"__MACOSX/palimpsest export/{folder}/._{last}", b"Mac OS X")
+    report = take_in(bob, path)
+    assert (report.problems, dict(report.left_out)) == ([], {})
+    assert_equal(export_of(bob, archive.with_name("bob.zip")), archive)
+
+
 def test_a_profile_that_is_there_stays(archive: Path, bob: User) -> None:
     write_profile(user_id=bob.pk, text="- Bob's own", now=NOW)
     assert take_in(bob, archive).left_out == {"profiles, because you have one already": 1}

@@ -19,14 +19,13 @@ from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.yaml_text import MAX_YAML_CHARS
-from chatapp.features.importing.stream import Progress, open_zip, read_list, unpacking
+from chatapp.features.importing.stream import HEAD, Progress, open_zip, read_list, unpacking
 from chatapp.features.importing.values import Unreadable, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
 from memory.bounds import MAX_IMPORTED, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
 from memory.plain_types import PlainTypes
 
-HEAD = "account.json"
 MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 64 * 2**20
 MAX_ROWS = {"memory/entries.json": MAX_IMPORTED, "memory/profile_versions.json": MAX_IMPORTED}

@@ -33,6 +33,9 @@ MAX_UNPACKED_BYTES = 8 * 2**30
 MAX_LIST_BYTES = 32 * 2**20
 """Of the list of a zip: about 200,000 files."""
 READ_AT_ONCE = 256 * 1024
+HEAD = "account.json"
+"""Of the export of an account."""
+NOTES_OF_MACOS = "__MACOSX/"
 
 _HOLDS_CONVERSATIONS = re.compile(r"(?:^|/)(?:conversations[^/]*\.json|conversations/[^/]+\.json)$")
 _DAMAGED = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error)
@@ -77,7 +80,20 @@ def open_zip(path: Path) -> Iterator[ZipFile]:
         with unpacking("The zip"):
             archive = open_zip_file(file, MAX_LIST_BYTES)
         with archive:
+            _rename_as_exported(archive)
             yield archive
+
+
+def _rename_as_exported(archive: ZipFile) -> None:
+    """Give the files the names that they have in an export of ours: Safari unpacks a zip, and macOS packs it again as
+    one folder, beside notes of its own."""
+    infos = [info for info in archive.infolist() if not info.filename.startswith(NOTES_OF_MACOS)]
+    found = (info.filename.removesuffix(HEAD) for info in infos if info.filename.endswith(f"/{HEAD}"))
+    folder = next((name for name in found if name.count("/") == 1), "")
+    if HEAD not in archive.NameToInfo:
+        for info in infos:
+            info.filename = info.filename.removeprefix(folder)
+    archive.filelist, archive.NameToInfo = infos, {info.filename: info for info in infos}
 
 
 def entries(path: Path, progress: Progress) -> Iterator[Entry]:

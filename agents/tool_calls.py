@@ -38,6 +38,16 @@ class _Draft:
     name: str
     arguments: list[str] = field(default_factory=list)
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it came in one piece. That piece alone is read: a call may come in very many."""
+        if len(self.arguments) != 1:
+            return False
+        try:
+            return isinstance(json.loads(self.arguments[0]), dict)
+        except (ValueError, RecursionError):
+            return False
+
 
 class CallCollector:
     """Joins the fragments of a stream to calls."""
@@ -58,8 +68,13 @@ class CallCollector:
 
     @staticmethod
     def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:
-        """Return whether a new call begins: some servers give every call the same index, but another id and name."""
-        return bool(delta.name and draft.name and delta.call_id != draft.their_id)
+        """Return whether a new call begins: some servers give every call the same index, but another id and name, and
+        some send each call whole and without an id."""
+        if not delta.name or not draft.name:
+            return False
+        if delta.call_id or draft.their_id:
+            return delta.call_id != draft.their_id
+        return bool(delta.arguments) and draft.is_whole
 
     @property
     def calls(self) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from agents.ports import EarlierCall, RequestedCall
 from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
 from agents.tool_calls import MAX_CALLS, call_key
 from agents.tools.protocol import ToolFailure, ToolTraits
-from agents.types import TextDelta
+from agents.types import TextDelta, ToolCallDelta
 from memory.tokens import text_message
 from tests.agents.asking import assemble, collect_steps, make_inputs, text_of
 from tests.agents.looping import context_with, results_of, run
@@ -55,6 +56,21 @@ async def test_calls_of_one_step_run_at_the_same_time_and_their_results_keep_the
     assert results_of(model) == ["0", "1", "2"]
     assert len([step for step in steps if isinstance(step, ToolStarted)]) == 3
     assert len([step for step in steps if isinstance(step, ToolFinished)]) == 3
+
+
+async def test_whole_calls_without_ids_at_the_same_index_are_told_apart() -> None:
+    """Gemini's OpenAI-compatible address has sent parallel calls so."""
+    pieces = tuple(ToolCallDelta(0, "", "look_up", json.dumps({"number": number})) for number in range(2))
+    tool = FakeTool()
+    await run(ScriptedModel([Said(items=pieces, reason="tool_calls")]), tool)
+    assert tool.calls == [{"number": 0}, {"number": 1}]
+
+
+async def test_a_name_that_comes_with_each_piece_begins_no_other_call() -> None:
+    pieces = tuple(ToolCallDelta(0, "", "look_up", piece) for piece in ('{"number"', ': {"n":', " 1}}", ""))
+    tool = FakeTool()
+    await run(ScriptedModel([Said(items=pieces, reason="tool_calls")]), tool)
+    assert tool.calls == [{"number": {"n": 1}}]
 
 
 async def test_of_thousands_of_calls_the_first_run_and_one_says_how_many_did_not() -> None:

@@ -300,3 +300,19 @@ async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(al
         for each in (later, first):
             assert (await chat.post(f"compactions/{each['id']}/undo")).status_code == 200
         assert (await chat.see())["compaction"] is None
+
+
+@on_a_loop
+async def test_a_summary_whose_place_was_taken_meanwhile_ends_in_plain_words_and_its_calls_are_counted(
+    alice: User,
+) -> None:
+    async with chatting(alice, count=120) as chat:
+        first = await chat.compact()
+        assert (await chat.post(f"compactions/{first['id']}/undo")).status_code == 200
+        again = (await chat.post("compact")).json()
+        assert (await chat.post(f"compactions/{first['id']}/redo")).status_code == 200
+        standing = await chat.model_input()
+        ended = await chat.work(again["id"])
+        assert (ended["status"], ended["error"]) == ("failed", "Another summary took its place meanwhile.")
+        assert ended["usage"]["input_tokens"] > 0
+        assert await chat.model_input() == standing

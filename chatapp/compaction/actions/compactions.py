@@ -41,6 +41,7 @@ from memory.hygiene import correct_text
 
 # Short, and renewed while a model is asked: what a dead worker held is soon taken up.
 LEASE = timedelta(seconds=settings.LEASE_S)
+TAKEN = "Another summary took its place meanwhile."
 
 
 def queue_compaction(
@@ -152,12 +153,16 @@ def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
 
 
 def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
-    """Store checkpoint, ledger and memory entry together. Raise LeaseLost."""
+    """Store checkpoint, ledger and memory entry together; a failure where another summary has taken its place. Raise
+    LeaseLost."""
     with transaction.atomic():
         if result.superseded:
             # What it marks is in other conversations: a forgetting there comes before it, or after.
             lock_forgetting_counts(_forgetting_keys_of(lease))
         conversation, row = _lock_leased(lease)
+        if _is_taken(row):
+            _store_failure(conversation, row, TAKEN, result.calls, now)
+            return row
         row.status = Compaction.Status.DONE
         row.summary = result.summary
         row.summary_tokens = result.summary_tokens
@@ -210,14 +215,26 @@ def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallU
     """Store that a compaction failed, with what its calls took. Raise LeaseLost."""
     with transaction.atomic():
         conversation, row = _lock_leased(lease)
-        row.status = Compaction.Status.FAILED
-        row.error = error
-        row.usage = _usage_of(calls)
-        row.finished_at = now
-        row.lease_expires_at = None
-        row.save()
-        record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
-        event_log.append(conversation, compact_event(row, "failed", now))
+        _store_failure(conversation, row, error, calls, now)
+
+
+def _is_taken(row: Compaction) -> bool:
+    """Return whether the same span has a summary in force: one that was redone while this one was being written."""
+    span = {"branch": row.branch_id, "first_position": row.first_position, "last_position": row.last_position}
+    return Compaction.objects.filter(status=Compaction.Status.DONE, **span).exists()
+
+
+def _store_failure(
+    conversation: Conversation, row: Compaction, error: str, calls: Sequence[CallUsage], now: datetime
+) -> None:
+    row.status = Compaction.Status.FAILED
+    row.error = error
+    row.usage = _usage_of(calls)
+    row.finished_at = now
+    row.lease_expires_at = None
+    row.save()
+    record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
+    event_log.append(conversation, compact_event(row, "failed", now))
 
 
 def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:
@@ -310,7 +327,7 @@ def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
             raise Conflict("Only a summary that was undone can be redone.")
         latest = latest_checkpoint(row.branch, conversation.next_position)
         if latest != row.previous:
-            raise Conflict("Another summary took its place meanwhile.", code="not_latest")
+            raise Conflict(TAKEN, code="not_latest")
         return _set_status(conversation, row, Compaction.Status.DONE, now)
 
 

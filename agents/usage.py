@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from agents.types import (
@@ -132,6 +133,15 @@ class OutputBounds:
             or 0 < self.tokens < output.text_tokens
             or 0 < self.reasoning_tokens < output.reasoning_tokens
         )
+
+    def keep(self, items: Iterable[ModelItem], output: OutputText) -> Iterator[ModelItem]:
+        """Yield what of the items is inside the bounds, and count it."""
+        for item in items:
+            item = self.cut(item, output)
+            output.add(item)
+            yield item
+            if self.are_passed(output):
+                return
 
     def cut(self, item: ModelItem, output: OutputText) -> ModelItem:
         """Return the delta without what exceeds the bytes: a single one may be larger than the whole limit."""

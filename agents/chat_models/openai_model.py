@@ -67,25 +67,26 @@ class OpenAIModel:
             bounds = OutputBounds.of(request, self.endpoint.max_answer_bytes)
             chunks, together = read_body(response), ticks()
             while (data := await read_chunk(chunks, deadline, parser)) is not None:
+                stage = parser.stage
                 items = parser.feed(data)
-                for item in items:
-                    item = bounds.cut(item, output)
-                    output.add(item)
+                for item in bounds.keep(items, output):
                     yield item
-                    if bounds.are_passed(output):
-                        yield Finished("bound", parser.usage or estimate_usage(request, output))
-                        return
+                if bounds.are_passed(output):
+                    break
                 if parser.error is not None:
                     raise parser.error
-                self._move_deadline(deadline, parser, has_progress=bool(items))
+                self._move_deadline(deadline, parser, has_progress=bool(items) or parser.stage != stage)
                 if len(data) >= SMALL_READ_BYTES:
                     await asyncio.sleep(len(data) / MAX_BYTES_PER_S)
                 elif parser.has_output and parser.finish_reason is None:
                     # Between the first piece and the end alone: these two are passed on at once.
                     await together.wait()
-            for item in parser.close():
-                output.add(item)
-                yield item
+            else:
+                for item in bounds.keep(parser.close(), output):
+                    yield item
+            if bounds.are_passed(output):
+                yield Finished("bound", parser.usage or estimate_usage(request, output))
+                return
             if parser.broken_events:
                 log.warning("%s sent %s events that cannot be read.", self.name, parser.broken_events)
             if parser.unknown_reason:
@@ -107,10 +108,12 @@ class OpenAIModel:
         log.warning("%s failed (%s%s): %s", self.name, error.category, status, error.provider_words or "-")
 
     def _move_deadline(self, deadline: ReadDeadline, parser: StreamParser, *, has_progress: bool) -> None:
-        """Wait anew after progress; comments that only keep the connection alive are none."""
+        """Wait anew after progress; comments that only keep the connection alive are none, also behind the end."""
+        if not has_progress:
+            return
         if parser.finish_reason is not None:
             deadline.move(DRAIN_S if parser.is_done else TRAILER_S)
-        elif has_progress:
+        else:
             deadline.move(self.endpoint.stall_timeout_s)
 
     def _write(self, request: ModelRequest) -> RequestSent:

@@ -69,6 +69,11 @@ class StreamParser:
         self._reasoning: list[str] = []
         self._is_wanted_back = False
 
+    @property
+    def stage(self) -> tuple[bool, bool]:
+        """Return whether the answer has ended, and whether the stream said that nothing follows."""
+        return self.finish_reason is not None, self.is_done
+
     def feed(self, data: bytes) -> list[ModelItem]:
         """Return the items that these bytes complete."""
         end = data.rfind(b"\n")

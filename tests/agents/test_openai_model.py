@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,6 +21,21 @@ from memory.tokens import estimate_text, text_message
 from tests.agents.asking import ask_for, collect, end_of, reasoning_of, text_of
 from tests.servers.behaviour import ERRORS, Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
+
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
+    """Yield the address of a server that answers with these bytes."""
+    listener = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+    finally:
+        listener.close()
+
 
 # --- What works
 
@@ -120,6 +137,40 @@ async def test_no_answer_has_more_bytes_than_it_may(
     said = text_of(items) + reasoning_of(items)
     said += "".join(item.arguments for item in items if isinstance(item, ToolCallDelta))
     assert len(said.encode()) < 25_000
+
+
+async def test_what_ends_in_the_middle_of_a_line_has_no_more_bytes_than_it_may(model: OpenAIModel) -> None:
+    event = {"choices": [{"delta": {"content": "x" * 100_000}, "finish_reason": "stop"}]}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(STREAM_HEAD + b"data: " + json.dumps(event).encode())
+        writer.close()
+
+    async with serving(answer) as address:
+        small = OpenAIModel(replace(model.endpoint, base_url=address, max_answer_bytes=20_000))
+        items, _ = await collect(small, replace(ask_for(), max_output_tokens=0))
+    assert end_of(items).reason == "bound"
+    assert len(text_of(items)) == 20_000
+
+
+async def test_comments_behind_the_end_keep_no_answer_open(model: OpenAIModel) -> None:
+    event = {"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(STREAM_HEAD + b"data: " + json.dumps(event).encode() + b"\n\ndata: [DONE]\n\n")
+        with contextlib.suppress(ConnectionError):
+            while not writer.is_closing():
+                writer.write(b": still here\n\n")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+
+    async with serving(answer) as address:
+        asked = collect(OpenAIModel(replace(model.endpoint, base_url=address)), ask_for())
+        items, error = await asyncio.wait_for(asked, 30)
+    assert error is None
+    assert (text_of(items), end_of(items).reason) == ("Yes.", "stop")
 
 
 async def test_a_server_that_writes_faster_than_any_model_is_read_in_pieces_with_rests(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import secrets
 from collections import Counter
@@ -145,6 +146,8 @@ class CallChecker:
             AttributeError,
         ) as broken:
             return f"The tool {spec.name} cannot be used: its schema is broken ({broken})."
+        except OverflowError:  # of a division by a `multipleOf`
+            return "The arguments do not fit: a number in them is too large."
         if error is None:
             return ""
         where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
@@ -176,7 +179,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        arguments = json.loads(text)
+        arguments = json.loads(text, parse_float=_read_float, parse_constant=_read_float)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"The arguments are no valid JSON: {error}. Write them again, whole.") from None
     if arguments is None:
@@ -184,6 +187,14 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ValueError("The arguments have to be one JSON object.")
     return arguments
+
+
+def _read_float(text: str) -> float:
+    """Return a number that can be written as JSON again. Python also reads NaN and infinity."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is not a number in JSON")
+    return number
 
 
 def call_key(name: str, arguments: str) -> CallKey:

@@ -73,6 +73,26 @@ async def test_a_name_that_comes_with_each_piece_begins_no_other_call() -> None:
     assert tool.calls == [{"number": {"n": 1}}]
 
 
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("1e999", "1e999 is not a number in JSON"),
+        ("NaN", "NaN is not a number in JSON"),
+        ("-Infinity", "-Infinity is not a number in JSON"),
+        ("9" * 400, "do not fit: a number in them is too large"),
+    ],
+)
+async def test_a_number_that_cannot_be_checked_fails_its_call_and_not_the_answer(
+    number: str, told: str
+) -> None:
+    schema = {"type": "object", "properties": {"amount": {"type": "number", "multipleOf": 0.01}}}
+    tool = FakeTool(schema=schema)
+    model = ScriptedModel([calls(("look_up", f'{{"amount": {number}}}')), "Sorry."])
+    steps = await run(model, tool)
+    assert told in results_of(model)[0]
+    assert (text_of(steps), tool.calls) == ("Sorry.", [])
+
+
 async def test_of_thousands_of_calls_the_first_run_and_one_says_how_many_did_not() -> None:
     """Each call is rows and events: three thousand kept everybody from writing for minutes."""
     model = ScriptedModel([calls(*(("look_up", {"number": number}) for number in range(3_000)))])

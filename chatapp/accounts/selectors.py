@@ -109,7 +109,8 @@ def has_admin() -> bool:
 
 
 def is_only_admin(user: User) -> bool:
-    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    """Return whether no other admin gets into the panel, where others are made."""
+    others = User.objects.filter(is_superuser=True, is_active=True, is_staff=True).exclude(pk=user.pk)
     return user.is_superuser and not others.exists()
 
 

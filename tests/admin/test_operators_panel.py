@@ -201,6 +201,15 @@ def test_the_only_admin_cannot_lock_everybody_out(admin_client: Client, admin_us
     assert getattr(admin_user, right)
 
 
+def test_an_admin_whom_the_panel_does_not_let_in_is_no_other_admin(
+    admin_client: Client, admin_user: User, alice: User
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_superuser=True)
+    address = f"/admin/chatapp/user/{admin_user.pk}/change/"
+    response = admin_client.post(address, user_form(admin_user, is_staff=None))
+    assert "This is the only admin" in response.content.decode()
+
+
 def test_deactivating_signs_out(
     admin_client: Client, browser_client: Callable[[User], Client], alice: User
 ) -> None:

@@ -58,8 +58,8 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
 
 
 def release_address(*, email: str) -> None:
-    """Take the address from those who entered it as another one of theirs and did not confirm it: somebody has shown
-    that it is theirs, and could have no account with it."""
+    """Take the address of an account from those who entered it as another one of theirs and did not confirm it: making
+    it their first one would fail."""
     with transaction.atomic():
         claims = EmailAddress.objects.filter(email=email.lower(), verified=False)
         for claim in claims.exclude(user__email__iexact=email):
@@ -226,6 +226,7 @@ def _save_new(user: User) -> None:
     try:
         with transaction.atomic():
             user.save(force_insert=True)
+            release_address(email=user.email)
             audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
         raise Conflict(

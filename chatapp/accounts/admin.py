@@ -24,6 +24,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.accounts.actions import release_address
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import is_only_admin
@@ -169,6 +170,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         # A change of our own column does not change the rows of allauth.
         EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
+        release_address(email=obj.email)
 
 
 admin.site.unregister(EmailAddress)

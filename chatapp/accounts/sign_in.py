@@ -53,8 +53,6 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
                 raise ValidationError(_("This invitation is for another email address."))
-            if invitation is not None:
-                release_address(email=email)
         return cast(str, super().clean_email(email))
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
@@ -65,6 +63,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         is_invited = invitation_in(request) is not None
         with transaction.atomic():
             user.save()
+            release_address(email=user.email)
             if is_invited or current("SIGNUP") == "invite":
                 self._accept_invitation(request, user.email)
         return user
@@ -144,7 +143,7 @@ class AddressForm(AddEmailForm):  # type: ignore[misc]
     def clean_email(self) -> str:
         email = cast(str, super().clean_email())
         if owners_of(email) - {self.user.pk}:
-            # Signing up with it says the same: this tells nothing new.
+            # Users learn who else has an account. Signing up, where that is open, tells anybody.
             raise get_adapter().validation_error("email_taken")
         return email
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.core.cache import cache
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -141,3 +142,31 @@ def test_everybody_signs_up_where_that_is_open(db: None, client: Client, setting
     settings.SIGNUP = "open"
     assert sign_up(client, "erin@example.com")
     assert not User.objects.get().is_staff
+
+
+def test_an_address_that_somebody_else_entered_is_free_where_everybody_signs_up(
+    dora: User, client: Client, settings: Settings
+) -> None:
+    settings.SIGNUP = "open"
+    EmailAddress.objects.create(user=dora, email="erin@example.com")
+    form = {"email": "erin@example.com", "password1": "short", "password2": "short"}
+    assert client.post("/accounts/signup/", form).status_code == 200
+    assert EmailAddress.objects.filter(user=dora).exists(), "nobody has an account with it yet"
+    assert sign_up(client, "erin@example.com")
+    assert not EmailAddress.objects.filter(user=dora).exists()
+
+
+def test_an_address_that_was_confirmed_is_not_free(dora: User, client: Client, settings: Settings) -> None:
+    settings.SIGNUP = "open"
+    EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
+    assert not sign_up(client, "erin@example.com")
+
+
+def test_an_account_takes_its_address_from_whoever_entered_it_before(dora: User, client: Client) -> None:
+    sign_in(client, "dora@example.com")
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    EmailAddress.objects.create(user=dora, email="erin@example.com")
+    create_user(email="Erin@example.com", password=PASSWORD)
+    entered = {"email": "erin@example.com", "action_primary": ""}
+    assert client.post("/accounts/email/", entered).status_code == 302
+    assert User.objects.get(pk=dora.pk).email == "dora@example.com"

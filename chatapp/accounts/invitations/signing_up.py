@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import SignupForm
 from allauth.core import context
 from django.http import HttpRequest
@@ -12,7 +13,7 @@ from chatapp.accounts.invitations.actions import use_invitation
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.invitations.selectors import valid_invitation
 from chatapp.accounts.invitations.services import LINK_KEY
-from chatapp.accounts.selectors import hash_token
+from chatapp.accounts.selectors import hash_token, owners_of
 from chatapp.operations import clock
 
 
@@ -38,3 +39,10 @@ class SignUpForm(SignupForm):  # type: ignore[misc] # allauth is not typed
             self.fields["email"].initial = invitation.email
             # For the eye; the adapter checks the address that is sent.
             self.fields["email"].widget.attrs["readonly"] = True
+
+    def validate_unique_email(self, value: str) -> str:
+        """Refuse an address that an account has. allauth would refuse also one that was entered and not confirmed."""
+        if owners_of(value):
+            raise get_adapter().validation_error("email_taken")
+        self.account_already_exists = False
+        return value

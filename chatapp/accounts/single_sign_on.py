@@ -24,7 +24,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from requests import RequestException
 
-from agents.text import storable_text
+from agents.text import is_storable, storable_text
 from chatapp.accounts.actions import follow_groups, release_address
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
@@ -44,6 +44,10 @@ the operator for a longer column where a subject is too long. What our own code 
 class NonceProvider(OpenIDConnectProvider):  # type: ignore[misc] # allauth is not typed
     """Asks the issuer to repeat a nonce in the token, and keeps it with the state of this sign-in."""
 
+    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the parts of the answer without claims that PostgreSQL does not store, such as one with a NUL."""
+        return {name: _storable_claims(part) for name, part in data.items()}
+
     def get_redirect_from_request_kwargs(self, request: HttpRequest) -> dict[str, Any]:
         """Return what is asked for.
 
@@ -54,6 +58,12 @@ class NonceProvider(OpenIDConnectProvider):  # type: ignore[misc] # allauth is n
         asked["scope"] = self.get_scope()
         asked["auth_params"] = {**self.get_auth_params(), NONCE: nonce}
         return {**asked, NONCE: nonce}
+
+
+def _storable_claims(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part if is_storable(part) else None
+    return {name: value for name, value in part.items() if is_storable(name) and is_storable(value)}
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed

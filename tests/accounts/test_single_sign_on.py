@@ -248,6 +248,7 @@ def test_odd_claims_beside_it_keep_nobody_out(
     settings.OIDC_GROUPS_CLAIM = "roles"
     issuer.say("mia", email="mia@example.com", email_verified=True, **claims)
     assert is_signed_in(sign_in("mia")[0])
+    assert is_signed_in(sign_in("mia")[0]), "each sign-in stores the claims"
     assert "\0" not in User.objects.get().name
 
 

@@ -8,12 +8,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
+from django.db.models.signals import post_save
 from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.features.importing import job
+from chatapp.features.importing.importer import Report, import_file
 from chatapp.features.importing.models import Import
+from chatapp.features.importing.selectors import forgotten_sources
+from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_all, forget_whole_conversation
 from chatapp.operations import clock
 from tests.importing.exports import chatgpt
@@ -52,6 +57,45 @@ def test_everything_that_is_forgotten_during_an_import_stays_forgotten(
     job.import_some(UUID(made), 1e9)
     assert not Conversation.objects.exists(), "the next turn brought back what was forgotten"
     assert list(job.folder().iterdir()) == []
+
+
+def test_an_import_stores_nothing_while_everything_is_forgotten(
+    alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = begun(alice_client, monkeypatch)
+
+    def go_on(**_: Any) -> None:
+        """Let a worker go on with the import as soon as the first chat is gone."""
+        post_save.disconnect(go_on, sender=Removal)
+        transaction.on_commit(lambda: job.import_some(UUID(made), 1e9))
+
+    post_save.connect(go_on, sender=Removal)
+    forget_all(alice, now=clock.now(), for_good=True)
+    assert not post_save.disconnect(go_on, sender=Removal), "it was called"
+    assert not Conversation.objects.exists()
+    assert list(job.folder().iterdir()) == []
+
+
+def test_what_an_import_has_read_is_not_stored_once_everything_is_forgotten(
+    alice: User, alice_client: Client
+) -> None:
+    made = upload(alice_client, chatgpt(conversation_id="c0", title="Chat 0")).json()["id"]
+    row = Import.objects.get(pk=made)
+    asked: list[str] = []
+
+    def forgotten() -> frozenset[str] | None:
+        """Forget everything right behind the last question before the chat is stored."""
+        known = forgotten_sources(row)
+        asked.append(made)
+        if len(asked) == 2:
+            (path := job.folder() / made).rename(kept := path.with_name("kept"))
+            forget_all(alice, now=clock.now(), for_good=True)
+            kept.rename(path)
+        return known
+
+    import_file(user=alice, path=job.folder() / made, report=Report(), forgotten=forgotten)
+    assert len(asked) > 2
+    assert not Conversation.objects.exists()
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["in its turn", "after the turn died"])

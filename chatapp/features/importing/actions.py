@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
@@ -26,9 +26,11 @@ from chatapp.features.importing.models import ImportedConversation
 from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import Grown
-from chatapp.features.importing.values import SourceConversation
+from chatapp.features.importing.values import Forgotten, SourceConversation
 from chatapp.files.actions import put_into_folder
 from chatapp.files.models import Attachment, Offload
+from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import insert_rows
 from chatapp.operations.work_budget import LockTurns
 
@@ -81,10 +83,14 @@ class Prepared:
         )
 
 
-def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> list[Conversation | None]:
+def store_sources(
+    *, user: User, some: Sequence[Prepared], turns: LockTurns, forgotten: Forgotten
+) -> list[Conversation | None]:
     """Store one conversation, or several that fit one transaction, and return them; None for each that another import
-    has brought along meanwhile."""
+    has brought along meanwhile. Raise ReadForgotten where everything was forgotten since they were read."""
     new, now = [prepared.new_of(user) for prepared in some], some[0].now
+    # One check for the transaction.
+    new[0] = replace(new[0], check=partial(_check_wanted, user, forgotten))
     try:
         if len(new) == 1:
             return [import_in_pieces(user=user, new=new[0], now=now, turns=turns)]
@@ -92,7 +98,11 @@ def store_sources(*, user: User, some: Sequence[Prepared], turns: LockTurns) -> 
     except IntegrityError:
         # One of them collides: tried alone, the others are stored.
         if len(new) > 1:
-            return [each for one in some for each in store_sources(user=user, some=[one], turns=turns)]
+            return [
+                each
+                for one in some
+                for each in store_sources(user=user, some=[one], turns=turns, forgotten=forgotten)
+            ]
         # Another import of the same user was faster; any other collision is an error of ours.
         if some[0].source_key in known_conversations(user, [some[0].source_key]):
             return [None]
@@ -107,6 +117,13 @@ def store_folder(
     folder = create_folder(user=user, now=now, **columns)
     for file in files:
         put_into_folder(folder=folder, attachment=file)
+
+
+def _check_wanted(user: User, forgotten: Forgotten) -> None:
+    # A forgetting that has begun comes first, and is seen; a later one finds what is stored here.
+    lock_forgetting_counts([user.pk])
+    if forgotten() is None:
+        raise ReadForgotten("Something was forgotten meanwhile.")
 
 
 def _finish(

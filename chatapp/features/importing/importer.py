@@ -246,7 +246,8 @@ class _Importing:
         if not group or self.forgotten() is None:
             return
         try:
-            stored = store_sources(user=self.user, some=[each for _, each in group], turns=self.turns)
+            some = [each for _, each in group]
+            stored = store_sources(user=self.user, some=some, turns=self.turns, forgotten=self.forgotten)
         except ServiceError as error:
             for one, _ in group:
                 self.report.add_problem(one.index, error.message, one.source.title)

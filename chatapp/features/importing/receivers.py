@@ -14,7 +14,11 @@ from chatapp.features.importing.formats import palimpsest
 from chatapp.features.importing.job_actions import delete_imports, pass_over
 from chatapp.features.importing.models import ImportedConversation
 from chatapp.features.importing.values import key_of_id
-from chatapp.forgetting.actions.whole import conversation_forgotten, everything_forgotten
+from chatapp.forgetting.actions.whole import (
+    conversation_forgotten,
+    everything_forgotten,
+    forgetting_everything,
+)
 
 
 def end_imports(sender: Any, *, user: User, **_: Any) -> None:
@@ -30,5 +34,7 @@ def pass_conversation_over(sender: Any, *, user: User, conversation: Conversatio
     pass_over(user, [own, *came_from.values_list("source_key", flat=True)])
 
 
+forgetting_everything.connect(end_imports, dispatch_uid="importing.end_imports")
+# Once more: another one may have been begun meanwhile.
 everything_forgotten.connect(end_imports, dispatch_uid="importing.end_imports")
 conversation_forgotten.connect(pass_conversation_over, dispatch_uid="importing.pass_conversation_over")

@@ -43,6 +43,8 @@ from chatapp.recall.actions.indexing import delete_index
 from chatapp.recall.actions.removal import hide_sources, unshare_entries
 from chatapp.runs.models import Run
 
+forgetting_everything = Signal()
+"""Sent with `user`, in the transaction that begins to forget all there is of one: features end what stores more."""
 everything_forgotten = Signal()
 """Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
 conversation_forgotten = Signal()
@@ -175,6 +177,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
         forget_derived(work)
         MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
         unshare_entries([entry.pk for entry in shared])
+        forgetting_everything.send(None, user=user)
     removed, leftovers = work.removed, [Leftovers(offloads=tuple(work.files))]
     removals: list[Removal] = []
     for pk in TrashedConversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True):

@@ -127,10 +127,13 @@ def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx
     question = dialog.get_by_role("group", name=re.compile("will be refused at once"))
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     assert barriers(page) == []
+    confirm = question.get_by_role("button", name=re.compile("^Delete token"))
+    confirm.hover()
+    assert barriers(page) == []
     question.get_by_role("button", name="Cancel").click()
     expect(tokens).to_have_count(before)
     delete.click()
-    question.get_by_role("button", name=re.compile("^Delete token")).click()
+    confirm.click()
     expect(question).to_have_count(0)
     expect(tokens).to_have_count(before - 1)
 

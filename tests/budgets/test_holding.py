@@ -27,10 +27,11 @@ SetBudget = Callable[..., Any]
 ONE = Amount(100, 1_000)
 
 
-def hold_of(user: User, amount: Amount = ONE) -> Hold | None:
+def hold_of(user: User, amount: Amount = ONE, days_ahead: int = 0) -> Hold | None:
     """Return what is held; None where the budget is used up."""
+    now = clock.now() + timedelta(days=days_ahead)
     try:
-        return hold(spender=spender_of(user.pk), amount=amount, now=clock.now())
+        return hold(spender=spender_of(user.pk), amount=amount, now=now)
     except ModelError:
         return None
 
@@ -62,6 +63,18 @@ async def test_200_calls_at_once_against_a_budget_for_50_let_50_through(
     [shared] = [limit for limit in spender.limits if limit.holder_id is None]
     row = await BudgetPeriod.objects.aget(pk=shared.period_id(clock.now()))
     assert (row.held_tokens, row.used_tokens) == (5_000, 0)
+
+
+@on_a_loop
+async def test_users_who_begin_a_day_at_once_wait_for_each_other_and_never_in_a_circle(
+    alice: User, bob: User, charlie: User, set_budget: SetBudget
+) -> None:
+    await in_database(set_budget)("deployment", tokens=10_000)
+    await in_database(set_budget)("every_user", tokens=10_000)
+    # The keys of the periods, and so their order, differ from day to day.
+    for day in range(40):
+        calls = [in_writer(hold_of)(user, days_ahead=day) for user in (alice, bob, charlie)]
+        assert None not in await asyncio.gather(*calls)
 
 
 def test_what_a_call_took_is_counted_in_the_place_of_what_it_held(alice: User, set_budget: SetBudget) -> None:

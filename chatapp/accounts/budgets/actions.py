@@ -41,7 +41,7 @@ def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
     # A call ends within the time of an answer: a hold that is older has lost its process.
     expires_at = now + timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)
     with transaction.atomic():
-        for limit in _in_order(spender, now):
+        for limit in _in_order(spender):
             if not _take(limit, amount, now):
                 if not _begin_period(limit, now):
                     continue
@@ -65,7 +65,7 @@ def settle(*, spender: Spender, held: Hold, used: Amount, now: datetime) -> list
     """
     warnings = []
     with transaction.atomic():
-        for limit in _in_order(spender, held.at):
+        for limit in _in_order(spender):
             # Of the period in which it was held: midnight may have passed since.
             period_id = limit.period_id(held.at)
             gave_back, _ = BudgetHold.objects.filter(call_id=held.call_id, period=period_id).delete()
@@ -103,9 +103,11 @@ def _release(row: BudgetHold) -> None:
             )
 
 
-def _in_order(spender: Spender, at: datetime) -> list[Limit]:
+def _in_order(spender: Spender) -> list[Limit]:
     """Return the limits in the order in which everybody locks their rows."""
-    return sorted(spender.limits, key=lambda limit: limit.period_id(at))
+    # By the budget, whose row is locked to begin a period: the keys of the periods of two users lie differently beside
+    # those of a budget that they share, and the two would wait for each other.
+    return sorted(spender.limits, key=lambda limit: limit.budget_id)
 
 
 def _begin_period(limit: Limit, now: datetime) -> bool:

@@ -14,7 +14,7 @@ from agents.events import Fact
 from chatapp.conversations.models import Conversation
 from chatapp.operations.statements import insert_rows, update_row
 from chatapp.realtime.models import Event
-from chatapp.realtime.replay import full_events
+from chatapp.realtime.replay import full_events, within_bound
 from chatapp.runs.models import Run
 
 facts_appended = Signal()
@@ -70,10 +70,11 @@ def append_all(
 
 
 def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
-    """Return the events after `seq` in order, as they were sent; none of a conversation that is being deleted."""
+    """Return the next events after `seq` in order, as they were sent: at most `limit`, fewer where messages are long.
+    None of a conversation that is being deleted."""
     owned = Event.objects.filter(conversation_id=conversation_id, conversation__user__isnull=False)
     rows = owned.filter(seq__gt=seq).order_by("seq")
-    return full_events(list(rows[:limit]))
+    return full_events(within_bound(list(rows[:limit])))
 
 
 def last_seqs(conversation_ids: Iterable[str]) -> dict[UUID, int]:

@@ -20,6 +20,24 @@ from chatapp.runs.models import Run, ToolCall
 from chatapp.runs.shapes import hook_call_text
 from memory.terms import read_piece
 
+MAX_PAGE_TOKENS = 500_000
+"""Of all messages that are read at once, a few megabytes: a slow reader keeps a page until it has taken it."""
+
+
+def within_bound(rows: Sequence[Event]) -> Sequence[Event]:
+    """Return the first of `rows` whose messages together are not longer than MAX_PAGE_TOKENS, and one at least."""
+    named = [row.payload["message"]["id"] if row.type in _OF_MESSAGES else None for row in rows]
+    sizes = dict(
+        Message.objects.filter(pk__in={pk for pk in named if pk}).values_list("pk", "token_estimate")
+    )
+    tokens = 0
+    for count, pk in enumerate(named):
+        # Popped: however many events name a message, its text is in memory once.
+        tokens += sizes.pop(UUID(pk), 0) if pk else 0
+        if tokens > MAX_PAGE_TOKENS and count:
+            return rows[:count]
+    return rows
+
 
 def full_events(rows: Sequence[Event]) -> list[dict[str, Any]]:
     """Return the events of `rows` as they were sent, except that each text is what its row says now.
@@ -163,19 +181,11 @@ def _add_conversations(rows: Sequence[Event]) -> None:
         }
 
 
+_OF_MESSAGES = frozenset(
+    {"message.created", "message.completed", "message.edited", "message.forgotten", "message.pinned"}
+)
 _BY_TYPES: tuple[tuple[frozenset[str], Callable[[Sequence[Event]], None]], ...] = (
-    (
-        frozenset(
-            {
-                "message.created",
-                "message.completed",
-                "message.edited",
-                "message.forgotten",
-                "message.pinned",
-            }
-        ),
-        _add_messages,
-    ),
+    (_OF_MESSAGES, _add_messages),
     (frozenset({"plan", "run.finished"}), _add_run_texts),
     (frozenset({"tool", "hook"}), _add_calls),
     (frozenset({"recall"}), _add_recalled),

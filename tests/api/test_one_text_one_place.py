@@ -19,7 +19,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
-from chatapp.realtime import event_log
+from chatapp.realtime import event_log, replay
 from chatapp.realtime.event_log import facts_committed, read_after
 from tests.api import own_tools
 from tests.api.own_tools import look_up
@@ -158,3 +158,23 @@ def test_a_page_of_the_log_is_read_in_as_many_queries_however_long_it_is(alice: 
             assert len(read_after(conversation.pk, 0, 500)) >= 2 * count
         counts.append(len(queries))
     assert counts[0] == counts[1]
+
+
+def test_a_page_of_the_log_ends_before_its_messages_are_too_long(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "MAX_PAGE_TOKENS", 100)
+    conversation = new_row(alice)
+    say(conversation, *(f"Number {number}. " * (200 if number == 3 else 5) for number in range(8)))
+    conversation.refresh_from_db()
+    pin_all(conversation, 8)
+    sizes = {str(row.pk): row.token_estimate for row in Message.objects.all()}
+    last, pages = 0, []
+    while page := read_after(conversation.pk, last, 500):
+        last = page[-1]["seq"]
+        pages.append(page)
+    assert [event["seq"] for page in pages for event in page] == [*range(1, conversation.last_seq + 1)]
+    for page in pages:
+        read = {event["message"]["id"] for event in page if "message" in event}
+        assert sum(sizes[pk] for pk in read) <= 100 or len(page) == 1
+    assert len(pages) < 8, "as much as may be is read at once"

@@ -39,7 +39,7 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
 from chatapp.operations.database import AWAY, in_database
-from chatapp.operations.errors import LeaseLost
+from chatapp.operations.errors import UNEXPECTED, LeaseLost
 from chatapp.operations.ids import name_process
 from chatapp.operations.separate_loop import run_in_separate_loop
 from chatapp.providers.actions import note_named_window
@@ -129,9 +129,9 @@ def compact(compaction_id: UUID) -> None:
     except LeaseLost as lost:
         log.warning("Compaction %s is no longer ours: %s", compaction_id, lost)
         return
-    except Exception as error:
+    except Exception:
         log.exception("Compaction %s failed.", compaction_id)
-        _give_up(lease, error)
+        _give_up(lease)
         return
     # After the commit, because files are written from rows; after a crash, the sweep writes them.
     memory_files.sweep_unwritten()
@@ -161,9 +161,9 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
     except LeaseLost as lost:
         log.warning("Compaction %s is no longer ours: %s", work.row.pk, lost)
         return await _wait_for(work.row)
-    except Exception as error:
+    except Exception:
         log.exception("Compaction %s failed.", work.row.pk)
-        await in_database(_give_up)(work.lease, error)
+        await in_database(_give_up)(work.lease)
         return False
     return True
 
@@ -189,9 +189,9 @@ async def _wait_for(row: Compaction) -> bool:
     return row.status == Compaction.Status.DONE
 
 
-def _give_up(lease: CompactionLease, error: Exception) -> None:
+def _give_up(lease: CompactionLease) -> None:
     try:
-        fail_compaction(lease=lease, error=f"{type(error).__name__}: {error}", calls=(), now=clock.now())
+        fail_compaction(lease=lease, error=UNEXPECTED, calls=(), now=clock.now())
     except LeaseLost as lost:
         log.warning("Compaction %s is no longer ours: %s", lease.compaction_id, lost)
 

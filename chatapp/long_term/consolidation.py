@@ -35,7 +35,7 @@ from chatapp.long_term.selectors.profile import (
 )
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, tombstones_of
 from chatapp.operations import clock
-from chatapp.operations.errors import LeaseLost, NotFound
+from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
@@ -113,10 +113,10 @@ def consolidate(consolidation_id: UUID) -> None:
     except LeaseLost as lost:
         log.warning("Consolidation %s is no longer ours: %s", consolidation_id, lost)
         return
-    except Exception as error:
+    except Exception:
         log.exception("Consolidation %s failed.", consolidation_id)
         # Else the row stays active until its lease ends, and a user has one active consolidation at most.
-        _give_up(lease, f"{type(error).__name__}: {error}")
+        _give_up(lease)
         return
     files.write_profiles([row.user_id])
     _go_on(row)
@@ -211,9 +211,9 @@ def _end_failed(lease: ConsolidationLease, reason: str, calls: Sequence[CallUsag
     end_consolidation(lease=lease, status=status, reason=reason, calls=calls, now=clock.now())
 
 
-def _give_up(lease: ConsolidationLease, reason: str) -> None:
+def _give_up(lease: ConsolidationLease) -> None:
     try:
-        _end_failed(lease, reason, ())
+        _end_failed(lease, UNEXPECTED, ())
     except LeaseLost as lost:
         log.warning("Consolidation %s is no longer ours: %s", lease.consolidation_id, lost)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+UNEXPECTED = "Something went wrong on our side; it was logged. Please try again."
+"""What users are told of an exception that nobody foresaw: its own words may name hosts, statements or values."""
+
 
 class ServiceError(Exception):
     code = "error"
@@ -82,7 +85,7 @@ class Failed(ServiceError):
     status = 500
 
     def __init__(self) -> None:
-        super().__init__("Something went wrong on our side; it was logged. Please try again.")
+        super().__init__(UNEXPECTED)
 
 
 class DiskFull(ServiceError):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from chatapp.accounts.models import User
+from chatapp.compaction import compactor
 from chatapp.compaction.compactor import compact, queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
+from chatapp.operations.errors import UNEXPECTED
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.event_log import read_after
 from tests.context_engine.chatting import chatting, make_model, on_a_loop
@@ -300,6 +303,20 @@ async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(al
         for each in (later, first):
             assert (await chat.post(f"compactions/{each['id']}/undo")).status_code == 200
         assert (await chat.see())["compaction"] is None
+
+
+@on_a_loop
+async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("password of db.internal")
+
+    async with chatting(alice, count=120) as chat:
+        begun = (await chat.post("compact")).json()
+        monkeypatch.setattr(compactor, "finished_summary", fail)
+        ended = await chat.work(begun["id"])
+        assert (ended["status"], ended["error"]) == ("failed", UNEXPECTED)
 
 
 @on_a_loop

@@ -27,6 +27,7 @@ from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
 from chatapp.long_term.selectors.profile import users_due, waiting_consolidations
 from chatapp.operations import clock
+from chatapp.operations.errors import UNEXPECTED
 from chatapp.providers.models import ModelConfig, Usage
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
@@ -256,6 +257,21 @@ def test_after_three_workers_died_no_model_is_asked_any_more(
     row.refresh_from_db()
     assert (row.status, row.error) == ("failed", consolidating.WORKERS_DIED)
     assert server.requests == []
+
+
+def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
+    alice: User, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("password of db.internal")
+
+    note(alice)
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    monkeypatch.setattr(consolidating, "_carry_out", fail)
+    consolidating.consolidate(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.error) == ("failed", UNEXPECTED)
 
 
 def test_forgetting_while_it_waits_is_no_attempt(alice: User, model: ModelConfig, server: ModelServer):

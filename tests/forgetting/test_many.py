@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.manifest import hash_text
@@ -19,6 +20,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText
 from chatapp.context.selectors import stored_request
 from chatapp.conversations.models import Message
+from chatapp.features.sharing.actions import share_conversation
+from chatapp.features.sharing.selectors import token_of
 from chatapp.forgetting import services
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.actions import forget as forget_actions
@@ -187,6 +190,37 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
     assert not Removal.objects.exists()
     assert Tombstone.objects.filter(receipt__what="day").exists()
     assert messages_told_of() == Counter(Message.objects.values_list("pk", flat=True)), "each once"
+
+
+@pytest.mark.usefixtures("no_files")
+@pytest.mark.parametrize("is_shared", [False, True], ids=["a fork", "a copy of a shared chat"])
+def test_nothing_is_copied_between_two_pieces(
+    alice: User,
+    bob: User,
+    api_client: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+    is_shared: bool,
+) -> None:
+    said_day(alice, 2 * SPAN)
+    [chat] = alice.conversations.all()
+    shared = {"user": alice, "conversation_id": str(chat.pk), "expires_at": None, "now": clock.now()}
+    share, _ = share_conversation(**shared)
+    who, address = alice, f"/api/v1/conversations/{chat.pk}/fork"
+    if is_shared:
+        who, address = bob, f"/api/v1/shared/{token_of(share.pk)}/copy"
+    real, statuses = forget_actions.lock_chosen, []
+
+    def lock_chosen(*given: Any, **named: Any) -> Any:
+        if Message.objects.filter(parts=[]).exists():
+            answer = api_client(who).post(address, {}, content_type="application/json")
+            statuses.append(answer.status_code)
+        return real(*given, **named)
+
+    monkeypatch.setattr(forget_actions, "lock_chosen", lock_chosen)
+    forget_day(alice, NOW.date(), now=clock.now())
+    assert statuses
+    assert set(statuses) == {409}
+    assert tables_with(SECRET) == []
 
 
 @pytest.mark.usefixtures("no_files")

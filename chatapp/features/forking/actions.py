@@ -19,6 +19,7 @@ from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.files.models import Attachment
+from chatapp.forgetting.selectors.forgotten import check_nothing_is_being_forgotten
 from chatapp.operations.forgetting_counts import (
     check_forgetting_count,
     read_forgetting_count,
@@ -55,6 +56,7 @@ def _copy_conversation(user: User, source_id: UUID, message_id: str | None, now:
     """Raise ReadForgotten where something was forgotten while it was copied."""
     forgetting_keys = accessible_conversation(user, source_id).forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
+    check_nothing_is_being_forgotten(user.pk)
     # Behind the count, also its title: both may tell of what is forgotten in this moment.
     source = accessible_conversation(user, source_id)
     messages = _messages_up_to(user, source, message_id)

@@ -29,6 +29,7 @@ from chatapp.features.sharing.selectors import (
 )
 from chatapp.files.api import file_response
 from chatapp.files.attachments import check_room
+from chatapp.forgetting.selectors.forgotten import check_nothing_is_being_forgotten
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import InvalidInput
@@ -201,8 +202,10 @@ def copy(request: ApiRequest, token: str) -> Any:
 
 def _copy(user: User, token: str) -> Conversation:
     """Raise ReadForgotten where something was forgotten while it was copied."""
-    forgetting_keys = shared_conversation(token, clock.now()).conversation.forgetting_keys
+    source = shared_conversation(token, clock.now()).conversation
+    forgetting_keys = source.forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
+    check_nothing_is_being_forgotten(source.owner_id)
     # Behind the count, also its title: both may tell of what is forgotten in this moment.
     shared = shared_conversation(token, clock.now())
     # Before any message is stored: an image that does not fit would leave a copy without it.

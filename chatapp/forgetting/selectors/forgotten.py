@@ -18,8 +18,11 @@ from chatapp.forgetting.selectors.derived import IS_CALL, with_written
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.clock import iso_time
+from chatapp.operations.errors import ReadForgotten
 from chatapp.recall.models import SearchOwner
 from memory.sentences import split_sentences
+
+FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again."
 
 
 def accessible_receipts(user: User) -> QuerySet[ForgetReceipt]:
@@ -124,6 +127,13 @@ def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
     """Return those nobody is at work on, longest waiting first."""
     rows = Removal.objects.filter(lease_expires_at__lt=now).order_by("lease_expires_at", "pk")
     return list(rows.values_list("pk", flat=True)[:limit])
+
+
+def check_nothing_is_being_forgotten(user_id: UUID) -> None:
+    """Raise ReadForgotten while messages of the user are forgotten in pieces. To be called by who copies messages,
+    behind `read_forgetting_count`: what is left for the next piece, and answers that tell of it, still show it."""
+    if Removal.objects.filter(user_id=user_id, phase=Removal.Phase.CHOSEN).exists():
+        raise ReadForgotten(FORGOTTEN_MEANWHILE)
 
 
 def has_abandoned_index() -> bool:

@@ -17,6 +17,7 @@ from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, go_on_with
+from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE
 from chatapp.forgetting.services import finish_begun, finish_detached, finish_many
 from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.returning import lock_trashed
@@ -25,8 +26,6 @@ from chatapp.long_term import files as memory_files
 from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
 from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
-
-FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again."
 
 
 def move_to_trash(

@@ -355,6 +355,7 @@ SOCIALACCOUNT_PROVIDERS = {
         else [],
     }
 }
+MFA_ADAPTER = "chatapp.accounts.sign_in.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Palimpsest"

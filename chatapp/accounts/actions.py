@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
@@ -114,14 +115,37 @@ def delete_user(*, user: User) -> None:
         # In the order of keys, so that they do not wait for each other.
         list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
         check_replaceable(user)
-        keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
-        Session.objects.filter(session_key__in=list(keys)).delete()
+        _end_sessions(user)
         # These rows name the account by no foreign key, so that nothing else deletes them with it.
         _admin_log_of(user).delete()
         ForgettingCount.objects.filter(pk=user.pk).delete()
         Invitation.objects.filter(email__iexact=user.email).delete()
         audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
         user.delete()
+
+
+def _end_sessions(user: User) -> None:
+    sessions = UserSession.objects.filter(user=user)
+    Session.objects.filter(session_key__in=list(sessions.values_list("session_key", flat=True))).delete()
+    sessions.delete()
+
+
+def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:
+    """Delete the authenticator app, recovery codes, security keys and passkeys of somebody who lost them; the password
+    alone signs in again. Their sessions end. Return how many there were."""
+    with transaction.atomic():
+        rows = list(Authenticator.objects.select_for_update().filter(user=user).order_by("pk"))
+        if rows:
+            Authenticator.objects.filter(pk__in=[row.pk for row in rows]).delete()
+            # Of a phone that was stolen, too.
+            _end_sessions(user)
+            audit.record(
+                AuditEvent.Kind.SECOND_FACTOR_CHANGED,
+                user_id=user.pk,
+                actor_id=actor_id,
+                done="removed by an operator",
+            )
+    return len(rows)
 
 
 def _admin_log_of(user: User) -> QuerySet[LogEntry]:

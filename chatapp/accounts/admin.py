@@ -24,7 +24,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.accounts.actions import release_address
+from chatapp.accounts.actions import release_address, remove_second_factors
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import is_only_admin
@@ -115,7 +115,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     search_fields = ("email", "name")
     ordering = ("email",)
-    actions = ("deactivate",)
+    actions = ("deactivate", "remove_second_factors")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Let admins delete one account at a time, but never the only admin."""
@@ -164,6 +164,19 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
             count += 1
         told = gettext("%(count)d deactivated. Admins are deactivated one by one, in their form.")
         self.message_user(request, told % {"count": count})
+
+    def has_remove_second_factors_permission(self, request: HttpRequest) -> bool:
+        """Let admins alone: who may also set a password could act as somebody else."""
+        return bool(request.user.is_superuser)
+
+    @admin.action(
+        description=_("Remove second factors: the password alone signs in"),
+        permissions=["remove_second_factors"],
+    )
+    def remove_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        removed = [remove_second_factors(user=user, actor_id=request.user.pk) for user in queryset]
+        told = gettext("%(count)d had second factors, and have none any more. Their sessions have ended.")
+        self.message_user(request, told % {"count": sum(map(bool, removed))})
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Delete former addresses, with which allauth would still let the user sign in."""

@@ -10,6 +10,7 @@ from allauth.account.adapter import DefaultAccountAdapter, get_adapter
 from allauth.account.auth_backends import AuthenticationBackend
 from allauth.account.forms import AddEmailForm, LoginForm
 from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.usersessions.adapter import DefaultUserSessionsAdapter
 from allauth.usersessions.models import UserSession
 from django import forms
@@ -31,6 +32,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.selectors import owners_of
 from chatapp.operations import audit
 from chatapp.operations.changeable_settings import current, has_mail, mail_connection, mail_sender
+from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 from chatapp.operations.environment import source_of
 from chatapp.operations.errors import NotFound
 from chatapp.operations.models import AuditEvent
@@ -163,6 +165,22 @@ class SessionsAdapter(DefaultUserSessionsAdapter):  # type: ignore[misc]
             super().end_sessions(sessions)
             for session in sessions:
                 audit.record(AuditEvent.Kind.SESSION_ENDED, user_id=session.user_id)
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Stores the secrets of authenticator apps and recovery codes encrypted."""
+
+    def encrypt(self, text: str) -> str:
+        return encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return the secret, or answer with a page that says that it cannot be read."""
+        try:
+            return decrypt(encrypted_text)
+        except SecretUnreadable as error:
+            log.error("A second factor cannot be checked. %s", error.message)
+            page = render(self.request, "mfa/unreadable.html", status=503)
+            raise ImmediateHttpResponse(page) from None
 
 
 class SetupForm(forms.Form):

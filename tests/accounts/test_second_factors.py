@@ -1,0 +1,112 @@
+"""Second factors: stored encrypted, told of where they cannot be read, removed by an operator for who lost them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.usersessions.models import UserSession
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from chatapp.accounts.models import User
+from chatapp.operations.encryption import decrypt, encrypt
+from chatapp.operations.models import AuditEvent
+from tests.servers.people import PASSWORD
+
+SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+USERS = "/admin/chatapp/user/"
+
+
+@pytest.fixture
+def guarded(alice: User) -> User:
+    """Return alice, whose password an authenticator app and recovery codes stand behind."""
+    alice.set_password(PASSWORD)
+    alice.save()
+    TOTP.activate(alice, SECRET)
+    RecoveryCodes.activate(alice)
+    return alice
+
+
+def code_now() -> str:
+    return format_hotp_value(hotp_value(SECRET, next(iter(yield_hotp_counters_from_time()))))
+
+
+def enter(user: User, code: str) -> Any:
+    """Sign in with the password and a code, and return what the code is answered with."""
+    browser = Client()
+    asked = browser.post(reverse("account_login"), {"login": user.email, "password": PASSWORD})
+    assert asked.headers["location"] == reverse("mfa_authenticate")
+    return browser.post(reverse("mfa_authenticate"), {"code": code})
+
+
+def test_their_secrets_are_stored_encrypted(guarded: User) -> None:
+    stored = {row.type: row.data for row in Authenticator.objects.all()}
+    assert SECRET not in str(stored)
+    assert decrypt(stored["totp"]["secret"]) == SECRET
+    assert len(decrypt(stored["recovery_codes"]["seed"])) == 80
+    assert enter(guarded, code_now()).headers["location"] == reverse("chat")
+
+
+def test_those_of_before_are_encrypted_by_the_migration_and_read_again_without_it(alice: User) -> None:
+    migration = import_module("chatapp.migrations.0039_encrypt_second_factors")
+    former = {
+        "totp": {"secret": SECRET},
+        "recovery_codes": {"migrated_codes": ["one", "two"], "used_mask": 0},
+    }
+    for kind, data in former.items():
+        Authenticator.objects.create(user=alice, type=kind, data=data)
+    migration.change_all(apps, encrypt)
+    assert SECRET not in str(list(Authenticator.objects.values_list("data")))
+    assert TOTP(Authenticator.objects.get(type="totp")).validate_code(code_now())
+    migration.change_all(apps, decrypt)
+    assert dict(Authenticator.objects.values_list("type", "data")) == former
+
+
+def test_with_another_secret_key_it_is_said_what_to_do_and_nobody_gets_in(
+    guarded: User, settings: Any
+) -> None:
+    settings.SECRET_KEY = "another"
+    answer = enter(guarded, code_now())
+    assert answer.status_code == 503
+    assert b"It was stored with another SECRET_KEY." in answer.content
+
+
+def test_a_command_removes_them_and_ends_the_sessions(guarded: User) -> None:
+    browser = Client()
+    browser.force_login(guarded)
+    browser.get("/")
+    UserSession.objects.create(user=guarded, session_key=browser.session.session_key, ip="127.0.0.1")
+    said = StringIO()
+    call_command("remove_second_factors", guarded.email, stdout=said)
+    call_command("remove_second_factors", guarded.email, stdout=said)
+    assert said.getvalue() == "Removed 2 of alice@example.com.\nalice@example.com has none.\n"
+    assert not Authenticator.objects.exists()
+    assert browser.get("/api/v1/me").status_code == 401
+    changes = AuditEvent.objects.filter(kind="second_factor_changed", user_id=guarded.pk)
+    assert [event.detail for event in changes] == [{"done": "removed by an operator"}]
+    with pytest.raises(CommandError, match="There is no user nobody"):
+        call_command("remove_second_factors", "nobody@example.com")
+
+
+@pytest.mark.parametrize("is_admin", [True, False])
+def test_in_the_panel_admins_alone_remove_them(guarded: User, bob: User, is_admin: bool) -> None:
+    bob.is_staff, bob.is_superuser = True, is_admin
+    bob.save()
+    bob.user_permissions.set(Permission.objects.filter(codename__in=["view_user", "change_user"]))
+    panel = Client()
+    panel.force_login(bob)
+    assert ("remove_second_factors" in panel.get(USERS).content.decode()) == is_admin
+    form = {"action": "remove_second_factors", "_selected_action": str(guarded.pk)}
+    panel.post(USERS, form)
+    assert Authenticator.objects.exists() != is_admin
+    removed = AuditEvent.objects.filter(kind="second_factor_changed", actor_id=bob.pk)
+    assert removed.exists() == is_admin

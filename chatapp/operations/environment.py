@@ -273,8 +273,10 @@ def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, 
     except (ValueError, KeyError):
         found = {}
     is_ours = found.get("ENGINE", "").rpartition(".")[2] in ("sqlite3", "postgresql")
+    # A service of PostgreSQL's own settings names its database there.
+    is_named = bool(found.get("NAME") or found.get("OPTIONS", {}).get("service"))
     # What SQLite keeps in memory another connection does not see.
-    if not is_ours or ":memory:" in found["NAME"]:
+    if not is_ours or not is_named or ":memory:" in found["NAME"]:
         example = "postgresql://user:password@host/database or sqlite:////folder/file"
         refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")
         return dict(parse(default))

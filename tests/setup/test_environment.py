@@ -264,10 +264,18 @@ def test_an_address_of_redis_that_everything_can_read_is_taken(
 
 
 @pytest.mark.parametrize(
-    "written", ["sqlite://", "sqlite:///", "sqlite://:memory:", "sqlite:///file::memory:?cache=shared"]
+    "written",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite://:memory:",
+        "sqlite:///file::memory:?cache=shared",
+        "postgresql://host",
+        "postgresql://user:secret@host:5432/",
+    ],
 )
-def test_a_database_in_memory_is_refused(tmp_path: Path, written: str) -> None:
-    """Each connection would have an empty one of its own."""
+def test_a_database_in_memory_or_without_a_name_is_refused(tmp_path: Path, written: str) -> None:
+    """Of one in memory each connection would have an empty one of its own."""
     done = run_manage({"DATA_DIR": str(tmp_path), "DATABASE_URL": written}, "check")
     assert done.returncode == 1
     assert done.stderr.startswith("DATABASE_URL must be an address such as postgresql://")

@@ -104,14 +104,17 @@ def time_zone_of(user_id: UUID | str) -> str:
     return User.objects.values_list("time_zone", flat=True).get(pk=parse_id(user_id))
 
 
+def _admins() -> QuerySet[User]:
+    """Return who gets into the panel, where others are made admins."""
+    return User.objects.filter(is_superuser=True, is_active=True, is_staff=True)
+
+
 def has_admin() -> bool:
-    return User.objects.filter(is_superuser=True, is_active=True).exists()
+    return _admins().exists()
 
 
 def is_only_admin(user: User) -> bool:
-    """Return whether no other admin gets into the panel, where others are made."""
-    others = User.objects.filter(is_superuser=True, is_active=True, is_staff=True).exclude(pk=user.pk)
-    return user.is_superuser and not others.exists()
+    return user.is_superuser and not _admins().exclude(pk=user.pk).exists()
 
 
 def is_setup_link(token: str) -> bool:

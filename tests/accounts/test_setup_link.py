@@ -122,6 +122,12 @@ def test_an_ordinary_user_does_not_end_the_setup(token: str, client: Client) -> 
     assert client.post(f"/setup/{token}", FORM).status_code == 302
 
 
+def test_an_admin_who_does_not_get_into_the_panel_does_not_end_the_setup(token: str, client: Client) -> None:
+    User.objects.create_user("shut-out@example.com", is_superuser=True)
+    assert client.post(f"/setup/{token}", FORM).status_code == 302
+    assert ensure_setup_link() is None
+
+
 def test_a_taken_address_is_told_and_the_link_stays_good(token: str, client: Client) -> None:
     create_user(email="root@example.com", password=PASSWORD)
     response = client.post(f"/setup/{token}", FORM)

@@ -93,12 +93,12 @@ class StreamParser:
         """Return the items of what was left after the last byte."""
         rest = self._take_rest().strip()
         try:
-            if self.finish_reason is None:
-                if rest.startswith(b"data:"):
-                    self._read_data(rest[5:])
-                elif rest:
-                    self._keep_stray(rest)
-                self._end_event()
+            # Also behind the end of the answer: what it took follows, and some servers end no last line.
+            if rest.startswith(b"data:"):
+                self._read_data(rest[5:])
+            elif rest:
+                self._keep_stray(rest)
+            self._end_event()
         except ModelError as error:
             self.error = error
         if self._tags is not None:

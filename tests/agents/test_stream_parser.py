@@ -132,6 +132,18 @@ def failure_of(*reads: bytes) -> tuple[list[ModelItem], ModelError]:
     return items, caught.value
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"], ids=["no line end", "no blank line", "both"])
+def test_usage_is_read_from_a_last_line_however_it_ends(end: bytes) -> None:
+    last = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}).strip() + end
+    _, parser = read_all(delta("stop", content="Hi"), last)
+    assert (parser.usage, parser.read_finish()) == (TokenUsage(7, 2), "stop")
+
+
+def test_a_piece_of_a_line_behind_the_end_costs_nothing() -> None:
+    items, parser = read_all(delta("stop", content="Hi"), b'data: {"choices": [], "us')
+    assert (items, parser.usage, parser.read_finish()) == ([TextDelta("Hi")], None, "stop")
+
+
 def test_an_answer_without_an_end_is_cut_and_what_came_is_kept() -> None:
     items, error = failure_of(delta(content="Half an ans"))
     assert (items, error.category) == ([TextDelta("Half an ans")], "cut")

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     import docx
     import openpyxl
     import pptx
+    from docx import oxml
     from docx.text import paragraph as paragraphs
 else:
     docx, openpyxl, pptx = Library("docx"), Library("openpyxl"), Library("pptx")
-    paragraphs = Library("docx.text.paragraph")
+    oxml, paragraphs = Library("docx.oxml"), Library("docx.text.paragraph")
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 DOCX = f"{_OPEN_XML}.wordprocessingml.document"
@@ -31,6 +32,7 @@ MAX_COLUMNS = 500
 # Of a formula, in the XML of a sheet. A library that only writes files leaves it empty.
 _RESULT = re.compile(rb"</(?:\w+:)?f>\s*<(?:\w+:)?v>[^<]")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_RELATIONSHIPS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # What was deleted or moved away, and the second form of a drawing, for programs that do not know the first.
 _NOT_SHOWN = frozenset({f"{_WORD}del", f"{_WORD}moveFrom", f"{_COMPATIBILITY}Fallback"})
@@ -70,6 +72,8 @@ def _joined(pieces: Iterator[str]) -> str:
 
 def _document(file: io.BytesIO) -> Iterator[str]:
     document = docx.Document(file)
+    _place_notes(document)
+    yield from _page_edges(document, "header")
     for block in _blocks(document.element.body):
         if isinstance(block, str):
             yield block
@@ -77,6 +81,54 @@ def _document(file: io.BytesIO) -> Iterator[str]:
         style = paragraphs.Paragraph(block, document).style
         is_heading = style is not None and (style.name or "").startswith("Heading ")
         yield f"\n## {_text(block)}" if is_heading else _text(block)
+    yield from _page_edges(document, "footer")
+
+
+def _place_notes(document: Any) -> None:
+    """Move footnotes and endnotes behind the paragraph or table that refers to them, marked as in Markdown."""
+    notes: dict[tuple[str, str], Any] = {}
+    for part in document.part.related_parts.values():
+        kind = part.content_type.rpartition(".")[2].removesuffix("s+xml")
+        if kind in ("footnote", "endnote"):
+            for note in oxml.parse_xml(part.blob):
+                notes[kind, note.get(f"{_WORD}id")] = note
+    number = 0
+    for block in list(document.element.body):
+        end = block
+        for reference in list(_inside(block, "footnoteReference", "endnoteReference")):
+            kind = reference.tag.removeprefix(_WORD).removesuffix("Reference")
+            note = notes.get((kind, reference.get(f"{_WORD}id")))
+            if note is None:
+                continue
+            number += 1
+            reference.addnext(_words(f"[^{number}]"))
+            said = oxml.OxmlElement("w:p")
+            said.append(oxml.OxmlElement("w:r"))
+            said[0].append(_words(f"[^{number}]: {_line(note).strip()}"))
+            end.addnext(said)
+            end = said
+
+
+def _words(text: str) -> Any:
+    element = oxml.OxmlElement("w:t")
+    element.text = text
+    return element
+
+
+def _page_edges(document: Any, name: str) -> Iterator[str]:
+    """Yield what stands above or below the pages, each text once."""
+    body = document.element.body
+    shown = {"default"}
+    if any(section.titlePg_val for section in body.iter(f"{_WORD}sectPr")):
+        shown.add("first")
+    if document.settings.odd_and_even_pages_header_footer:
+        shown.add("even")
+    lines: dict[str, None] = {}
+    for reference in body.iter(f"{_WORD}{name}Reference"):
+        part = document.part.related_parts.get(reference.get(f"{_RELATIONSHIPS}id"))
+        if part is not None and reference.get(f"{_WORD}type", "default") in shown:
+            lines[_line(part.element).strip()] = None
+    yield from (f"{name.title()}: {line}" for line in lines if line)
 
 
 def _blocks(element: Any) -> Iterator[Any]:
@@ -105,15 +157,19 @@ def _text(paragraph: Any) -> str:
     return "".join(run.text for run in _inside(paragraph, "r"))
 
 
+def _line(element: Any) -> str:
+    """Return all that is said below this element, in one line."""
+    said = (each if isinstance(each, str) else _text(each) for each in _blocks(element))
+    return " ".join(filter(None, said)).replace("\n", " ")
+
+
 def _rows(table: Any) -> Iterator[str]:
     """Yield rows as text; a merged cell says its text in each place that it covers."""
     above: dict[int, str] = {}
     for row in _inside(table, "tr"):
         cells: list[str] = []
         for cell in _inside(row, "tc"):
-            said = (each if isinstance(each, str) else _text(each) for each in _blocks(cell))
-            text = " ".join(filter(None, said)).replace("\n", " ")
-            text = above.get(len(cells), "") if cell.vMerge == "continue" else text
+            text = above.get(len(cells), "") if cell.vMerge == "continue" else _line(cell)
             cells += [text] * min(cell.grid_span, MAX_COLUMNS)
         above = dict(enumerate(cells))
         yield " | ".join(cells)

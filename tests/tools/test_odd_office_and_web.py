@@ -4,11 +4,16 @@ import gzip
 import io
 import re
 import zipfile
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import docx
 import openpyxl
 import pptx
 import pytest
+from docx.opc.constants import CONTENT_TYPE, RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
@@ -45,14 +50,19 @@ def run(text: str) -> str:
     return f"<w:r><w:t>{text}</w:t></w:r>"
 
 
-def document_with(body: str) -> str:
-    """Return the text of a document whose body has this XML between two paragraphs."""
+def document_with(body: str, notes: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the text of a document whose body has this XML between two paragraphs, and these parts of notes."""
     document, made = docx.Document(), io.BytesIO()
     document.add_paragraph("First.")
     document.add_paragraph("Last.")
     wrapped = parse_xml(f"<w:body {nsdecls('w')}>{body}</w:body>")
     for element in reversed(wrapped):
         document.element.body.insert(1, element)
+    for kind, xml in notes.items():
+        root = f"<w:{kind}s {nsdecls('w')}>{xml}</w:{kind}s>".encode()
+        name, of_notes = PackURI(f"/word/{kind}s.xml"), CONTENT_TYPE.WML_FOOTNOTES.replace("footnote", kind)
+        part = Part(name, of_notes, root, document.part.package)
+        document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES.replace("footnote", kind))
     document.save(made)
     return extract_text(made.getvalue(), DOCX)["text"]
 
@@ -91,6 +101,61 @@ def document_with(body: str) -> str:
 def test_a_document_says_all_that_word_shows(body: str, text: str):
     """ECMA-376 part 1, 17.5.2 (content controls), 17.13.5 (revisions): python-docx passes over what is inside."""
     assert document_with(body) == f"First.\n{text}\nLast."
+
+
+def note(kind: str, number: int, *texts: str) -> str:
+    return f"<w:{kind} w:id='{number}'>{''.join(f'<w:p>{run(text)}</w:p>' for text in texts)}</w:{kind}>"
+
+
+def reference(kind: str, number: int) -> str:
+    return f"<w:r><w:{kind}Reference w:id='{number}'/></w:r>"
+
+
+def test_a_document_says_its_notes_behind_what_refers_to_them():
+    """ECMA-376 part 1, 17.11: separators are notes, too, to which no text refers."""
+    body = (
+        f"<w:p>{run('Costs')}{reference('footnote', 3)}{run(' rose')}{reference('endnote', 3)}{run('.')}"
+        f"<w:del w:id='1'>{reference('footnote', 4)}</w:del></w:p>"
+        "<w:tbl><w:tblGrid><w:gridCol/></w:tblGrid>"
+        f"<w:tr><w:tc><w:p>{run('500')}{reference('footnote', 9)}{reference('footnote', 2)}</w:p></w:tc></w:tr></w:tbl>"
+    )
+    parts = {
+        "footnote": note("footnote", 0, "-----")
+        + note("footnote", 2, "In euros.")
+        + note("footnote", 3, "Without tax.", "See below.")
+        + note("footnote", 4, "Deleted."),
+        "endnote": note("endnote", 3, "Smith 2019."),
+    }
+    expected = (
+        "Costs[^1] rose[^2].\n[^1]: Without tax. See below.\n[^2]: Smith 2019.\n500[^3]\n[^3]: In euros."
+    )
+    assert document_with(body, parts) == f"First.\n{expected}\nLast."
+
+
+def test_a_document_says_what_is_above_and_below_its_pages():
+    """Word keeps the texts of a first page and of even pages that are no longer set apart, hidden."""
+    document, made = docx.Document(), io.BytesIO()
+    document.add_paragraph("Page one.")
+    last = document.add_section()
+    document.add_paragraph("Page two.")
+    first = document.sections[0]
+    first.header.paragraphs[0].text = "Acme\tConfidential"
+    first.first_page_header.paragraphs[0].text = "The first page"
+    first.even_page_footer.paragraphs[0].text = "An even page"
+    first.footer.paragraphs[0].text = "Draft of May 3"
+    last.footer.is_linked_to_previous = False
+    last.footer.paragraphs[0].text = "Appendix"
+    document.save(made)
+    text = extract_text(made.getvalue(), DOCX)["text"]
+    assert (
+        text == "Header: Acme\tConfidential\nPage one.\n\nPage two.\nFooter: Draft of May 3\nFooter: Appendix"
+    )
+    first.different_first_page_header_footer = True
+    document.settings.odd_and_even_pages_header_footer = True
+    document.save(made)
+    text = extract_text(made.getvalue(), DOCX)["text"]
+    assert "\nHeader: The first page\n" in text
+    assert "\nFooter: An even page\n" in text
 
 
 def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():

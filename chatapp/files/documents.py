@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import re
 import zipfile
 from dataclasses import dataclass, field
 
 from agents.tools.office_files import DOCX, PPTX, XLSX
+from chatapp.files.text_encodings import decode_text
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.zip_files import open_zip_file
 
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 # RIFF begins WebP, and sound, too: the reader of images refuses what is none.
 _IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 # Also kinds that cannot be read: they are refused with the sentence about images.
@@ -26,12 +21,6 @@ _NOT_ACCEPTED = (
     "This file is neither an image, nor a text, a CSV, a PDF or an Office file (docx, xlsx, pptx)."
 )
 _OFFICE = {"word/document.xml": DOCX, "xl/workbook.xml": XLSX, "ppt/presentation.xml": PPTX}
-_OF_GB2312 = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
-_LAST_COMMON = b"\xd7\xff"
-"""Behind the signs and the common characters of GB 2312; the rare ones follow."""
-SAMPLE_CHARS = 10_000
-LEAST_CHARS = 4
-LEAST_COMMON = 0.7
 BEGINNING_BYTES = 1_024
 MAX_LIST_BYTES = 2 * 2**20
 """Of the list of a zip that is taken for an Office file: about 20,000 files."""
@@ -80,27 +69,5 @@ def _office_type(content: bytes) -> str | None:
 
 def _decoded(content: bytes) -> str | None:
     """Return None for what is not text: control characters, or no known encoding."""
-    encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError:
-        # Spreadsheets still write these encodings of Windows, in China and in the west.
-        text = _chinese(content) or content.decode("cp1252", "replace")
-        # Five bytes stand for nothing in it: what has them is something else.
-        if "\ufffd" in text:
-            return None
-    return None if _CONTROL.search(text) else text
-
-
-def _chinese(content: bytes) -> str | None:
-    """Return the text where it is GB 18030, of which GBK and GB 2312 are parts; None where it is not."""
-    try:
-        text = content.decode("gb18030")
-    except UnicodeDecodeError:
-        return None
-    beginning = "".join(re.findall(r"[^\x00-\x7f]", text[: 10 * SAMPLE_CHARS])[:SAMPLE_CHARS])
-    known = _OF_GB2312.findall(beginning.encode("gb2312", "replace"))
-    common = sum(pair < _LAST_COMMON for pair in known)
-    # What is western and can be read so, too, gives rare characters.
-    is_chinese = common >= max(LEAST_CHARS, LEAST_COMMON * len(beginning))
-    return text if is_chinese else None
+    text = decode_text(content)
+    return None if text is None or _CONTROL.search(text) else text

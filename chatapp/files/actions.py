@@ -14,7 +14,7 @@ from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation, Folder, Message
-from chatapp.files.models import Attachment, Offload
+from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
 from chatapp.operations.errors import Conflict, NotFound
 
 
@@ -34,7 +34,7 @@ def create_attachment(
     message."""
     row = Attachment.objects.create(
         user=user,
-        name=name[:255],
+        name=name[:MAX_FILE_NAME_CHARS],
         sha256=sha256,
         mime_type=mime_type,
         width=width,

@@ -13,7 +13,7 @@ from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.files.attachments import check_size, content_path, delete_attachment, store_upload
-from chatapp.files.models import Attachment, Offload
+from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.operations.clock import iso_time
@@ -75,7 +75,7 @@ def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     is read from the content."""
     # Before it is read into memory.
     check_size(file.size or 0)
-    name = normalize_text((file.name or "file")[:255], 255, "The file's name")
+    name = normalize_text((file.name or "file")[:MAX_FILE_NAME_CHARS], MAX_FILE_NAME_CHARS)
     return Status(201, file_shape(store_upload(user=request.auth.user, name=name, content=file.read())))
 
 

@@ -7,6 +7,8 @@ from django.db import models
 
 from chatapp.operations.ids import new_id
 
+MAX_FILE_NAME_CHARS = 255
+
 
 class Attachment(models.Model):
     """An upload of one user. Equal bytes are stored once, under their hash."""
@@ -15,7 +17,7 @@ class Attachment(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments")
     messages = models.ManyToManyField("chatapp.Message", related_name="attachments")
     folders = models.ManyToManyField("chatapp.Folder", related_name="files")
-    name = models.CharField(max_length=255)
+    name = models.CharField(max_length=MAX_FILE_NAME_CHARS)
     sha256 = models.CharField(max_length=64, db_index=True)  # finds other rows with these bytes
     mime_type = models.CharField(max_length=100)
     width = models.PositiveIntegerField(default=0)

@@ -158,10 +158,14 @@ def grow_conversation(user: User, seed: int) -> Conversation:
 def show_files(user: User, said: list[Message], chance: random.Random) -> None:
     for message in chance.sample(said[:-1], 2):
         if chance.random() < 0.5:
-            file = store_image(user=user, name="gull.jpg", content=picture(chance.randint(0, 250)))
+            file = store_image(
+                user=user, name=f"gull  {'long ' * 47}.jpg", content=picture(chance.randint(0, 250))
+            )
             part = {"type": "image", "width": file.width, "height": file.height}
         else:
-            file = store_upload(user=user, name="notes.txt", content=f"Notes {chance.random()}".encode())
+            file = store_upload(
+                user=user, name=" notes  of  May.txt", content=f"Notes {chance.random()}".encode()
+            )
             part = {"type": "file", "name": file.name, "size_bytes": file.size_bytes}
         message.parts = [*message.parts, part | {"file_id": str(file.pk), "mime_type": file.mime_type}]
         message.save()
@@ -217,9 +221,9 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     chats = [grow_conversation(alice, seed + number) for number in range(3)]
     folder = Folder.objects.create(user=alice, name="Birds", instructions="Be brief.", created_at=NOW)
     Conversation.objects.filter(pk=chats[0].pk).update(folder=folder)
-    # One that is in the folder alone, and what messages show, too.
+    # One that is in the folder alone, and some of what messages show, too.
     store_upload(user=alice, name="Notes of the  folder.csv", content=b"a,b").folders.add(folder)
-    for shown in Attachment.objects.filter(user=alice).exclude(messages=None):
+    for shown in Attachment.objects.filter(user=alice).exclude(messages=None).order_by("pk")[::2]:
         shown.folders.add(folder)
     remember(alice, chats, seed)
     agent = give_agent_and_prompt(alice)

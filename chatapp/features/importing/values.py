@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
+from chatapp.files.models import MAX_FILE_NAME_CHARS
 from chatapp.operations.errors import TooLarge
 from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_NAME_CHARS, MAX_TITLE_CHARS, was_possible
@@ -149,6 +150,10 @@ def title_of(raw: Any) -> str:
     # Cut first, because a title in a file may have any length.
     line = normalize_text(" ".join(string(raw)[: 10 * MAX_TITLE_CHARS].split()), 10 * MAX_TITLE_CHARS)
     return line[:MAX_TITLE_CHARS]
+
+
+def file_name(raw: Any) -> str:
+    return storable(string(raw)[:MAX_FILE_NAME_CHARS])
 
 
 def model_columns(raw: Any) -> dict[str, Any]:

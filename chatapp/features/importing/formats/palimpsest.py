@@ -12,6 +12,7 @@ from chatapp.features.importing.values import (
     SourceConversation,
     SourceMessage,
     Unreadable,
+    file_name,
     model_columns,
     objects,
     string,
@@ -139,7 +140,7 @@ def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]
     file_id = string(part.get("file_id"))[:MAX_ID_CHARS]
     named = next((each for each in objects(message.get("attachments")) if each.get("id") == file_id), {})
     # The part of an image has no name; the attachments of its message have.
-    name = title_of(part.get("name")) or title_of(named.get("name")) or "file"
+    name = file_name(part.get("name")) or file_name(named.get("name")) or "file"
     return {"type": string(part.get("type")), "file_id": file_id, "name": name}
 
 

@@ -216,6 +216,16 @@ def test_parts_are_bounded(alice_client: Client, settings: Any) -> None:
     assert (too_large.status_code, too_large.json()["error"]["code"]) == (507, "storage_full")
 
 
+def test_a_file_in_one_request_counts_as_one_in_parts_does(alice_client: Client, settings: Any) -> None:
+    assert begin(alice_client, 5_000).status_code == 200
+    settings.MAX_STORED_BYTES = 9_000
+    refused = upload(alice_client, content=bytes(4_001))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "storage_full")
+    assert Import.objects.count() == 1, "what is refused leaves nothing"
+    assert list(job.folder().iterdir()) == []
+    assert upload(alice_client, content=bytes(4_000)).status_code == 202
+
+
 def test_a_refused_upload_is_refused_again_under_its_key_and_begins_once_there_is_room(
     alice_client: Client, settings: Any
 ) -> None:

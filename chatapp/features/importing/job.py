@@ -58,7 +58,7 @@ def folder() -> Path:
 
 
 def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) -> Import:
-    """Store the file, then the row that promises its import. Raise Conflict for one too many."""
+    """Store the file, then the row that promises its import. Raise Conflict for one too many, TooLarge."""
     import_id = new_id()
     folder().mkdir(parents=True, exist_ok=True)
     path = folder() / str(import_id)
@@ -75,6 +75,7 @@ def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) ->
             import_id=import_id,
             file_name=title_of(name) or "export",
             size_bytes=size_bytes,
+            most_bytes=settings.MAX_STORED_BYTES,
             now=clock.now(),
         )
     except BaseException:

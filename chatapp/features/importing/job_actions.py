@@ -29,8 +29,11 @@ KEEP_FILE = timedelta(days=2)
 """What was uploaded in part, or could not be imported for a reason of ours, waits so long for its user."""
 
 
-def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: int, now: datetime) -> Import:
-    """Store an import whose file lies there already, and wake a worker. Raise Conflict for one too many."""
+def create_import(
+    *, user: User, import_id: UUID, file_name: str, size_bytes: int, most_bytes: int, now: datetime
+) -> Import:
+    """Store an import whose file lies there already, and wake a worker. Raise Conflict for one too many, and TooLarge
+    as `begin_upload` does."""
     with transaction.atomic():
         unfinished = _lock_imports(user, Import.State.WAITING, Import.State.RUNNING)
         row = _add_import(
@@ -44,6 +47,7 @@ def create_import(*, user: User, import_id: UUID, file_name: str, size_bytes: in
             lease_expires_at=now,
             created_at=now,
         )
+        _check_room(user, most_bytes)
         _wake(row.pk)
     return row
 
@@ -78,13 +82,17 @@ def begin_upload(
             lease_expires_at=now,
             created_at=now,
         )
-        # After the row, whose size counts, too; a refusal takes back the row and its Idempotency-Key.
-        if most_bytes and stored_bytes(user.pk) + file_bytes_of(user) > most_bytes:
-            sentence = f"Your files would become larger than {most_bytes / 2**20:,.0f} MB. Delete some first."
-            raise TooLarge(sentence, code="storage_full")
+        _check_room(user, most_bytes)
         if row.size_bytes - row.received_bytes > free_bytes:
             raise DiskFull
         return row
+
+
+def _check_room(user: User, most_bytes: int) -> None:
+    """Raise TooLarge after the row, whose size counts, too; this takes back the row and its Idempotency-Key."""
+    if most_bytes and stored_bytes(user.pk) + file_bytes_of(user) > most_bytes:
+        sentence = f"Your files would become larger than {most_bytes / 2**20:,.0f} MB. Delete some first."
+        raise TooLarge(sentence, code="storage_full")
 
 
 def _lock_imports(user: User, *states: Import.State) -> QuerySet[Import]:

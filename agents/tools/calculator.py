@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -143,10 +144,12 @@ def shown(value: Fraction) -> str:
     """Return the number as text: whole numbers and short decimals exactly, all else to 15 digits."""
     if value.denominator == 1:
         return str(value.numerator)
-    try:
+    # A float has no numbers beyond these, and fewer digits close to zero.
+    if sys.float_info.min <= abs(value) <= sys.float_info.max:
         rounded = f"{float(value):.{SHOWN_DIGITS}g}"
-    except OverflowError:
-        raise _too_large() from None
+    else:
+        with localcontext(prec=SHOWN_DIGITS):
+            rounded = f"{(Decimal(value.numerator) / value.denominator).normalize():g}"
     return rounded if Fraction(rounded) == value else f"{rounded} (rounded)"
 
 

@@ -30,6 +30,11 @@ CALLER = ToolCaller(user_id="alice", conversation_id="c", run_id="r")
         ("max(1, 2, 3) - min(4, 5)", "-1"),
         ("factorial(20)", str(math.factorial(20))),
         ("1/3", "0.333333333333333 (rounded)"),
+        ("1/10**350", "1e-350"),
+        ("-1/(3 * 10**350)", "-3.33333333333333e-351 (rounded)"),
+        ("2.5e-310", "2.5e-310"),
+        ("10**350 + 1/2", "1e+350 (rounded)"),
+        ("4 / (10**15 * 10**15)", "4e-30"),
     ],
 )
 async def test_it_computes_exactly(expression, result):

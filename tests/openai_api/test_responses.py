@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -92,7 +93,9 @@ def test_an_answer_with_thoughts_in_its_middle_is_known_when_it_is_sent_back(
     service: Service, model: ModelServer, guest: str, streams: bool
 ) -> None:
     mine = client_of(service, guest)
-    counting = asks_for("calculator", text="Let me count.", expression="6 * 7")
+    counting = replace(
+        asks_for("calculator", text="Let me count.", expression="6 * 7"), reasoning="A product."
+    )
     model.script(counting, says("It is 42.", reasoning="Six sevens."), says("Even."))
     talk: list[Any] = [{"role": "user", "content": "What is 6 times 7?"}]
     if streams:
@@ -107,6 +110,13 @@ def test_an_answer_with_thoughts_in_its_middle_is_known_when_it_is_sent_back(
     talk += [*said, {"role": "user", "content": "Is that odd?"}]
     second = mine.responses.create(model="test-model", input=talk)
     assert (second.conversation, second.store) == (first.conversation, True)
+    by_name = [talk[0], *({"type": "item_reference", "id": item.id} for item in first.output), talk[-1]]
+    model.script(says("No."))
+    third = mine.responses.create(model="test-model", input=by_name)
+    assert (third.conversation, third.store) == (first.conversation, True)
+    with pytest.raises(openai.NotFoundError):
+        client_of(service, CHARLIE).responses.create(model="test-model", input=by_name)
+    assert len({item.id for item in first.output}) == len(first.output)
 
 
 def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(

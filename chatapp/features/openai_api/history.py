@@ -13,9 +13,10 @@ from chatapp.features.openai_api.response_schemas import (
     ItemReference,
     MessageItem,
     NewResponse,
+    ReasoningItem,
     is_answer,
 )
-from chatapp.features.openai_api.response_shapes import named
+from chatapp.features.openai_api.response_shapes import answer_of_reasoning, named
 from chatapp.features.openai_api.schemas import ChatMessage
 from chatapp.features.openai_api.selectors import messages_up_to, own_message
 from chatapp.files.attachments import data_urls_of
@@ -37,12 +38,15 @@ def with_items(user: User, asked: NewResponse) -> NewResponse:
     return asked.model_copy(update={"input": items})
 
 
-def _stored_item(user: User, name: str) -> MessageItem:
+def _stored_item(user: User, name: str) -> MessageItem | ReasoningItem:
+    answer_name = answer_of_reasoning(name)
     try:
-        row = own_message(user, name)
+        row = own_message(user, answer_name)
     except NotFound:
         message = f"Item with id '{name}' not found. Items are kept by responses that are stored."
         raise NotFound(message, details=[{"field": "input", "message": message}]) from None
+    if answer_name != name:
+        return ReasoningItem(type="reasoning", id=name)
     images = data_urls_of(user.pk, [part["file_id"] for part in row.parts if part["type"] == "image"])
     parts: list[InputText | InputImage] = []
     for part in row.parts:

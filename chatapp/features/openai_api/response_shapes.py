@@ -37,6 +37,17 @@ def row_id(prefix: str, name: str) -> UUID:
     return parse_id(name.removeprefix(f"{prefix}_"))
 
 
+def reasoning_name(answer_name: str, index: int) -> str:
+    """Return the id of reasoning at this place of a stored answer's output."""
+    return f"rs_{answer_name.removeprefix('msg_')}_{index}"
+
+
+def answer_of_reasoning(name: str) -> str:
+    """Return the id of the answer that `reasoning_name` was given; any other name as it is."""
+    kind, _, place = name.partition("_")
+    return f"msg_{place.partition('_')[0]}" if kind == "rs" else name
+
+
 def new_name(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex}"
 

@@ -15,6 +15,7 @@ from chatapp.features.openai_api.response_shapes import (
     call_output,
     message_output,
     new_name,
+    reasoning_name,
     reasoning_output,
     response_shape,
     text_part,
@@ -126,8 +127,7 @@ class ResponseWriter:
 
     def _write(self, target: _Output | Kind, text: str) -> Iterator[Event]:
         if isinstance(target, str):
-            stored = self.answer_name if target == "message" else ""
-            target = _Output(target, -1, stored or new_name(PREFIXES[target]))
+            target = _Output(target, -1, self._name_of(target))
         if target.index < 0:
             # Calls that are written at the same time stay open until the answer ends.
             if target.kind != "function_call":
@@ -139,6 +139,13 @@ class ResponseWriter:
         # The first piece of a call often has a name and no arguments yet.
         if text:
             yield self._delta(target, text)
+
+    def _name_of(self, kind: Kind) -> str:
+        if self.answer_name and kind == "message":
+            return self.answer_name
+        if self.answer_name and kind == "reasoning":
+            return reasoning_name(self.answer_name, len(self.outputs))
+        return new_name(PREFIXES[kind])
 
     def _announce(self, output: _Output) -> Iterator[Event]:
         yield self._event(

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,9 @@ def _searcher(user: Any) -> Callable[[str], object]:
     from chatapp.operations import clock
     from chatapp.recall.user_search import search_memory
 
-    return lambda question: search_memory(user_id=user.pk, query=question, limit=20, now=clock.now())
+    return lambda question: search_memory(
+        user_id=user.pk, query=question, limit=20, now=clock.now(), zone=UTC
+    )
 
 
 def _found_after_ms(user: Any, conversation_id: Any) -> float:

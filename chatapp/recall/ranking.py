@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache
 from typing import TypeAlias
 
@@ -280,7 +280,7 @@ class Prepared:
     """Where no word of a question was ever said, the newest that is told stands for what was meant."""
 
 
-def prepare(index: Index, question: Question, among: Mask | None = None, zone: tzinfo = UTC) -> Prepared:
+def prepare(index: Index, question: Question, zone: tzinfo, among: Mask | None = None) -> Prepared:
     """Return what every ranking for this question shares. `among` says which documents may be found; the days that a
     question names are those of `zone`."""
     live = index.columns.live

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from itertools import islice
 from uuid import UUID
 
@@ -28,9 +28,9 @@ def search_memory(
     query: str,
     limit: int,
     now: datetime,
+    zone: tzinfo,
     only: SearchFilter = EVERYTHING,
     scope_id: UUID | None = None,
-    zone: tzinfo = UTC,
 ) -> list[Found]:
     """Return the best matches of everything the user said, read as an answer or has in memory, best first.
 

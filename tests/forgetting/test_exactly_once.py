@@ -4,6 +4,7 @@ The consolidation is in `memory_store/test_consolidating.py`, real kills in `rel
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC
 from uuid import UUID
 
 import pytest
@@ -79,7 +80,7 @@ def assert_once(user: User) -> None:
         assert text.count(str(entry.pk)) == 1
         assert text.count("Pedigree-7") == entry.text.count("Pedigree-7") >= 1
         assert SearchDocument.objects.filter(source_id=entry.pk).count() == 1
-        found = search_memory(user_id=user.pk, query="Pedigree-7", limit=10, now=NOW)
+        found = search_memory(user_id=user.pk, query="Pedigree-7", limit=10, now=NOW, zone=UTC)
         assert sum(item.entry_id == entry.pk for item in found) == 1
     assert not StaleDay.objects.exists()
     assert Compaction.objects.filter(status="done").count() == 1

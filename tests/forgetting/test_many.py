@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -180,7 +180,7 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
         assert Message.objects.filter(parts=[]).count() == MESSAGES
     if before == "go_on_with":
         assert tables_with(SECRET) == ["chatapp_requesttext"]
-        assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now()) == []
+        assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now(), zone=UTC) == []
         assert messages_told_of() == Counter()
         tell_behind(Removal.objects.get())
         assert messages_told_of().total() == TOLD_AT_ONCE

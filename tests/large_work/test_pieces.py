@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, timedelta
 from itertools import pairwise
 from threading import Thread
 from typing import Any
@@ -108,7 +108,7 @@ def test_a_deletion_shows_at_every_door_before_any_row_is_gone(alice: User, api_
         assert answer.status_code == 404, (address, answer.content)
     assert client.get("/api/v1/conversations").json()["items"] == []
     assert client.get("/api/v1/memory/search", {"q": SECRET}).json()["items"] == []
-    assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now()) == []
+    assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now(), zone=UTC) == []
     assert chat.pk not in Conversation.objects.values_list("pk", flat=True)
 
 
@@ -161,7 +161,7 @@ def test_what_a_killed_process_left_the_sweep_goes_on_with(alice: User, pieces: 
     assert not Removal.objects.exists()
     assert set(Conversation.with_unowned.values_list("pk", flat=True)) == {kept.pk}
     assert Message.objects.count() == 4
-    assert len(search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now())) == 4
+    assert len(search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now(), zone=UTC)) == 4
 
 
 def test_a_kill_inside_of_a_transaction_leaves_it_for_the_next(
@@ -215,7 +215,7 @@ def test_what_is_not_sealed_yet_is_never_sealed_once_it_is_deleted(alice: User) 
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=Counting(pieces=0, rows=5).pace())
     import_conversation(user=alice, messages=said(200, "plum"), now=clock.now())
     forgetting_tasks.remove_rest(str(Removal.objects.get().pk))
-    found = search_memory(user_id=alice.pk, query=SECRET, limit=300, now=clock.now())
+    found = search_memory(user_id=alice.pk, query=SECRET, limit=300, now=clock.now(), zone=UTC)
     assert {one.conversation_id for one in found} == {other.pk}
     assert not SearchDocument.objects.filter(conversation=None).exists()
 

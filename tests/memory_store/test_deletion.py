@@ -1,6 +1,6 @@
 import io
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ def long_conversation(user: User, shade: int = 1) -> Conversation:
 
 
 def found(user: User) -> list[str]:
-    return [item.text for item in search_memory(user_id=user.pk, query=SECRET, limit=10, now=NOW)]
+    return [item.text for item in search_memory(user_id=user.pk, query=SECRET, limit=10, now=NOW, zone=UTC)]
 
 
 def files_that_mention(word: str) -> list[Path]:
@@ -211,7 +211,7 @@ def test_no_posting_names_a_deleted_document(alice: User):
     assert found(alice) == []
     left_terms = {hash_term(term) for term in analyzer.document_terms("the garden has a plum tree")}
     assert set(SearchPosting.objects.values_list("term", flat=True)) == left_terms
-    [left] = search_memory(user_id=alice.pk, query="plum", limit=5, now=NOW)
+    [left] = search_memory(user_id=alice.pk, query="plum", limit=5, now=NOW, zone=UTC)
     assert left.text == "the garden has a plum tree"
 
 

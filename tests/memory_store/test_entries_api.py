@@ -46,7 +46,7 @@ def history(client: Client, entry: dict[str, Any]) -> list[tuple[int, str, str]]
 
 
 def found(user: User, query: str) -> list[str]:
-    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=10, now=NOW)]
+    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=10, now=NOW, zone=UTC)]
 
 
 def file_of(user: User, entry: dict[str, Any]) -> list[str]:

@@ -53,9 +53,9 @@ def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembe
     assert "heliotrope cat" in memory_files.day_path(alice.pk, NOW.date()).read_text()
     assert memory_files.profile_path(alice.pk).read_text() == "- Plays the cello.\n"
     assert not stray.exists()
-    [found] = search_memory(user_id=alice.pk, query="heliotrope", limit=5, now=NOW)
+    [found] = search_memory(user_id=alice.pk, query="heliotrope", limit=5, now=NOW, zone=UTC)
     assert found.text == "She has a heliotrope cat."
-    assert not search_memory(user_id=alice.pk, query="dog", limit=5, now=NOW)
+    assert not search_memory(user_id=alice.pk, query="dog", limit=5, now=NOW, zone=UTC)
 
 
 def test_files_that_were_edited_or_deleted_by_hand_say_again_what_their_user_wrote(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -62,7 +62,7 @@ def events(conversation: Conversation) -> list[str]:
 
 
 def shown_anywhere(user: User, client: Client) -> bool:
-    found = search_memory(user_id=user.pk, query="heliotrope", limit=5, now=NOW)
+    found = search_memory(user_id=user.pk, query="heliotrope", limit=5, now=NOW, zone=UTC)
     days = client.get("/api/v1/memory/days").json()["items"]
     return bool(found) or bool(days) or memory_files.day_path(user.pk, NOW.date()).exists()
 

@@ -54,7 +54,7 @@ def again(alice: User, model: None) -> Compaction:
 
 
 def entries_found(user: User, query: str) -> list[str]:
-    found = search_memory(user_id=user.pk, query=query, limit=10, now=NOW)
+    found = search_memory(user_id=user.pk, query=query, limit=10, now=NOW, zone=UTC)
     return [item.text for item in found if item.entry_id]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ MANY = 300
 
 
 def texts(user: User, query: str) -> list[str]:
-    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=5, now=NOW)]
+    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=5, now=NOW, zone=UTC)]
 
 
 def write_as_before(user: User, wrong: str, right: str, *said: str) -> Conversation:

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from datetime import UTC
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_a_question_about_somebody_or_something_known_is_no_general_one(
 
 
 def is_clear(user: User, question: str) -> bool:
-    return open_index(user.pk).rank(questions.read(question, NOW.date()), 10).is_clear
+    return open_index(user.pk).rank(questions.read(question, NOW.date()), 10, zone=UTC).is_clear
 
 
 def test_a_name_that_was_said_once_is_clear_evidence(alice: User, conversation: Conversation):

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_what_is_indexed_meanwhile_opens_no_other_conversation(alice: User):
     index = open_index(alice.pk)
     index_conversation(here.pk)
     only = SearchFilter(conversation_id=here.pk)
-    ranking = index.rank(questions.read("bank card number", NOW.date()), 5, only=only)
+    ranking = index.rank(questions.read("bank card number", NOW.date()), 5, zone=UTC, only=only)
     found = index.read(ranking.ordinals, ranking.scores)
     assert {one.conversation_id for one in found} <= {here.pk}
 

@@ -1,6 +1,6 @@
 import threading
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from django.db import connection
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def texts(user: User, query: str, limit: int = 5) -> list[str]:
-    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=limit, now=NOW)]
+    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=limit, now=NOW, zone=UTC)]
 
 
 def filler(count: int) -> Sequence[str]:
@@ -63,11 +63,13 @@ def test_a_search_that_comes_before_the_worker_finds_the_same_and_writes_nothing
     say(conversation, "I bought a new lamp.", *filler(40), "It has a green shade.")
     say(new_conversation(alice), "A lamp for the cellar.", at=NOW + timedelta(days=1))
     rows = SearchDocument.objects.count()
-    before = search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW)
+    before = search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW, zone=UTC)
     assert SearchDocument.objects.count() == rows
     for row in Conversation.objects.all():
         index_actions.index_conversation(row.pk)
-    assert search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW) == before
+    assert (
+        search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW, zone=UTC) == before
+    )
     assert SearchDocument.objects.count() == rows + 43
 
 
@@ -175,9 +177,9 @@ def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversat
 def test_a_rebuilt_index_gives_the_same_answers(alice: User, conversation: Conversation):
     say(conversation, *filler(400), "The lamp is broken.")
     say(new_conversation(alice), "A lamp for the desk.", *filler(30), at=NOW + timedelta(days=1))
-    before = search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW)
+    before = search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW, zone=UTC)
     index_actions.rebuild_index(alice.pk)
-    assert search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW) == before
+    assert search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW, zone=UTC) == before
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import numpy as np
 import pytest
 from django.core.management import call_command
@@ -44,7 +46,7 @@ def share(user: User, agent: Agent, *texts: str) -> list[MemoryEntry]:
 
 
 def found(user: User, agent: Agent, query: str, limit: int = 10) -> list[str]:
-    items = search_memory(user_id=user.pk, query=query, limit=limit, now=NOW, scope_id=agent.pk)
+    items = search_memory(user_id=user.pk, query=query, limit=limit, now=NOW, zone=UTC, scope_id=agent.pk)
     return [item.text for item in items]
 
 
@@ -90,7 +92,7 @@ def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Age
     assert found(alice, porter, "heron") == []
     take_out_of_shared(taken_out.pk, now=NOW)
     assert found(alice, porter, "celadon") == []
-    assert [item.text for item in search_memory(user_id=bob.pk, query="celadon", limit=5, now=NOW)]
+    assert [item.text for item in search_memory(user_id=bob.pk, query="celadon", limit=5, now=NOW, zone=UTC)]
     shared = SearchDocument.objects.filter(owner__scope=porter)
     assert set(shared.values_list("source_id", flat=True)) == {changed.pk, kept.pk}
     assert not shared.exclude(conversation=None).exists(), "nor where it was said"
@@ -115,4 +117,6 @@ def test_an_agent_takes_its_index_with_it(bob: User, porter: Agent) -> None:
     share(bob, porter, CODE)
     porter.delete()
     assert not SearchOwner.objects.filter(user=None).exists()
-    assert [item.text for item in search_memory(user_id=bob.pk, query="depot", limit=5, now=NOW)] == [CODE]
+    assert [
+        item.text for item in search_memory(user_id=bob.pk, query="depot", limit=5, now=NOW, zone=UTC)
+    ] == [CODE]

@@ -1,6 +1,7 @@
 import logging
 import re
 from collections.abc import Iterator
+from datetime import UTC
 from itertools import pairwise
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_what_means_the_same_in_other_words_is_recalled(
     assert "greyhound" not in recalled(alice)
     assert embedding.embed_index(alice.pk) == 121
     assert "greyhound" in recalled(alice)
-    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW)
+    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW, zone=UTC)
     assert SAID in [item.text for item in found]
 
 
@@ -250,5 +251,5 @@ def test_a_filter_is_asked_before_the_nearest_are_counted(
     index_actions.index_conversation(elsewhere.pk)
     embedding.embed_index(alice.pk)
     only = SearchFilter(conversation_id=conversation.pk)
-    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW, only=only)
+    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW, zone=UTC, only=only)
     assert SAID in [item.text for item in found]

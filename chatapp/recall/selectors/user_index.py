@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from functools import cache, reduce
 from typing import Literal
 from uuid import UUID
@@ -141,9 +141,9 @@ class UserIndex:
         question: Question,
         limit: int,
         *,
+        zone: tzinfo,
         only_matches: bool = False,
         only: SearchFilter = EVERYTHING,
-        zone: tzinfo = UTC,
     ) -> Ranking:
         """Return what fits the question, best first. Days that it names are those of `zone`."""
         if not self.document_count or not (question.words or question.names_a_time):
@@ -151,7 +151,7 @@ class UserIndex:
         if only_matches:
             question = question.as_written()
         index = gather_forms(self._loaded(question.lookups), question.forms)
-        asked = prepare(index, question, self._among(only), zone)
+        asked = prepare(index, question, zone, self._among(only))
         if only_matches:
             return rank(asked, limit, only_matches=True)
         return rank(asked, limit, feedback=self._feedback(asked, question))

@@ -32,7 +32,9 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 
 
 @router.post(
-    "/conversations/{conversation_id}/fork", auth=allow("chat"), response=answers(404, created=Conversation)
+    "/conversations/{conversation_id}/fork",
+    auth=allow("chat"),
+    response=answers(404, 409, created=Conversation),
 )
 @creates(_again, "/conversations/{made}")
 def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:

@@ -193,7 +193,7 @@ def _is_said(part: dict[str, Any]) -> bool:
     return part["type"] == "image" or (part["type"] == "text" and bool(part["text"]))
 
 
-@router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 413, created=Copy))
+@router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 409, created=Copy))
 @creates(_copy_again, "/conversations/{made}")
 def copy(request: ApiRequest, token: str) -> Any:
     """Make a conversation of your own that begins with the shared messages."""

@@ -90,6 +90,15 @@ def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Ser
     expect(answer.locator(".code code")).to_contain_text('onerror="window.wasHere = 5"')
 
 
+def test_long_headers_do_not_widen_a_table(page: Page, model: ModelServer) -> None:
+    long = "How many people may use it at the same time without waiting for an answer of any kind at all"
+    model.script(
+        says(f"| Plan | {long} | Notes |\n|---|--:|---|\n| Small | 5 | For a firm with several offices |\n")
+    )
+    frame = ask(page, "Compare the plans.").locator(".table-scroll")
+    assert frame.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page: Page) -> None:
     answer = ask(page, "First")
     expect(answer).to_contain_text("The end.")

@@ -99,6 +99,17 @@ def test_long_headers_do_not_widen_a_table(page: Page, model: ModelServer) -> No
     assert frame.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+def test_what_a_menu_offers_begins_at_one_line(page: Page) -> None:
+    page.get_by_role("button", name="Model:").click()
+    add = page.get_by_role("menuitem", name="Connect a model…")
+    expect(add).to_be_visible()
+    places = page.locator(".menu:popover-open .menu-text > span").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().left)"
+    )
+    assert len(places) > 1
+    assert len(set(places)) == 1
+
+
 def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page: Page) -> None:
     answer = ask(page, "First")
     expect(answer).to_contain_text("The end.")

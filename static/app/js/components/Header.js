@@ -86,7 +86,7 @@ function modelItems() {
     isChecked: model.id === currentModel.value?.id,
     onSelect: () => chooseModel(model.name),
   }));
-  const add = { label: t("Connect a model…"), icon: "plus", href: `${boot.admin_url}chatapp/modelconfig/connect/` };
+  const add = { label: t("Connect a model…"), href: `${boot.admin_url}chatapp/modelconfig/connect/` };
   return boot.admin_url ? [...items, null, add] : items;
 }
 
@@ -116,7 +116,7 @@ function agentItems(chosen) {
     isChecked: agent.id === chosen.id,
     onSelect: () => chooseAgent(agent),
   }));
-  const own = { label: t("Your agents…"), icon: "plus", onSelect: () => changeUi({ dialog: { kind: "agents" } }) };
+  const own = { label: t("Your agents…"), onSelect: () => changeUi({ dialog: { kind: "agents" } }) };
   return [...choices, null, own];
 }
 

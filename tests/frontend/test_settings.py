@@ -94,6 +94,23 @@ def test_the_page_is_in_chinese_where_that_is_chosen(page: Page) -> None:
     assert barriers(page) == []
 
 
+def test_a_number_and_its_unit_stand_in_one_line_in_chinese(page: Page, alice: httpx2.Client) -> None:
+    alice.patch("/api/v1/me/settings", json={"language": "zh-hans"}).raise_for_status()
+    page.set_viewport_size({"width": 390, "height": 844})
+    reload(page)
+    lines = page.locator(".fine-print").evaluate(
+        """one => {
+          const part = document.createRange();
+          const text = [...one.childNodes].find((node) => node.data?.includes("天"));
+          const end = text.data.indexOf("后", text.data.indexOf("天"));
+          part.setStart(text, text.data.search(/[0-9]/));
+          part.setEnd(text, end + 1);
+          return new Set([...part.getClientRects()].map((box) => Math.round(box.top))).size;
+        }"""
+    )
+    assert lines == 1
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})

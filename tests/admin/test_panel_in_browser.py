@@ -169,6 +169,7 @@ TOUCHED = [
         "",
         "chatapp/modelconfig/",
         "chatapp/modelconfig/add/",
+        "chatapp/agent/add/",
         "chatapp/deploymenthook/add/",
         "chatapp/usage/report/",
         "chatapp/user/",
@@ -207,6 +208,16 @@ OFF_CENTRE = """all => all.filter((one) => {
 """Return what does not stand in the middle of what is touched."""
 
 
+BESIDE = """all => all.filter((one) => one.labels.length && one.checkVisibility()).filter((one) => {
+  const words = document.createRange();
+  words.selectNodeContents(one.labels[0]);
+  if (one.labels[0].contains(one)) words.setStartAfter(one);
+  const [text, box] = [words.getBoundingClientRect(), one.getBoundingClientRect()];
+  return Math.abs((text.top + text.bottom) - (box.top + box.bottom)) > 4;
+}).map((one) => one.labels[0].textContent.trim())"""
+"""Return the labels that stand higher or lower than their boxes."""
+
+
 def test_what_is_touched_in_the_panel_is_large_enough_and_fits_a_tablet(
     browser: Browser, panel_service: Service
 ) -> None:
@@ -222,7 +233,8 @@ def test_what_is_touched_in_the_panel_is_large_enough_and_fits_a_tablet(
         # The window itself grows with what is too wide for it.
         is_wide = tab.evaluate("document.documentElement.scrollWidth") > width
         tab.set_viewport_size({"width": phone_width, "height": phone_height})
-        wrong = too_small(tab) + (["wider than a tablet"] if is_wide else [])
+        wrong = too_small(tab) + tab.locator("#content-main [type=checkbox]").evaluate_all(BESIDE)
+        wrong += ["wider than a tablet"] if is_wide else []
         if wrong:
             found[address] = wrong
     off_centre = tab.locator("#user-tools :is(a, button)").evaluate_all(OFF_CENTRE)

@@ -11,6 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 OURS = "chatapp"
+NEWER = "The database has a newer schema than this program: install the newer version again."
+OLDER = "The database has an older schema than this program: run `manage.py migrate` first."
 CONNECT_TIMEOUT_S = 5
 MIGRATING = 7_369_640_213
 """An arbitrary number, which other locks of the same database should not have."""

@@ -14,15 +14,18 @@ from typing import Any
 
 from celery import signals
 from django.conf import settings
+from django.db import DatabaseError, connection
 from prometheus_client import Counter, Histogram
 
 from chatapp.operations import telemetry
 from chatapp.operations.collector import exempt_loaded_code
 from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
+from chatapp.operations.schema_version import NEWER, OLDER, compare_schema
 
 log = logging.getLogger(__name__)
 
 SWEEP = "chatapp.operations.tasks.sweep"
+LOOK_FOR_SCHEMA_EVERY_S = 2.0
 BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 
 tasks_ended = Counter("palimpsest_tasks", "Tasks that workers ended.", ["task", "state"])
@@ -50,6 +53,25 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
     begun = _begun.pop(task_id, None)
     if begun is not None:
         task_seconds.labels(name).observe(time.monotonic() - begun)
+
+
+@signals.worker_init.connect
+def wait_for_schema(**_: Any) -> None:
+    """Keep a worker from tasks until the database has the schema it knows: a server may be about to migrate it. End one
+    that is older than the database."""
+    if settings.EMBEDDED:
+        return  # the server has looked
+    try:
+        while (schema := compare_schema()) == "older":
+            log.warning("%s This worker waits for it.", OLDER)
+            time.sleep(LOOK_FOR_SCHEMA_EVERY_S)
+    except DatabaseError as error:
+        log.warning("The schema of the database could not be compared: %s", error)
+        return
+    finally:
+        connection.close()
+    if schema == "newer":
+        raise SystemExit(NEWER)
 
 
 @signals.worker_ready.connect

@@ -7,12 +7,13 @@ import re
 import subprocess
 import sys
 
+import psycopg
 import yaml
 
 from tests.environment import ROOT
 from tests.servers.people import ALICE, make_people
 from tests.servers.service import run_manage
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
 
 
 def test_two_web_processes_share_a_database(start_service):
@@ -42,6 +43,27 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     swept = re.compile(r'palimpsest_tasks_total{process="\S+",state="success",task="operations.tasks.sweep"}')
     wait_for(lambda: swept.search(client.get("/metrics").text), what="what the worker counted is shown")
     assert worker.stop() == 0
+
+
+def test_a_worker_waits_for_its_schema_and_does_not_begin_on_a_newer_one(start_service, processes):
+    service = start_service(production=True)
+    celery = ("-m", "celery", "-A", "chatapp", "worker", "--concurrency=1")
+    waiting, refused = service.companion("waiting", *celery), service.companion("refused", *celery)
+    processes += [waiting, refused]
+    with psycopg.connect(service.env["DATABASE_URL"], autocommit=True) as database:
+        of_ours = "FROM django_migrations WHERE app = 'chatapp'"
+        [last] = database.execute(f"SELECT max(name) {of_ours}").fetchone()
+        database.execute(f"DELETE {of_ours} AND name = %s", [last])
+        waiting.launch()
+        waiting.wait_for_output("older schema than this program: .* This worker waits for it")
+        note = "INSERT INTO django_migrations (app, name, applied) VALUES ('chatapp', %s, now())"
+        database.execute(note, [last])
+        waiting.wait_for_output(r"ready\.")
+        database.execute(note, ["9999_later"])
+        refused.launch()
+        refused.wait_for_output("newer schema than this program: install the newer version again")
+        assert refused.process is not None
+        assert refused.process.wait(PATIENCE_S) == 1
 
 
 def ask_as_compose_does(env: dict[str, str]) -> bool:

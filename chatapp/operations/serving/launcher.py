@@ -20,7 +20,13 @@ from chatapp.operations import lifecycle
 from chatapp.operations.collector import exempt_loaded_code
 from chatapp.operations.database import in_database
 from chatapp.operations.private_files import close_exposed, stored_paths
-from chatapp.operations.schema_version import ask_version, compare_schema, one_process_at_a_time
+from chatapp.operations.schema_version import (
+    NEWER,
+    OLDER,
+    ask_version,
+    compare_schema,
+    one_process_at_a_time,
+)
 from chatapp.operations.serving.asgi import application
 from chatapp.operations.serving.authentication import find_user_id
 from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
@@ -130,13 +136,9 @@ def prepare_schema(migrates: bool) -> None:
         with one_process_at_a_time() if migrates else nullcontext():
             schema = compare_schema()
             if schema == "newer":
-                raise CannotServe(
-                    "The database has a newer schema than this program: install the newer version again."
-                )
+                raise CannotServe(NEWER)
             if schema == "older" and not migrates:
-                raise CannotServe(
-                    "The database has an older schema than this program: run `manage.py migrate` first."
-                )
+                raise CannotServe(OLDER)
             if schema == "older":
                 call_command("migrate", verbosity=0, interactive=False)
             elif migrates:

@@ -31,7 +31,7 @@ export const sentences = {
   "All agents": "所有智能体",
   "All conversations, memory, files, tokens and usage of this account will be gone for good. It cannot be undone.": "此账户的所有对话、记忆、文件、令牌和用量都将永久删除，且无法撤销。",
   "All folders": "所有文件夹",
-  "All your conversations, your memory, your profile and your files will be gone for good. Export them first if you may want them again.": "所有对话、全部记忆、个人档案和你的所有文件都将永久删除。如果以后还需要，请先导出。",
+  "All your conversations and folders, memory and profile, instructions, prompts and files will be gone for good. Export them first if you may want them again. Your own agents, API tokens and webhooks stay.": "你的所有对话和文件夹、记忆和个人档案、自定义指令、提示词和文件都将永久删除。如果以后还需要，请先导出。你自己的智能体、API 令牌和 Webhook 会保留。",
   "Allow learning it again": "允许再次学习",
   "An agent has instructions, a model and tools of its own. Make one for tasks that you repeat.": "智能体有自己的指令、模型和工具。为你经常做的事创建一个吧。",
   "An entry": "一条记忆",

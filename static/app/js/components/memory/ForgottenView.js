@@ -48,7 +48,7 @@ export function ForgottenView() {
   const forgetAll = () =>
     askToForget({
       title: t("Forget everything?"),
-      text: t("All your conversations, your memory, your profile and your files will be gone for good. Export them first if you may want them again."),
+      text: t("All your conversations and folders, memory and profile, instructions, prompts and files will be gone for good. Export them first if you may want them again. Your own agents, API tokens and webhooks stay."),
       wish: { everything: true },
       onDone: reload,
     });

@@ -70,6 +70,9 @@ def wait_for_schema(**_: Any) -> None:
         return
     finally:
         connection.close()
+        if connection.vendor == "postgresql":
+            # Its pool would come into the processes that are forked for the tasks, without its threads.
+            connection.close_pool()  # type: ignore[attr-defined]
     if schema == "newer":
         raise SystemExit(NEWER)
 

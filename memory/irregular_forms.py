@@ -1,4 +1,5 @@
-"""Forms of English words that no stemmer brings together: who asks what somebody writes wants what was written."""
+"""Forms of words that no stemmer brings together: who asks what somebody writes wants what was written, who asks for
+the third plan plan 3, and who asks about a name in Arabic what was done for it, which is one word."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from memory.languages import script_of
 from memory.terms import Analyzer
 
 # A form with a star is in everyday use as another word or a name, too: who asks for what was founded asks for that
@@ -27,3 +29,42 @@ def read_forms(analyzer: Analyzer) -> Mapping[str, frozenset[str]]:
         for term in analyzer.words(_OTHER_WORD_TOO.sub("", group)):
             forms[term] |= terms - {term}
     return forms
+
+
+# From two on: "first" mostly says when, and numbered lines begin with 1. Without what is another everyday word, as
+# the Spanish "cuarto", a room, the Portuguese "sexta", a Friday, and the German "achten".
+_ORDINALS = """
+    2nd second deuxieme zweite[mnrs]? tweede
+    3rd third troisieme dritte[mnrs]? derde tercer[ao]? terz[ao] terceir[ao]
+    4th fourth quatrieme vierte[mnrs]? vierde
+    5th fifth cinquieme funfte[mnrs]? vijfde
+    6th sixth sixieme sechste[mnrs]? zesde sexto sest[ao]
+    7th seventh septieme siebte[mnrs]? zevende septim[ao] settim[ao] setim[ao]
+    8th eighth huitieme achte[mrs] achtste octav[ao] ottav[ao] oitav[ao]
+    9th ninth neuvieme neunte[mnrs]? negende noven[ao] non[ao]
+    10th tenth dixieme zehnte[mnrs]? tiende decim[ao]
+"""
+_ENDINGS = ("", "e", "eme", "o", "a")
+"""Of a number, as `fold_text` leaves them: 3., 3e, 3ème, 3º, 3ª."""
+
+
+def _read_ordinal(line: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    written, *words = line.split()
+    return re.compile("|".join(words)), frozenset({written, *(written[:-2] + one for one in _ENDINGS)})
+
+
+_NUMBERS = tuple(map(_read_ordinal, _ORDINALS.strip().split("\n")))
+_ARABIC_PREFIXES = ("ل", "وال")
+"""To or for, and "and the": the stemmer takes off all common ones but these."""
+_LEAST_LETTERS = 3
+"""Of a word with or without them: shorter ones become other words."""
+
+
+def forms_of(word: str, term: str) -> frozenset[str]:
+    """Return the terms of other forms of a folded word, whose own one is `term`: of an ordinal its numbers, of an
+    Arabic word the one without and those with a prefix."""
+    if script_of(word[0]) != "ARABIC":
+        return next((numbers for pattern, numbers in _NUMBERS if pattern.fullmatch(word)), frozenset())
+    bare = {term, *(term.removeprefix(prefix) for prefix in _ARABIC_PREFIXES)}
+    bare = {stem for stem in bare if len(stem) >= _LEAST_LETTERS}
+    return frozenset(prefix + stem for prefix in ("", *_ARABIC_PREFIXES) for stem in bare) - {term}

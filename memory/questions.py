@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from memory.dates import Dates, find_dates
-from memory.irregular_forms import read_forms
+from memory.irregular_forms import forms_of, read_forms
 from memory.languages import (
     CAPITAL,
     SCRIPTS,
@@ -200,11 +200,12 @@ class QuestionReader:
         """Return the other forms of each word: irregular ones, and its stem in the language of the question."""
         forms = dict(irregular)
         for _, word in pieces:
-            if is_letters(word):
-                for term in self._analyzer.words(word):
-                    stems = frozenset(self._analyzer.language_terms([word], language))
-                    if stems:
-                        forms[term] = forms.get(term, frozenset()) | stems
+            for term in self._analyzer.words(word):
+                others = forms_of(word, term)
+                if is_letters(word):
+                    others |= frozenset(self._analyzer.language_terms([word], language))
+                if others:
+                    forms[term] = forms.get(term, frozenset()) | others
         return forms
 
     def _names(self, pieces: list[tuple[str, str]]) -> dict[str, str]:

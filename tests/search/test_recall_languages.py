@@ -122,6 +122,32 @@ def test_the_first_and_the_last_conversation_come_back(alice: User, question: st
 
 
 @pytest.mark.parametrize(
+    ("question", "texts", "expected"),
+    [
+        (
+            "What is the third plan?",
+            [f"Plan {number}: climb hill {number + 5}." for number in range(1, 6)],
+            2,
+        ),
+        (
+            "Quel était le troisième plan ?",
+            [f"Plan {number} : la tour {number + 5}." for number in range(1, 6)],
+            2,
+        ),
+        ("Was war der dritte Plan?", [f"Plan {number}: zum Turm {number + 5}." for number in range(1, 6)], 2),
+        ("ما الذي يلزم السفر؟", ["زرعت شجرة تفاح.", "أحتاج تأشيرة لسفر طويل."], 1),
+        ("أين تقع المدرسة؟", ["الحديقة والمدرسة قريبتان من بيتي.", "زرعت شجرة تفاح."], 0),
+    ],
+)
+def test_ordinals_and_prefixed_words_are_found(alice: User, question: str, texts: list[str], expected: int):
+    for days, text in enumerate(texts, 10):
+        say_at(alice, NOW - timedelta(days=days), text)
+    say_at(alice, NOW - timedelta(days=3), *(f"Tram {number} came by." for number in range(60, 90)))
+    best = max(recalled(alice, question), key=lambda turn: turn.score)
+    assert best.text.partition(": ")[2] == texts[expected]
+
+
+@pytest.mark.parametrize(
     ("question", "naming"),
     [
         ("What was our first conversation about?", "There are two messages of this conversation."),

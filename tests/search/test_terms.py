@@ -55,6 +55,45 @@ def test_hostile_texts_give_bounded_terms():
     assert max(map(len, terms)) <= 64
 
 
+def asks_for(question: str, text: str) -> bool:
+    return bool(QUESTIONS.read(question, TODAY).own & set(ANALYZER.document_terms(text)))
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("the third one?", "Plan 3: grow plums"),
+        ("The seventh?", "It is my 7th visit"),
+        ("le troisième ?", "Étage 3 : les archives"),
+        ("huitième ?", "la 8ème porte"),
+        ("Der dritte?", "Raum 3 ist frei"),
+        ("im vierten?", "4. Stock"),
+        ("¿Tercera?", "la 3ª puerta"),
+        ("Il settimo?", "Capitolo 7"),
+        ("de vijfde?", "Halte 5"),
+        ("محمد؟", "اشتريت هدية لمحمد"),
+        ("لسارة؟", "هذا كتاب سارة"),
+        ("المدرسة؟", "الحديقة والمدرسة"),
+        ("والسوق؟", "ذهبت إلى السوق"),
+    ],
+)
+def test_a_question_meets_numbers_and_prefixed_words(question: str, text: str):
+    assert asks_for(question, text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When did I first meet Ann?", "1 egg"),
+        ("¿De qué color es mi cuarto?", "4 sillas"),
+        ("Soll ich auf die Kosten achten?", "8 Euro"),
+        ("بن؟", "شربت لبن"),
+    ],
+)
+def test_a_word_that_is_no_ordinal_there_meets_no_number(question: str, text: str):
+    assert not asks_for(question, text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

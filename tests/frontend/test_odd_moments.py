@@ -1,4 +1,4 @@
-"""Chats that come back after a failed read, broken addresses of mail, and keys of an input method."""
+"""Chats that come back after a failed read, answers cut off, broken addresses of mail, and keys of an input method."""
 
 from __future__ import annotations
 
@@ -36,6 +36,29 @@ def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: http
     page.locator("#composer").press("Enter")
     expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible(timeout=20_000)
     expect(page.locator("article.is-sending")).to_have_count(0)
+
+
+CUT_OFF_ONCE = """() => {
+  const fetchWhole = window.fetch;
+  window.fetch = async (url, options) => {
+    const answer = await fetchWhole(url, options);
+    if (options?.method !== "POST" || !url.endsWith("/messages")) return answer;
+    window.fetch = fetchWhole;
+    const cut = new ReadableStream({ start: (body) => body.error(new TypeError("network error")) });
+    return new Response(cut, { status: answer.status });
+  };
+}"""
+"""The server takes a message, and the connection breaks within its answer."""
+
+
+def test_a_message_whose_acknowledgement_is_cut_off_is_sent_once(page: Page, alice: httpx2.Client) -> None:
+    page.evaluate(CUT_OFF_ONCE)
+    say(page, "Just once")
+    expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible()
+    expect(page.locator("article.is-sending")).to_have_count(0)
+    expect(page.locator("article.is-user")).to_have_count(1)
+    expect(page.locator(".banner.is-bad")).to_have_count(0)
+    expect(page.locator("#composer")).to_have_value("")
 
 
 def test_what_is_sent_while_the_message_before_is_on_its_way_follows_it(page: Page) -> None:

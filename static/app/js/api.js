@@ -32,21 +32,21 @@ async function request(method, path, body, headers = {}) {
     init.headers = { ...init.headers, "Content-Type": "application/json" };
     init.body = JSON.stringify(body);
   }
-  return readAnswer(await fetch(BASE + path, init).catch(noAnswer));
-}
-
-/** @returns {never} */
-function noAnswer() {
-  throw new ApiError(0, "unreachable", t("The server did not answer. Check your connection and try again."));
-}
-
-/** @param {Response} response */
-async function readAnswer(response) {
-  const text = await response.text();
-  const body = parseJson(text);
-  if (response.ok) return body;
+  const { response, text } = await fetchText(BASE + path, init);
+  const answer = parseJson(text);
+  if (response.ok) return answer;
   if (response.status === 401) goToSignIn();
-  throw errorOf(response.status, body);
+  throw errorOf(response.status, answer);
+}
+
+/** Whatever cuts an answer off, before its status or within its text, is the same. @param {string} url @param {RequestInit} init */
+async function fetchText(url, init) {
+  try {
+    const response = await fetch(url, init);
+    return { response, text: await response.text() };
+  } catch {
+    throw new ApiError(0, "unreachable", t("The server did not answer. Check your connection and try again."));
+  }
 }
 
 export const goToSignIn = () => location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);

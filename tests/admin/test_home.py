@@ -134,6 +134,7 @@ def test_an_address_that_is_set_is_not_asked_for(settings: Settings) -> None:
     assert "set PUBLIC_URL" in check_address().what
 
 
+@pytest.mark.sqlite  # of one process: others have another finding
 def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
     shown = admin_client.get("/admin/checks/").content.decode()
     assert "<code>manage.py serve</code>" in shown

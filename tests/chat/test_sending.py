@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -17,12 +18,13 @@ from chatapp.operations.errors import Conflict, InvalidInput, LeaseLost, NotFoun
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.realtime.event_log import read_after
-from chatapp.runs.actions.answering_again import regenerate_message
+from chatapp.runs.actions.answering_again import continue_run, regenerate_message
 from chatapp.runs.actions.endings import Outcome, finish_run, interrupt_run, request_stop
 from chatapp.runs.actions.injected_messages import inject_message, take_injected
 from chatapp.runs.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run, record_plan
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.models import AnswerPiece, Run
+from tests.blocking import somebody_waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -285,3 +287,31 @@ def test_what_a_plan_cost_is_counted_once_however_often_it_is_said(
         record_plan(lease=lease, steps=(), spent=spent, now=clock.now())
     assert Usage.objects.filter(run=lease.run_id).count() == 1
     assert conversation.events.filter(type="usage").count() == 1
+
+
+@pytest.mark.postgres  # SQLite has one writer at a time: nobody reads before a lock
+def test_an_answer_that_ends_while_it_is_to_be_continued_is_not_continued(
+    alice: User, conversation: Conversation
+) -> None:
+    receipt = send(alice, conversation)
+    lease = claim(receipt)
+    refused: list[Conflict] = []
+
+    def go_on() -> None:
+        try:
+            continue_run(user=alice, run_id=receipt.run_id, now=clock.now())
+        except Conflict as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=go_on)
+    with transaction.atomic():
+        Conversation.objects.select_for_update().get(pk=conversation.pk)
+        other.start()
+        while other.is_alive() and not somebody_waits():
+            other.join(0.02)
+        outcome = Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "All of it."))
+        finish_run(lease=lease, outcome=outcome, now=clock.now())
+    other.join()
+    assert [error.message for error in refused] == ["Only an unfinished last answer can be continued."]

@@ -66,14 +66,14 @@ def _question_before(message: Message) -> Message:
 def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
     """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown.
 
-    What a Stop holds behind the answer is sent into the new run.
+    What a Stop holds behind the answer is sent into the new run. Raise NotFound, Conflict.
     """
     with transaction.atomic():
-        run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
-        if run is None:
-            raise InvalidInput("This run does not exist.")
-        conversation = lock_conversation(user, run.conversation_id)
+        runs = Run.objects.filter(conversation__user=user).select_related("answer", "question")
+        conversation = lock_conversation(user, find_row(runs, run_id).conversation_id)
         refuse_while_running(conversation)
+        # Read again under the lock: meanwhile the answer may have ended, or may be gone.
+        run = find_row(runs, run_id)
         assert conversation.branch is not None
         if not _is_last(run.answer, conversation.branch) or run.answer.status == Message.Status.COMPLETE:
             raise Conflict("Only an unfinished last answer can be continued.")

@@ -136,7 +136,6 @@ export const serverSentences = {
   "This needs no steps; answering directly.": "这不需要分步骤；直接回答。",
   "This needs a token with the scope {}.": "此操作需要具有权限范围 {0} 的令牌。",
   "This part is not the next one of the file. Ask how much of it is here.": "这不是文件的下一部分。请查询已收到多少。",
-  "This run does not exist.": "此次运行不存在。",
   "This set-up link was used or replaced. Start the service again for a new one.": "此设置链接已被使用或替换。重新启动服务可获得新的链接。",
   "This socket sends too much. Please wait {} s.": "此连接发送过多。请等待 {0} 秒。",
   "This token is not valid.": "此令牌无效。",

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from django.db import connection
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import QuerySet
 
 
 def somebody_waits() -> bool:
@@ -12,3 +18,49 @@ def somebody_waits() -> bool:
             "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
         )
         return bool(cursor.fetchone()[0])
+
+
+def check_order(write: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:
+    """Check that somebody else who writes waits while this holds the ones, and has not taken the others."""
+    with beside(write, lambda: lock_at_once(held)) as other:
+        assert other.is_alive(), "it needs what is held"
+        for rows in free:
+            lock_at_once(rows)
+
+
+def check_no_wait(write: Callable[[], object], change: Callable[[], object]) -> None:
+    """Check that somebody else writes while this has changed something that is not committed yet."""
+    with beside(write, change) as other:
+        assert not other.is_alive(), "it waits"
+
+
+@contextmanager
+def beside(write: Callable[[], object], change: Callable[[], object]) -> Iterator[threading.Thread]:
+    """Do what is inside in a transaction that has made a change, when somebody else has written, or waits for it."""
+    failed: list[DatabaseError] = []
+
+    def run() -> None:
+        try:
+            write()
+        except DatabaseError as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=run)
+    try:
+        with transaction.atomic():
+            change()
+            other.start()
+            while other.is_alive() and not somebody_waits():
+                other.join(0.02)
+            yield other
+    finally:
+        if other.ident is not None:
+            other.join()
+    assert not failed, failed
+
+
+def lock_at_once(rows: QuerySet[Any]) -> None:
+    """Fails where somebody else holds one of them."""
+    assert list(rows.select_for_update(nowait=True).order_by("pk"))

@@ -37,9 +37,6 @@ WATCHED = (
     "chatapp_budget",
     "chatapp_storedsetting",
 )
-EDITION = "(SELECT token FROM chatapp_edition WHERE name = 'configuration')"
-"""What a statement selects so that `one_edition` need not ask."""
-
 WATCHED_OF_USERS = (
     ("chatapp_memorypause", ("INSERT", "UPDATE", "DELETE")),
     ("chatapp_profile", ("INSERT", "UPDATE", "DELETE")),
@@ -105,11 +102,19 @@ def edition_of_user(user_id: UUID) -> str:
     return str(execute(f"SELECT {user_edition('%s')}", user_id).fetchone()[0])
 
 
+def configuration_edition() -> str:
+    """Return what a statement selects so that `one_edition` need not ask."""
+    return f"(SELECT {_tokens()} FROM chatapp_edition)"
+
+
 def user_edition(user: str) -> str:
-    """Return what a statement selects so that `one_edition` need not ask; `user` is the key in the statement."""
-    # SQLite has one writer at a time, and so one token for a user.
-    tokens = "string_agg(token, '' ORDER BY token)" if connection.vendor == "postgresql" else "max(token)"
-    return f"COALESCE((SELECT {tokens} FROM chatapp_useredition WHERE user_id = {user}), '')"
+    """Return the same for a user, whose key is `user` in the statement."""
+    return f"COALESCE((SELECT {_tokens()} FROM chatapp_useredition WHERE user_id = {user}), '')"
+
+
+def _tokens() -> str:
+    # SQLite has one writer at a time, and so one token.
+    return "string_agg(token, '' ORDER BY token)" if connection.vendor == "postgresql" else "max(token)"
 
 
 @contextmanager
@@ -128,7 +133,7 @@ def _known_edition() -> str | None:
     known: Edition | None = getattr(_thread, "edition", None)
     if known is not None:
         return known.configuration
-    token: str | None = execute(f"SELECT {EDITION}").fetchone()[0]
+    token: str | None = execute(f"SELECT {configuration_edition()}").fetchone()[0]
     return token
 
 
@@ -138,9 +143,15 @@ _UPSERT = """
 INSERT INTO chatapp_edition (name, token) VALUES ('configuration', {token})
 ON CONFLICT (name) DO UPDATE SET token = excluded.token;
 """
+# Two transactions that write do not wait for each other, here and for a user: each leaves a token of its own, and the
+# next one removes both. Who waited would hold what he has changed, for which the other one may wait.
 _POSTGRES_FUNCTION = """
 CREATE OR REPLACE FUNCTION chatapp_new_edition() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN {upsert} RETURN NULL; END $$
+DECLARE new text := {token};
+BEGIN
+DELETE FROM chatapp_edition WHERE name IN (SELECT name FROM chatapp_edition FOR UPDATE SKIP LOCKED);
+INSERT INTO chatapp_edition (name, token) VALUES (left(new, 20), new);
+RETURN NULL; END $$
 """
 
 
@@ -156,8 +167,6 @@ CREATE OR REPLACE FUNCTION chatapp_no_user_edition() RETURNS trigger LANGUAGE pl
 BEGIN DELETE FROM chatapp_useredition WHERE user_id = OLD.id; RETURN NULL; END $$
 """
 _UNLOCKED = """id IN (SELECT id FROM chatapp_useredition WHERE user_id = whose FOR UPDATE SKIP LOCKED)"""
-"""Two transactions that write for one user do not wait for each other: each leaves a token of its own, and the next
-one removes both."""
 _POSTGRES_TOKEN = "md5(random()::text || clock_timestamp()::text)"
 _SQLITE_TOKEN = "hex(randomblob(16))"
 
@@ -179,7 +188,7 @@ def install_triggers(using: str, **_: Any) -> None:
 
 
 def _on_postgres(tables: list[str]) -> Iterator[str]:
-    yield _POSTGRES_FUNCTION.format(upsert=_UPSERT.format(token=_POSTGRES_TOKEN))
+    yield _POSTGRES_FUNCTION.format(token=_POSTGRES_TOKEN)
     for table in tables:
         # Once a statement, whatever the number of its rows. TRUNCATE calls no other trigger.
         changes = "INSERT OR UPDATE OR DELETE OR TRUNCATE"

@@ -21,7 +21,7 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import GroupRetention
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.operations import clock
-from chatapp.operations.editions import EDITION, Edition, one_edition
+from chatapp.operations.editions import Edition, configuration_edition, one_edition
 from chatapp.operations.errors import NotFound
 from chatapp.operations.statements import execute
 from chatapp.providers.models import ModelConfig
@@ -133,7 +133,7 @@ def test_what_groups_say_is_read_again_only_when_it_has_changed(
         return allowed_to(alice.pk).models, default_model(alice.pk).name, retention_days_of(alice.pk, 30)
 
     assert read() == ({small.pk}, "Small", 7)
-    edition = Edition(execute(f"SELECT {EDITION}").fetchone()[0])
+    edition = Edition(execute(f"SELECT {configuration_edition()}").fetchone()[0])
     with one_edition(edition), django_assert_num_queries(0):
         read()
     interns.user_set.clear()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
-from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
@@ -32,7 +31,7 @@ from chatapp.recall.actions.indexing import index_conversation, index_entry
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.models import SearchOwner
 from chatapp.runs.models import Run
-from tests.blocking import somebody_waits
+from tests.blocking import check_order, lock_at_once, somebody_waits
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
@@ -313,35 +312,3 @@ def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(
         summary.join()
     forgetting.join()
     assert tables_with("heliotrope") == []
-
-
-def check_order(forget: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:
-    """While this holds the ones, somebody who forgets waits, and has not taken the others."""
-    failed: list[DatabaseError] = []
-
-    def run() -> None:
-        try:
-            forget()
-        except DatabaseError as error:
-            failed.append(error)
-        finally:
-            connection.close()
-
-    other = threading.Thread(target=run)
-    try:
-        with transaction.atomic():
-            lock_at_once(held)
-            other.start()
-            while other.is_alive() and not somebody_waits():
-                other.join(0.02)
-            assert other.is_alive(), "it needs what is held"
-            for rows in free:
-                lock_at_once(rows)
-    finally:
-        other.join()
-    assert not failed
-
-
-def lock_at_once(rows: QuerySet[Any]) -> None:
-    """Fails where somebody else holds one of them."""
-    assert list(rows.select_for_update(nowait=True).order_by("pk"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations import jobs
-from chatapp.operations.editions import EDITION, Edition, one_edition
+from chatapp.operations.editions import Edition, configuration_edition, one_edition
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.statements import execute, update_row
@@ -64,7 +65,7 @@ def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
         return _end(conversation, run, outcome, now)
 
 
-_LEFT = f"""
+_LEFT = """
 SELECT
     EXISTS (SELECT 1 FROM chatapp_toolcall WHERE run_id = run.id
         AND (NOT is_told OR state IN ('requested', 'waiting', 'running'))),
@@ -72,9 +73,14 @@ SELECT
     EXISTS (SELECT 1 FROM chatapp_usage WHERE conversation_id = run.conversation_id AND run_id IS NULL),
     EXISTS (SELECT 1 FROM chatapp_answerpiece WHERE message_id = run.answer_id),
     (SELECT count(*) FROM chatapp_runstep WHERE run_id = run.id),
-    {EDITION}
+    {edition}
 FROM chatapp_run AS run WHERE id = %s
 """
+
+
+@cache
+def _left_statement() -> str:
+    return _LEFT.format(edition=configuration_edition())
 
 
 class _Left(NamedTuple):
@@ -90,7 +96,7 @@ class _Left(NamedTuple):
 
 def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) -> Run | None:
     """End a run whose conversation is locked, and return the run that follows, if one does."""
-    left = _Left._make(execute(_LEFT, run.pk).fetchone())
+    left = _Left._make(execute(_left_statement(), run.pk).fetchone())
     tools = close_tool_calls(conversation, run, now) if left.has_tool_calls else []
     # The messages of closed calls took its position, which `run.answer` still has.
     answer = Message.objects.get(pk=run.answer_id) if tools else run.answer

@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import parse_id
-from chatapp.operations.editions import EDITION, Edition, user_edition
+from chatapp.operations.editions import Edition, configuration_edition, user_edition
 from chatapp.operations.errors import NotFound
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import as_key, columns_of, execute, read_models
@@ -93,7 +93,7 @@ def lock_for_sending(
 def _statement() -> str:
     names = ("conversation", "owner", "branch", "model", "agent")
     return _STATE.format(
-        edition=EDITION,
+        edition=configuration_edition(),
         user_edition=user_edition("owner.id"),
         **{name: columns_of(model, name) for name, model in zip(names, _MODELS, strict=True)},
     )

@@ -320,6 +320,26 @@ async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_i
 
 
 @on_a_loop
+async def test_words_of_the_user_are_not_lost_to_a_later_summary_that_read_the_old_ones(alice: User) -> None:
+    async with chatting(alice, count=120) as chat:
+        first = await chat.compact(keep_recent=60)
+        path = f"conversations/{chat.conversation}/compactions"
+        own = "The quay of the plum boats is 12."
+        chat.server.script(says("The old words are here: QX-00003.", hold_after=0), kind="summary")
+        later = (await chat.post("compact", keep_recent=4)).json()
+        working = asyncio.create_task(chat.work(later["id"]))
+        await asyncio.to_thread(
+            chat.server.wait_until, lambda server: len(server.requests_of("summary")) == 2
+        )
+        refused = await chat.program.patch(f"{path}/{first['id']}", summary=own)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_latest")
+        chat.server.release()
+        assert (await working)["status"] == "done"
+        assert (await chat.program.patch(f"{path}/{later['id']}", summary=own)).status_code == 200
+        assert own.encode() in await chat.model_input()
+
+
+@on_a_loop
 async def test_a_summary_whose_place_was_taken_meanwhile_ends_in_plain_words_and_its_calls_are_counted(
     alice: User,
 ) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
@@ -255,13 +255,19 @@ def edit_summary(
 ) -> Compaction:
     """Replace a summary by the user's own words. Its memory entry is corrected like it.
 
-    Later summaries that were built on the old words keep what they say.
+    Later summaries that were built on the old words keep what they say. Raise Conflict while one is being written.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.DONE:
             raise Conflict("Only a finished summary can be edited.")
+        # It may have read the old words, and would take the place of the new ones without having seen them.
+        if _later(row).filter(status__in=Compaction.ACTIVE).exists():
+            raise Conflict(
+                "A later summary is being written on top of this one; edit that one when it is done.",
+                code="not_latest",
+            )
         _correct_entry(row, summary)
         row.summary = summary
         row.summary_tokens = tokens
@@ -298,6 +304,11 @@ def _correct_entry(row: Compaction, summary: str) -> None:
         drop_entries([entry])
 
 
+def _later(row: Compaction) -> QuerySet[Compaction]:
+    """Return the compactions that go on from this one."""
+    return Compaction.objects.filter(conversation=row.conversation_id, previous=row)
+
+
 def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
     """Bring the messages back into the context. Only the latest compaction can be undone, because others
     build on the earlier ones."""
@@ -306,7 +317,7 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.DONE:
             raise Conflict("Only a finished summary can be undone.")
-        later = conversation.compactions.filter(previous=row)
+        later = _later(row)
         if later.filter(status=Compaction.Status.DONE).exists():
             raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
         # It begins with the words of this one, which would live on in it.

@@ -3,6 +3,7 @@
 /** @type {Record<string, string>} */
 export const serverSentences = {
   "A folder may have {} files at most.": "一个文件夹最多可有 {0} 个文件。",
+  "A later summary is being written on top of this one; edit that one when it is done.": "正在此摘要的基础上撰写之后的摘要；请在其完成后编辑那个摘要。",
   "A later summary is being written on top of this one; undo that one first when it is done.": "正在此摘要的基础上撰写之后的摘要；请在其完成后先撤销它。",
   "A later summary stands on this one; undo that one first.": "之后的摘要以此摘要为基础；请先撤销之后的摘要。",
   "A part has at most {} bytes, and ends where the file does.": "每部分最多 {0} 字节，且不超出文件末尾。",

@@ -16,18 +16,28 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.actions.compactions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.actions import whole
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
+from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.forgetting.services import forget_entry, forget_whole_conversation
 from chatapp.forgetting.trash.actions import take_if_idle
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.actions.entries import note_sources
+from chatapp.long_term.actions.tombstones import (
+    lift_requested,
+    lift_tombstones,
+    make_tombstones,
+    store_tombstones,
+)
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.models import ForgettingCount
-from chatapp.recall.actions.indexing import index_conversation, index_entry
+from chatapp.recall.actions.indexing import (
+    index_conversation,
+    index_entry,
+)
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.models import SearchOwner
 from chatapp.runs.models import Run
@@ -312,3 +322,38 @@ def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(
         summary.join()
     forgetting.join()
     assert tables_with("heliotrope") == []
+
+
+SENTENCES = [f"{drink} is served at noon." for drink in ("Tea", "Coffee", "Water", "Milk", "Juice")]
+
+
+@pytest.fixture
+def barred(alice: User) -> tuple[Tombstone, Tombstone]:
+    """Return the first and the last of some tombstones, in the order of their locks; they were stored in another."""
+    before = NOW - timedelta(minutes=1)
+    rows = sorted(make_tombstones(alice.pk, SENTENCES, before), key=lambda row: row.whole, reverse=True)
+    Tombstone.objects.bulk_create(rows)
+    return rows[-1], rows[0]
+
+
+@pytest.mark.parametrize("way", ["barred again", "lifted", "lifted with their receipt"])
+def test_tombstones_are_locked_in_one_order(
+    alice: User, barred: tuple[Tombstone, Tombstone], way: str
+) -> None:
+    """Two chats with the same sentences may be deleted at once, and more asked to be remembered."""
+    first, last = barred
+    receipt = ForgetReceipt.objects.create(user=alice, what="chosen", at=NOW)
+    Tombstone.objects.update(receipt=receipt)
+    asking = say(new_conversation(alice), *(f"Please remember: {said}" for said in SENTENCES), role="user")
+    Message.objects.update(kind=Message.Kind.INJECTED)  # as if sent, and not imported
+    again = sorted(make_tombstones(alice.pk, SENTENCES, NOW), key=lambda row: row.whole, reverse=True)
+    ways: dict[str, Callable[[], object]] = {
+        "barred again": lambda: store_tombstones(again, receipt=receipt),
+        "lifted": lambda: lift_requested(alice.pk, [row.pk for row in asking]),
+        "lifted with their receipt": lambda: lift_tombstones(receipt=receipt),
+    }
+    check_order(
+        transaction.atomic(ways[way]),
+        Tombstone.objects.filter(whole=first.whole),
+        Tombstone.objects.filter(whole=last.whole),
+    )

@@ -332,15 +332,16 @@ def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
 def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:
     """Delete messages until the budget is spent. Return the hashes of files that nothing else shows."""
     hashes: list[str] = []
-    tombstones = 0
+    barred: dict[int, Tombstone] = {}
     for group in groups:
-        tombstones += store_tombstones(group.tombstones, for_good=removal.for_good, receipt=removal.receipt)
+        barred |= {row.whole: row for row in group.tombstones}
         hashes += _delete_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()
         spending.spend(len(group.ids), group.chars)
         if spending.is_spent:
             break
-    if tombstones:
+    rows = [*barred.values()]
+    if tombstones := store_tombstones(rows, for_good=removal.for_good, receipt=removal.receipt):
         removal.tombstone_count += tombstones
         Removal.objects.filter(pk=removal.pk).update(tombstone_count=removal.tombstone_count)
     add_to_receipt(removal.receipt, {"tombstones": tombstones, "files": len(hashes)})

@@ -10,6 +10,7 @@ from itertools import islice
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from chatapp.conversations import message_values
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
@@ -50,19 +51,20 @@ def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[
 def store_tombstones(
     rows: Sequence[Tombstone], *, for_good: bool = False, receipt: ForgetReceipt | None = None
 ) -> int:
-    """Store tombstones; return how many. To be called in the transaction that forgets what they bar."""
+    """Store tombstones; return how many. To be called in the transaction that forgets what they bar, once: everybody
+    locks tombstones in the order of their sentences."""
     for row in rows:
         row.for_good, row.receipt = for_good, receipt
     changed = ("created_at", "receipt_id", *(("for_good",) if for_good else ()))
     new = ", ".join(f"{column} = excluded.{column}" for column in changed)
-    insert_rows(rows, on_conflict=f"(user_id, whole) DO UPDATE SET {new}")
+    insert_rows(sorted(rows, key=lambda row: row.whole), on_conflict=f"(user_id, whole) DO UPDATE SET {new}")
     return len(rows)
 
 
 def lift_tombstones(*, receipt: ForgetReceipt) -> int:
     """Let what one forgetting barred be learned again. Return how many sentences that is."""
     with transaction.atomic():
-        return Tombstone.objects.filter(user=receipt.user_id, receipt=receipt).delete()[0]
+        return _delete(Tombstone.objects.filter(user=receipt.user_id, receipt=receipt))
 
 
 def lift_requested(user_id: UUID, message_ids: Iterable[UUID]) -> int:
@@ -80,5 +82,12 @@ def lift_requested(user_id: UUID, message_ids: Iterable[UUID]) -> int:
     for said_at, sentence in asked:
         wholes = tombstones.covering(sentence)
         lifted |= {whole for whole in wholes if whole in liftable and liftable[whole] < said_at}
-    Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()
+    _delete(Tombstone.objects.filter(user=user_id, whole__in=lifted))
     return len(lifted)
+
+
+@transaction.atomic
+def _delete(rows: QuerySet[Tombstone]) -> int:
+    """Delete tombstones, locked in the order in which they are stored. Return how many."""
+    held = list(rows.select_for_update().order_by("whole").values_list("pk", flat=True))
+    return Tombstone.objects.filter(pk__in=held).delete()[0]

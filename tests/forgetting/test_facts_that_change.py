@@ -10,8 +10,9 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.context.recalled import mark_superseded
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.services import forget_message
+from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.long_term.actions.consolidations import queue_consolidation
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.long_term.consolidation import consolidate
@@ -21,9 +22,10 @@ from chatapp.long_term.selectors.scopes import NO_ACCESS
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt
+from chatapp.recall.selectors.claims import SaidAt, fold_sentence
 from chatapp.recall.turn_recall import InContext, RecalledTurn
 from memory.ranking import RecallSize
+from tests.blocking import beside
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 from tests.servers.behaviour import says
@@ -98,6 +100,42 @@ def test_what_is_forgotten_supersedes_nothing_any_more(
     forget_message(alice, moved[1].pk, now=NOW)
     [older] = [item for item in search(api_client(alice), q="Where do I live?") if item["text"] == OLD]
     assert older["valid_until"] is None
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_what_a_deleted_chat_superseded_is_superseded_by_the_next_statement(
+    alice: User, moved: list[Message], is_named: bool
+) -> None:
+    [newest, *_] = say(new_conversation(alice), "I have moved to Nice now.", at=NOW + timedelta(days=9))
+    if is_named:
+        StoredClaim.objects.all().delete()
+        old, new, last = (said_at(row) for row in (*moved, newest))
+        note_over(alice.pk, [(old, new), (old, last)])
+    else:
+        index_conversation(newest.conversation_id)
+    forget_whole_conversation(alice, moved[1].conversation_id, now=NOW)
+    [older] = StoredClaim.objects.filter(message=moved[0].pk)
+    assert older.superseded_by is not None
+    assert older.superseded_by.message_id == newest.pk
+
+
+def said_at(message: Message) -> SaidAt:
+    text = text_of(message.parts)
+    return SaidAt(fold_sentence(text), 0, len(text), message.created_at, message_id=message.pk)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_of_two_summaries_that_name_the_same_statement_at_once_the_later_sees_the_other(
+    alice: User, moved: list[Message]
+) -> None:
+    [newest, *_] = say(new_conversation(alice), "I have moved to Nice now.", at=NOW + timedelta(days=9))
+    StoredClaim.objects.all().delete()
+    old, new, last = (said_at(row) for row in (*moved, newest))
+    with beside(lambda: note_over(alice.pk, [(old, last)]), lambda: note_over(alice.pk, [(old, new)])):
+        pass
+    chain = list(StoredClaim.objects.order_by("said_at"))
+    assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
 
 
 def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message]):

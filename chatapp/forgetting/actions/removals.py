@@ -30,6 +30,8 @@ from chatapp.operations.work_budget import Budget, LockTurns, Spending, delete_s
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import tell_forgotten
+from chatapp.recall.actions.claims import drop_message_claims
+from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 LEASE = timedelta(seconds=90)
@@ -333,7 +335,11 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
     """Delete messages until the budget is spent. Return the hashes of files that nothing else shows."""
     hashes: list[str] = []
     barred: dict[int, Tombstone] = {}
+    # Its claims are written under this lock, before the tombstones.
+    lock_indexes_of([removal.user_id])
     for group in groups:
+        # Before the messages: after a cascade alone, no later statement would take over what they superseded.
+        drop_message_claims(removal.user_id, group.ids)
         barred |= {row.whole: row for row in group.tombstones}
         hashes += _delete_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()

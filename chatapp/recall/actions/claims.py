@@ -10,11 +10,13 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.access import lock_rows
 from chatapp.operations.ids import new_id
 from chatapp.operations.statements import (
     as_key,
@@ -25,7 +27,7 @@ from chatapp.operations.statements import (
     run_prepared,
     update_rows,
 )
-from chatapp.recall.models import StoredClaim
+from chatapp.recall.models import SearchOwner, StoredClaim
 from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts, hashed_claims
 
 _Key: TypeAlias = UUID | str
@@ -104,12 +106,22 @@ def drop_entry_claims(user_id: UUID, entry_ids: Collection[UUID]) -> None:
     _replace(user_id, "entry_id", entry_ids, (), keeps_named=False)
 
 
+def drop_message_claims(user_id: UUID, message_ids: Collection[UUID]) -> None:
+    """Delete what messages claim in the transaction that deletes them, as `drop_entry_claims` does."""
+    _replace(user_id, "message_id", message_ids, (), keeps_named=False)
+
+
+@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
     """Store pairs of an older and a newer statement that a model named, in the transaction that writes its summary or
     the profile.
 
     Pairs that were stored before stay; what was deleted or forgotten meanwhile claims nothing.
     """
+    if not (pairs := list(pairs)):
+        return
+    # Under the lock of the index, as all claims are written: what another one stores at this moment is seen.
+    lock_rows(SearchOwner.objects.filter(user=user_id))
     for older, newer in pairs:
         if not (_is_there(older) and _is_there(newer)):
             continue

@@ -15,6 +15,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
+from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
 
 
@@ -53,9 +54,10 @@ GONE = {"type": "text", "text": "[A file was here. It was deleted.]"}
 @transaction.atomic
 def delete_attachment(attachment: Attachment) -> None:
     """Delete an attachment, and name it in no message any more."""
-    messages = Message.objects.select_for_update(of=("self",)).filter(attachments=attachment)
-    # In the order of keys, so that two deletions with messages in common end in no deadlock.
-    for message in messages.order_by("pk"):
+    showing = Message.objects.filter(attachments=attachment)
+    # Before their messages, as everywhere: whoever forgets a message holds its conversation, and deletes its files.
+    lock_rows(Conversation.with_unowned.filter(pk__in=showing.values("conversation")))
+    for message in showing.select_for_update(of=("self",)).order_by("pk"):
         kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
         message.parts = kept or [GONE]
         message.save(update_fields=["parts"])

@@ -17,6 +17,8 @@ from chatapp.compaction.actions.compactions import claim_compaction, complete_co
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation, Message
+from chatapp.files.actions import create_attachment, delete_attachment
+from chatapp.files.models import Attachment
 from chatapp.forgetting.actions import whole
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
@@ -357,3 +359,29 @@ def test_tombstones_are_locked_in_one_order(
         Tombstone.objects.filter(whole=first.whole),
         Tombstone.objects.filter(whole=last.whole),
     )
+
+
+def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User) -> None:
+    """Whoever forgets a message holds its chat, then deletes its file and blanks it."""
+    chat = new_conversation(alice)
+    file = create_attachment(
+        user=alice, name="a.txt", sha256="0" * 64, mime_type="text/plain", width=0, height=0, size_bytes=1
+    )
+    shown = {
+        "type": "file",
+        "file_id": str(file.pk),
+        "mime_type": "text/plain",
+        "name": "a.txt",
+        "size_bytes": 1,
+    }
+    [said] = say(chat, "See this.")
+    Message.objects.filter(pk=said.pk).update(parts=[shown, *said.parts])
+    said.attachments.add(file)
+    check_order(
+        lambda: delete_attachment(file),
+        Conversation.objects.filter(pk=chat.pk),
+        Message.objects.filter(pk=said.pk),
+        Attachment.objects.filter(pk=file.pk),
+    )
+    said.refresh_from_db()
+    assert [part["type"] for part in said.parts] == ["text"]

@@ -35,6 +35,7 @@ from chatapp.long_term.actions.tombstones import (
 )
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.operations.ids import new_id
 from chatapp.operations.models import ForgettingCount
 from chatapp.recall.actions.indexing import (
     index_conversation,
@@ -42,6 +43,7 @@ from chatapp.recall.actions.indexing import (
 )
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.models import SearchOwner
+from chatapp.runs.actions.runs import Lease, renew_leases
 from chatapp.runs.models import Run
 from tests.blocking import check_order, lock_at_once, somebody_waits
 from tests.forgetting.everywhere import tables_with
@@ -359,6 +361,39 @@ def test_tombstones_are_locked_in_one_order(
         Tombstone.objects.filter(whole=first.whole),
         Tombstone.objects.filter(whole=last.whole),
     )
+
+
+@pytest.fixture
+def answering(alice: User) -> tuple[Run, Run]:
+    """Return two running answers of alice in the order of their keys; they were stored in the other."""
+    keys = sorted(new_id() for _ in range(2))
+    for key in reversed(keys):
+        chat = new_conversation(alice)
+        question, answer = say(chat, "And now?", "")
+        Run.objects.create(
+            pk=key,
+            conversation=chat,
+            user=alice,
+            question=question,
+            answer=answer,
+            status="running",
+            fence=1,
+            created_at=NOW,
+        )
+    return Run.objects.get(pk=keys[0]), Run.objects.get(pk=keys[1])
+
+
+@pytest.mark.parametrize("way", ["a forgetting", "a heartbeat"])
+def test_running_answers_are_locked_in_one_order(alice: User, answering: tuple[Run, Run], way: str) -> None:
+    """A process renews the leases of all its answers while somebody forgets what several of them may have read."""
+    first, second = answering
+    entry = MemoryEntry.objects.create(user=alice, day=NOW.date(), text=SAID, created_at=NOW)
+    leases = [Lease(run.pk, run.answer_id, run.fence) for run in (second, first)]
+    ways: dict[str, Callable[[], object]] = {
+        "a forgetting": lambda: forget_entry(alice, entry.pk, now=NOW),
+        "a heartbeat": lambda: renew_leases(leases=leases, now=NOW),
+    }
+    check_order(ways[way], Run.objects.filter(pk=first.pk), Run.objects.filter(pk=second.pk))
 
 
 def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User) -> None:

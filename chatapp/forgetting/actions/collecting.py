@@ -410,7 +410,8 @@ def hold(work: Work, rows: Iterable[Conversation]) -> None:
 def _stop_work(work: Work) -> None:
     """End the answers and summaries being written in these conversations: they may have read what is forgotten."""
     rows = work.conversations
-    for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE):
+    # In the order in which their process renews their leases.
+    for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE).order_by("pk"):
         if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):
             stop_runs_after_commit([run.pk])
             work.ended_runs.append(run.pk)

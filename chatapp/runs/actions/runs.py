@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -151,7 +152,8 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
     lost = set()
     expires = now + timedelta(seconds=settings.LEASE_S)
     with transaction.atomic():
-        for lease in leases:
+        # In the order in which a forgetting ends them, so that the two do not wait for each other.
+        for lease in sorted(leases, key=attrgetter("run_id")):
             if not _held(lease).update(lease_expires_at=expires, is_last_term=False):
                 lost.add(lease.run_id)
     return lost

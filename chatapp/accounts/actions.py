@@ -27,10 +27,13 @@ from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
+from chatapp.conversations.models import Conversation
 from chatapp.operations import audit, clock
+from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.operations.text import normalize_text
+from chatapp.runs.models import Run
 
 TOKEN_PREFIX = "pal_"
 SETUP_SALT = "chatapp.accounts.setup_link"
@@ -113,7 +116,8 @@ def delete_user(*, user: User) -> None:
     with transaction.atomic():
         # Two admins who delete their accounts at once would each see the other as the one who is left.
         # In the order of keys, so that they do not wait for each other.
-        list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
+        # `no_key`: a chat of theirs may store rows that name them, and holds what is locked below.
+        list(User.objects.select_for_update(no_key=True).filter(is_superuser=True).order_by("pk"))
         check_replaceable(user)
         _end_sessions(user)
         # These rows name the account by no foreign key, so that nothing else deletes them with it.
@@ -121,6 +125,7 @@ def delete_user(*, user: User) -> None:
         ForgettingCount.objects.filter(pk=user.pk).delete()
         Invitation.objects.filter(email__iexact=user.email).delete()
         audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
+        _hold_what_is_left(user)
         user.delete()
 
 
@@ -146,6 +151,15 @@ def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:
                 done="removed by an operator",
             )
     return len(rows)
+
+
+def _hold_what_is_left(user: User) -> None:
+    """Lock conversations that were begun after all others were deleted, and their answers, before Django looks for
+    them: nothing is added to them then."""
+    conversations = Conversation.objects.filter(user=user)
+    lock_rows(conversations)
+    # A checkpoint passes them over, and leaves no piece of an answer behind that names a deleted message.
+    lock_rows(Run.objects.filter(conversation__in=conversations, status__in=Run.ACTIVE))
 
 
 def _admin_log_of(user: User) -> QuerySet[LogEntry]:

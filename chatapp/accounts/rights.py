@@ -24,7 +24,7 @@ from allauth.socialaccount.signals import social_account_added, social_account_r
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.db import transaction
-from django.db.models.signals import post_delete, post_save, pre_delete
+from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 from django.http import HttpRequest
 
@@ -33,18 +33,9 @@ from chatapp.accounts.selectors import find_user
 from chatapp.operations import audit
 from chatapp.operations.models import AuditEvent
 from chatapp.realtime.hub import close_user, holder_of
-from chatapp.runs.models import Run
 
 # A sign-in saves `last_login` alone: it must not close the connections of all other devices.
 FIELDS_WITH_RIGHTS = frozenset({"is_active", "is_staff", "is_superuser", "password"})
-
-
-@receiver(pre_delete, sender=User)
-def hold_answers(sender: Any, instance: User, **_: Any) -> None:
-    """Lock the runs of a user who is being deleted: a checkpoint passes them over, and leaves no piece of an answer
-    behind that names a deleted message."""
-    active = Run.objects.filter(conversation__user=instance, status__in=Run.ACTIVE)
-    list(active.select_for_update(of=("self",)).values_list("pk", flat=True))
 
 
 @receiver(user_logged_in)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from chatapp.accounts.actions import delete_user
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.actions.compactions import claim_compaction, complete_compaction
@@ -383,7 +384,7 @@ def answering(alice: User) -> tuple[Run, Run]:
     return Run.objects.get(pk=keys[0]), Run.objects.get(pk=keys[1])
 
 
-@pytest.mark.parametrize("way", ["a forgetting", "a heartbeat"])
+@pytest.mark.parametrize("way", ["a forgetting", "a heartbeat", "a deleted account"])
 def test_running_answers_are_locked_in_one_order(alice: User, answering: tuple[Run, Run], way: str) -> None:
     """A process renews the leases of all its answers while somebody forgets what several of them may have read."""
     first, second = answering
@@ -392,8 +393,20 @@ def test_running_answers_are_locked_in_one_order(alice: User, answering: tuple[R
     ways: dict[str, Callable[[], object]] = {
         "a forgetting": lambda: forget_entry(alice, entry.pk, now=NOW),
         "a heartbeat": lambda: renew_leases(leases=leases, now=NOW),
+        "a deleted account": lambda: delete_user(user=alice),
     }
     check_order(ways[way], Run.objects.filter(pk=first.pk), Run.objects.filter(pk=second.pk))
+
+
+def test_an_account_that_is_deleted_waits_for_a_chat_without_its_answers(
+    alice: User, answering: tuple[Run, Run]
+) -> None:
+    """Whoever writes an answer holds the chat, and waits for the answer's row."""
+    check_order(
+        lambda: delete_user(user=alice),
+        Conversation.objects.filter(pk=answering[0].conversation_id),
+        Run.objects.filter(pk=answering[0].pk),
+    )
 
 
 def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User) -> None:

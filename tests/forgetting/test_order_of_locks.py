@@ -38,10 +38,14 @@ from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.ids import new_id
 from chatapp.operations.models import ForgettingCount
+from chatapp.operations.work_budget import PIECE
 from chatapp.recall.actions.indexing import (
+    delete_index,
+    delete_shared_indexes,
     index_conversation,
     index_entry,
 )
+from chatapp.recall.actions.removal import delete_documents, documents_made_of
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.models import SearchOwner
 from chatapp.runs.actions.runs import Lease, renew_leases
@@ -364,6 +368,21 @@ def test_tombstones_are_locked_in_one_order(
     )
 
 
+def test_deleted_documents_are_taken_from_the_index_of_a_user_before_that_of_a_scope(
+    told: tuple[MemoryEntry, Conversation], bob: User
+) -> None:
+    """The worker takes the sources of a forgetting out of all indexes; who writes an entry locks them in this order."""
+    entry = MemoryEntry.objects.get(user=bob)
+    documents = documents_made_of([entry.pk])
+    assert documents.count() == 2
+    check_order(
+        lambda: delete_documents(documents, PIECE),
+        SearchOwner.objects.filter(user=bob),
+        SearchOwner.objects.filter(scope__isnull=False),
+    )
+    assert not documents.exists()
+
+
 @pytest.fixture
 def answering(alice: User) -> tuple[Run, Run]:
     """Return two running answers of alice in the order of their keys; they were stored in the other."""
@@ -433,3 +452,28 @@ def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User)
     )
     said.refresh_from_db()
     assert [part["type"] for part in said.parts] == ["text"]
+
+
+def test_an_index_is_deleted_in_the_order_of_its_chats(alice: User) -> None:
+    keys = sorted(new_id() for _ in range(2))
+    for key in reversed(keys):
+        Conversation.objects.create(pk=key, user=alice, last_activity_at=NOW, indexed_below=1)
+    check_order(
+        lambda: delete_index(alice.pk),
+        Conversation.objects.filter(pk=keys[0]),
+        Conversation.objects.filter(pk=keys[1]),
+    )
+
+
+@pytest.fixture
+def scopes() -> list[Agent]:
+    """Return two agents with shared memories in the order of their keys; their indexes were made in the other."""
+    made = [Agent.objects.create(name=name, shares_memory=True) for name in "AB"]
+    for agent in reversed(made):
+        SearchOwner.objects.create(scope=agent)
+    return made
+
+
+def test_the_indexes_of_scopes_are_deleted_in_their_order(scopes: list[Agent]) -> None:
+    first, last = (SearchOwner.objects.filter(scope=agent) for agent in scopes)
+    check_order(delete_shared_indexes, first, last)

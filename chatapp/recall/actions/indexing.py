@@ -44,6 +44,7 @@ from chatapp.recall.actions.claims import (
 from chatapp.recall.actions.removal import (
     abandon_index,
     delete_abandoned,
+    lock_owners,
     remove_entries,
     remove_messages,
 )
@@ -203,9 +204,11 @@ def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) ->
     return owners.get_or_create({"analysis_version": ANALYSIS_VERSION}, **{column: key})[0]
 
 
-def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
-    """Lock the indexes of several users before any scope's, after all conversations are locked."""
-    lock_rows(SearchOwner.objects.filter(user__in=set(user_ids)))
+def lock_indexes_of(user_ids: Iterable[UUID], entries: QuerySet[MemoryEntry] | None = None) -> None:
+    """Lock the indexes of several users, then those of the scopes of `entries`, after all conversations are locked."""
+    if connection.features.has_select_for_update:
+        shared = Q(scope__in=entries.values("scope")) if entries is not None else Q()
+        lock_owners(Q(user__in=set(user_ids)) | shared)
 
 
 def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previous: int = NO_ORDINAL) -> int:
@@ -364,6 +367,7 @@ def unindex_conversations(**which: UUID) -> None:
     """Let all messages of conversations be indexed anew. Their documents are the caller's to remove."""
     # One that is not indexed yet is left alone: its worker may hold it and wait for the index.
     indexed = Conversation.with_unowned.filter(**which, indexed_below__gt=0)
+    lock_rows(indexed)
     indexed.update(indexed_below=0, last_ordinal=NO_ORDINAL)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from agents.arrays import np, npt
 from chatapp.operations.statements import as_stored, delete_rows, execute_stored, placeholders, update_row
@@ -105,9 +105,14 @@ def _read(documents: QuerySet[SearchDocument]) -> list[GoneDocument]:
 
 def _by_owner(rows: Sequence[GoneDocument]) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
     """Yield the indexes that have any, locked in their order: those of users before those of scopes."""
-    owners = SearchOwner.objects.filter(pk__in={row.owner_id for row in rows}).select_for_update()
-    for owner in owners.order_by(F("scope").asc(nulls_first=True), "pk") if rows else ():
+    for owner in lock_owners(Q(pk__in={row.owner_id for row in rows})) if rows else ():
         yield owner, [row for row in rows if row.owner_id == owner.pk]
+
+
+def lock_owners(which: Q) -> list[SearchOwner]:
+    """Return indexes, locked in the order in which everybody does: those of users before those of scopes."""
+    owners = SearchOwner.objects.filter(which).select_for_update()
+    return list(owners.order_by(F("scope").asc(nulls_first=True), "pk"))
 
 
 def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
@@ -246,17 +251,16 @@ def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
 def delete_documents(rows: QuerySet[SearchDocument], budget: Budget) -> bool:
     """Delete documents and count them off their indexes; return whether none is left."""
     spending = budget.start()
+    owners = {owner.pk: owner for owner in lock_owners(Q(pk__in=rows.order_by().values("owner")))}
     while True:
         at_once = max(1, min(DOCUMENTS_AT_ONCE, spending.rows_left))
         some = list(rows.order_by("pk").values_list("pk", "owner_id", "ordinal", "length")[:at_once])
         if not some:
             return True
         for owner_id in {owner_id for _, owner_id, _, _ in some}:
-            owner = _lock(owner_id)
             ordinals = sorted(ordinal for _, its, ordinal, _ in some if its == owner_id)
-            if owner is not None:
-                remove_vectors(owner, ordinals)
-                _set_edition(owner)
+            remove_vectors(owners[owner_id], ordinals)
+            _set_edition(owners[owner_id])
             SearchOwner.objects.filter(pk=owner_id).update(
                 document_count=F("document_count") - len(ordinals),
                 total_length=F("total_length") - sum(length for _, its, _, length in some if its == owner_id),
@@ -273,7 +277,8 @@ def delete_documents(rows: QuerySet[SearchDocument], budget: Budget) -> bool:
 @transaction.atomic
 def abandon_index(**whose: UUID | bool) -> None:
     """Detach indexes from their user or scope: they are not found any more, and a worker deletes them in pieces."""
-    SearchOwner.objects.filter(**whose).update(user=None, scope=None)
+    owners = lock_owners(Q(**whose))
+    SearchOwner.objects.filter(pk__in=[owner.pk for owner in owners]).update(user=None, scope=None)
 
 
 def _abandoned() -> QuerySet[SearchOwner]:

@@ -48,8 +48,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SECRET = "heliotrope"
 SPAN = 60
-LOCKS = 2 if connection.features.has_select_for_update else 0
-"""Statements of a transaction that only hold rows."""
+LOCKS = 4 if connection.features.has_select_for_update else 0
+"""Statements of a transaction that only hold rows, or find those to hold."""
 MOST_TURNS = 20
 
 

@@ -23,7 +23,7 @@ from chatapp.files.models import Attachment
 from chatapp.forgetting.actions import whole
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
-from chatapp.forgetting.services import forget_entry, forget_whole_conversation
+from chatapp.forgetting.services import forget_chosen, forget_entry, forget_whole_conversation
 from chatapp.forgetting.trash.actions import take_if_idle
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.days import DaySection
@@ -35,7 +35,7 @@ from chatapp.long_term.actions.tombstones import (
     store_tombstones,
 )
 from chatapp.long_term.changes import rewrite_day
-from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.long_term.models import Consolidation, MemoryEntry, Profile
 from chatapp.operations.ids import new_id
 from chatapp.operations.models import ForgettingCount
 from chatapp.operations.work_budget import PIECE
@@ -237,6 +237,29 @@ def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_i
     )
     indexes = SearchOwner.objects.filter(user=bob)
     check_order(lambda: complete_compaction(lease=lease, result=summary, now=NOW), known.all(), indexes)
+
+
+@pytest.mark.parametrize("version", ["present", "earlier"])
+def test_who_forgets_waits_for_what_a_line_of_the_profile_was_made_of_without_the_index(
+    told: tuple[MemoryEntry, Conversation], version: str
+) -> None:
+    """The line goes, and its other entry is read anew: who edits that holds it, and waits for the index."""
+    entry, _ = told
+    other = MemoryEntry.objects.create(
+        user=entry.user, day=NOW.date(), text="Alice drives.", created_at=NOW, consolidated_at=NOW
+    )
+    line = {"text": "- Alice drives to the depot.", "sources": [[str(entry.pk), str(other.pk)]]}
+    present = line if version == "present" else {**line, "sources": [[str(entry.pk)]]}
+    profile = Profile.objects.create(user=entry.user, version=2, **present)
+    for number, written in enumerate((line, present), start=1):
+        profile.versions.create(number=number, author="consolidation", created_at=NOW, **written)
+    check_order(
+        lambda: forget_entry(entry.user, entry.pk, now=NOW),
+        MemoryEntry.objects.filter(pk=other.pk),
+        SearchOwner.objects.all(),
+    )
+    other.refresh_from_db()
+    assert other.consolidated_at is None
 
 
 def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEntry, Conversation]) -> None:
@@ -477,3 +500,29 @@ def scopes() -> list[Agent]:
 def test_the_indexes_of_scopes_are_deleted_in_their_order(scopes: list[Agent]) -> None:
     first, last = (SearchOwner.objects.filter(scope=agent) for agent in scopes)
     check_order(delete_shared_indexes, first, last)
+
+
+def test_who_forgets_lines_and_entries_waits_for_one_scope_without_a_later_one(
+    alice: User, scopes: list[Agent]
+) -> None:
+    """An entry that goes leaves its scope's index before one that loses a line is indexed anew."""
+    first, last = (
+        MemoryEntry.objects.create(
+            user=alice,
+            day=NOW.date(),
+            text=f"{SAID}\nIt rains.",
+            created_at=NOW,
+            scope=scope,
+            shared_in=scope.pk,
+        )
+        for scope in scopes
+    )
+    for entry in (first, last):
+        index_entry(entry)
+    check_order(
+        lambda: forget_chosen(
+            alice, [], [first.pk, last.pk], what="chosen", now=NOW, lines={first.pk: [SAID]}
+        ),
+        SearchOwner.objects.filter(scope=scopes[0]),
+        SearchOwner.objects.filter(scope=scopes[1]),
+    )

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-from django.db.models import Prefetch, QuerySet
+from django.db import connection, transaction
+from django.db.models import Prefetch, Q, QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
@@ -38,6 +38,7 @@ from chatapp.forgetting.trash.selectors import sentences_in_trash
 from chatapp.long_term.actions.consolidations import begin_again
 from chatapp.long_term.actions.tombstones import make_tombstones
 from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.profile import entries_named_beside
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import jobs
@@ -390,9 +391,16 @@ def lock_reached(
     users = {user_id, *rows.values_list("user_id", flat=True)}
     begin_again(user_ids=users, now=now)
     locked = list(rows.select_for_update().order_by("pk"))
-    lock_rows(entries)
-    lock_indexes_of(users)
+    _lock_entries(entries, users)
+    lock_indexes_of(users, entries)
     return locked
+
+
+def _lock_entries(entries: QuerySet[MemoryEntry], user_ids: Collection[UUID]) -> None:
+    """Lock entries, and those that the profile reads anew without the lines that were made of both."""
+    if connection.features.has_select_for_update:  # reading the profile for nothing takes long
+        beside = entries_named_beside(user_ids, entries.values_list("pk", flat=True))
+        lock_rows(MemoryEntry.objects.filter(Q(pk__in=entries.values("pk")) | Q(pk__in=beside)))
 
 
 def hold(work: Work, rows: Iterable[Conversation]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
@@ -31,6 +32,15 @@ def profile_text(conversation: Conversation) -> str:
 def profile_of(user_id: UUID) -> Profile:
     """Return the user's profile, or an empty one that is not stored."""
     return Profile.objects.filter(user_id=user_id).first() or Profile(user_id=user_id)
+
+
+def entries_named_beside(user_ids: Collection[UUID], entry_ids: Iterable[UUID]) -> set[UUID]:
+    """Return the entries that a line of these users' profiles, as they are or were, was made of together with one of
+    `entry_ids`."""
+    wanted = {str(pk) for pk in entry_ids}
+    versions = ProfileVersion.objects.filter(profile__in=user_ids).values_list("sources", flat=True)
+    lines = [line for sources in versions.iterator() for line in sources if not wanted.isdisjoint(line)]
+    return {UUID(pk) for line in lines for pk in line}
 
 
 def version_page(user: User, *, before: int | None, limit: int) -> list[ProfileVersion]:

@@ -25,6 +25,7 @@ from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.forgetting.services import forget_chosen, forget_entry, forget_whole_conversation
 from chatapp.forgetting.trash.actions import take_if_idle
+from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.days import DaySection
 from chatapp.long_term.actions.entries import note_sources
@@ -525,4 +526,26 @@ def test_who_forgets_lines_and_entries_waits_for_one_scope_without_a_later_one(
         ),
         SearchOwner.objects.filter(scope=scopes[0]),
         SearchOwner.objects.filter(scope=scopes[1]),
+    )
+
+
+def test_a_restored_chat_waits_for_one_count_without_a_later_one(alice: User) -> None:
+    """Somebody else who adds to two shared memories may forget at this moment."""
+    scopes = sorted(
+        (Agent.objects.create(name=name, shares_memory=True) for name in "AB"), key=lambda one: one.pk
+    )
+    for scope in scopes:
+        MemoryEntry.objects.create(
+            user=alice, day=NOW.date(), text=SAID, created_at=NOW, scope=scope, shared_in=scope.pk
+        )
+    chat = new_conversation(alice)
+    say(chat, SAID)
+    Conversation.objects.filter(pk=chat.pk).update(scope=scopes[1], shared_in=scopes[1].pk)
+    move_to_trash(alice, str(chat.pk), days=30, now=NOW)
+    store_tombstones(make_tombstones(alice.pk, [SAID], NOW + timedelta(minutes=1)))
+    counts = ForgettingCount.objects.bulk_create(ForgettingCount(pk=one.pk) for one in scopes)
+    check_order(
+        lambda: restore(alice, str(chat.pk), now=NOW),
+        ForgettingCount.objects.filter(pk=counts[0].pk),
+        ForgettingCount.objects.filter(pk=counts[1].pk),
     )

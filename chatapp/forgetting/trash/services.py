@@ -23,8 +23,13 @@ from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.returning import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
 from chatapp.long_term import files as memory_files
+from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
-from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
+from chatapp.operations.forgetting_counts import (
+    check_forgetting_count,
+    lock_forgetting_counts,
+    read_forgetting_count,
+)
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 
 
@@ -49,6 +54,9 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
     forgetting: Removing | None = None
     try:
         with transaction.atomic():
+            if barred:
+                # Those of both calls below, in one order.
+                lock_forgetting_counts([*keys, user.pk, *scopes_of(user.pk)])
             check_forgetting_count(keys, count)
             if barred:
                 begin_forgetting(user.pk)

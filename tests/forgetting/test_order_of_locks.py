@@ -17,7 +17,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.actions.compactions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.actions import create_attachment, delete_attachment
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions import whole
@@ -40,6 +40,7 @@ from chatapp.long_term.models import Consolidation, MemoryEntry, Profile
 from chatapp.operations.ids import new_id
 from chatapp.operations.models import ForgettingCount
 from chatapp.operations.work_budget import PIECE
+from chatapp.providers.models import ModelConfig
 from chatapp.recall.actions.indexing import (
     delete_index,
     delete_shared_indexes,
@@ -476,6 +477,23 @@ def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User)
     )
     said.refresh_from_db()
     assert [part["type"] for part in said.parts] == ["text"]
+
+
+@pytest.mark.parametrize("what", ["folder", "agent", "model"])
+def test_what_many_chats_name_is_deleted_in_the_order_of_the_chats(alice: User, what: str) -> None:
+    """Django takes the name from all of them in one statement, in the order in which it finds them."""
+    named: dict[str, Any] = {
+        "folder": Folder.objects.create(user=alice, name="Work", created_at=NOW),
+        "agent": Agent.objects.create(name="Porter"),
+        "model": ModelConfig.objects.create(name="Large", model_id="large"),
+    }
+    keys = sorted(new_id() for _ in range(2))
+    for key in reversed(keys):
+        Conversation.objects.create(pk=key, user=alice, last_activity_at=NOW, **{what: named[what]})
+    check_order(
+        named[what].delete, Conversation.objects.filter(pk=keys[0]), Conversation.objects.filter(pk=keys[1])
+    )
+    assert not Conversation.objects.exclude(**{what: None}).exists()
 
 
 def test_an_index_is_deleted_in_the_order_of_its_chats(alice: User) -> None:

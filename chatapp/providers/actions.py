@@ -167,6 +167,8 @@ def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, 
     """
     offered = []
     with transaction.atomic():
+        # Before any other row, and before it is read which there are: another process may find the same models.
+        _lock_models()
         for model_id, context_size in sizes.items():
             known = ModelConfig.objects.filter(base_url=base_url, model_id=model_id).first()
             if known is None:

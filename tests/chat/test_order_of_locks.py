@@ -8,9 +8,10 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.operations.editions import keep
+from chatapp.providers.actions import ensure_first_model, offer_models
 from chatapp.providers.calibration import note_token_counts, store_token_counts
 from chatapp.providers.models import ModelConfig
-from tests.blocking import check_no_wait
+from tests.blocking import beside, check_no_wait, check_order
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -24,3 +25,28 @@ def test_two_who_change_the_configuration_do_not_wait_for_each_other(alice: User
     check_no_wait(store_token_counts, lambda: Agent.objects.create(name="Porter"))
     assert ModelConfig.objects.get(pk=model.pk).token_ratio_samples
     assert keep("agents", Agent.objects.count) == 1
+
+
+OLLAMA = "http://127.0.0.1:11434/v1"
+
+
+def offer(**sizes: int) -> None:
+    offer_models(origin=ModelConfig.Origin.OLLAMA, base_url=OLLAMA, sizes=sizes)
+
+
+def test_models_that_are_found_wait_for_a_change_of_models_and_hold_none_of_them() -> None:
+    """Who saves a model holds the Demo row on behalf of all, and waits for that of the model."""
+    ensure_first_model()
+    offer(phi=4_096)
+    check_order(
+        lambda: offer(phi=8_192, llama=8_192),
+        ModelConfig.objects.filter(origin=ModelConfig.Origin.BUILT_IN),
+        ModelConfig.objects.filter(model_id="phi"),
+    )
+
+
+def test_two_processes_that_find_the_same_models_make_each_row_once() -> None:
+    ensure_first_model()
+    with beside(lambda: offer(phi=4_096, llama=4_096), lambda: offer(phi=4_096, llama=4_096)):
+        pass
+    assert ModelConfig.objects.filter(base_url=OLLAMA).count() == 2

@@ -57,7 +57,8 @@ def store_tombstones(
         row.for_good, row.receipt = for_good, receipt
     changed = ("created_at", "receipt_id", *(("for_good",) if for_good else ()))
     new = ", ".join(f"{column} = excluded.{column}" for column in changed)
-    insert_rows(sorted(rows, key=lambda row: row.whole), on_conflict=f"(user_id, whole) DO UPDATE SET {new}")
+    in_order = sorted(rows, key=lambda row: row.whole)
+    insert_rows(in_order, on_conflict=f"(user_id, whole) DO UPDATE SET {new}")
     return len(rows)
 
 

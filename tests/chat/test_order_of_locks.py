@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 
+from agents.events import MessageCompleted
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.operations.editions import keep
+from chatapp.operations.ids import new_id
 from chatapp.providers.actions import ensure_first_model, offer_models
 from chatapp.providers.calibration import note_token_counts, store_token_counts
 from chatapp.providers.models import ModelConfig
+from chatapp.realtime import event_log
 from tests.blocking import beside, check_no_wait, check_order
+from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -25,6 +32,24 @@ def test_two_who_change_the_configuration_do_not_wait_for_each_other(alice: User
     check_no_wait(store_token_counts, lambda: Agent.objects.create(name="Porter"))
     assert ModelConfig.objects.get(pk=model.pk).token_ratio_samples
     assert keep("agents", Agent.objects.count) == 1
+
+
+def test_an_event_locks_the_webhooks_of_its_user_in_one_order(alice: User) -> None:
+    """Two chats of a user tell of their ends at the same moment."""
+    keys = sorted(new_id() for _ in range(2))
+    for key in reversed(keys):
+        Webhook.objects.create(
+            pk=key, user=alice, url="https://example.com", events=["message.completed"], created_at=NOW
+        )
+    chat = new_conversation(alice)
+    [said] = say(chat, "Noted.", role="assistant")
+    told = MessageCompleted(conversation_id=str(chat.pk), at=NOW, message=message_shape(said))
+    check_order(
+        transaction.atomic(lambda: event_log.append(chat, told)),
+        Webhook.objects.filter(pk=keys[0]),
+        Webhook.objects.filter(pk=keys[1]),
+    )
+    assert WebhookDelivery.objects.count() == 2
 
 
 OLLAMA = "http://127.0.0.1:11434/v1"

@@ -36,8 +36,10 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
     # Most users have no webhook, and their events cost no statement.
     if not named or conversation.user_id not in keep("webhooks", _users_with_webhooks):
         return
-    # Locked, so that none is deleted before the event is committed.
-    webhooks = live_webhooks().select_for_update(of=("self",)).filter(user=conversation.user_id)
+    # Locked, so that none is deleted before the event is committed; in one order, as other chats tell of theirs.
+    webhooks = (
+        live_webhooks().select_for_update(of=("self",)).filter(user=conversation.user_id).order_by("pk")
+    )
     deliveries = [
         WebhookDelivery(
             webhook=webhook,

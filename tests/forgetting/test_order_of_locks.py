@@ -241,6 +241,39 @@ def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_i
     check_order(lambda: complete_compaction(lease=lease, result=summary, now=NOW), known.all(), indexes)
 
 
+def test_a_summary_of_a_span_that_has_an_entry_waits_for_it_without_a_later_one(
+    earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry], alice: User
+) -> None:
+    """A consolidation marks both; the later one is what the summary says again."""
+    first, second = earlier_of_a_later_time
+    chat = new_conversation(alice)
+    asked, answered = say(chat, "Tea.", "Noted.")
+    undone = finished_compaction(chat)
+    Compaction.objects.filter(pk=undone.pk).update(status="undone")
+    pending = finished_compaction(chat)
+    Compaction.objects.filter(pk=pending.pk).update(status="pending")
+    MemoryEntry.objects.filter(pk=first.pk).update(compaction=undone, conversation=chat)
+    lease = claim_compaction(compaction_id=pending.pk, holder="a worker", now=NOW)
+    assert lease is not None
+    summary = FinishedSummary(
+        summary="Tea.",
+        summary_tokens=9,
+        tokens_after=9,
+        strategy="checkpoint",
+        entry_text="",
+        first_message_id=asked.pk,
+        last_message_id=answered.pk,
+        model=None,
+        calls=(),
+        repeated_entries=[str(second.pk)],
+    )
+    check_order(
+        lambda: complete_compaction(lease=lease, result=summary, now=NOW),
+        MemoryEntry.objects.filter(pk=first.pk),
+        MemoryEntry.objects.filter(pk=second.pk),
+    )
+
+
 @pytest.mark.parametrize("version", ["present", "earlier"])
 def test_who_forgets_waits_for_what_a_line_of_the_profile_was_made_of_without_the_index(
     told: tuple[MemoryEntry, Conversation], version: str

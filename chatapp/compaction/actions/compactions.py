@@ -23,6 +23,7 @@ from chatapp.conversations.selectors.messages import QUEUED
 from chatapp.long_term.actions.entries import (
     drop_entries,
     index_standing,
+    lock_entries_of,
     note_sources,
     record_entry,
     rewrite_entry,
@@ -175,6 +176,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.lease_expires_at = None
         row.save()
         record_background_calls(User(pk=conversation.user_id), conversation.pk, result.calls)
+        lock_entries_of(row, result.repeated_entries)
         if not conversation.temporary:
             note_sources(
                 entry_ids=result.repeated_entries,

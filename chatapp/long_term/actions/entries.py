@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from agents.events import MemoryProposed
 from chatapp.accounts.idempotency_keys import record_made
@@ -22,6 +23,7 @@ from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entrie
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations import clock
+from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.statements import Prepared, delete_rows, prepare_insert, prepare_update, run_prepared
 from chatapp.realtime import event_log
@@ -81,6 +83,16 @@ def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> Mem
     if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
         rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
     return entry
+
+
+def lock_entries_of(compaction: Compaction, repeated: Iterable[str]) -> None:
+    """Lock the entries that `note_sources` and `index_standing` lock for this compaction, together and so in order."""
+    lock_rows(
+        MemoryEntry.objects.filter(
+            Q(pk__in=entries_of_the_same(compaction).values("pk"))
+            | Q(pk__in=list(repeated), user=compaction.conversation.user_id)
+        )
+    )
 
 
 def index_standing(compaction: Compaction) -> None:

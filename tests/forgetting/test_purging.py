@@ -17,6 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
+from chatapp.management.commands import purge_deleted
 from chatapp.operations import tasks
 from chatapp.operations.journal import truncate_journal, truncate_patiently
 from tests.forgetting.everywhere import tables_with
@@ -109,15 +110,40 @@ def test_the_planner_samples_no_column_of_what_people_wrote() -> None:
 @pytest.mark.parametrize(
     "look", ["SELECT count(*) FROM chatapp_memoryentry", "SELECT count(*) FROM django_migrations"]
 )
-def test_while_somebody_looks_at_it_the_command_refuses(forgotten: None, look: str) -> None:
+def test_while_somebody_looks_at_it_the_command_refuses(
+    forgotten: None, look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At the table, or from a moment when it was there."""
+    monkeypatch.setattr(purge_deleted, "TRANSACTIONS_END_WITHIN_S", 0.2)
     with closing(another_connection()) as other:
         other.execute("BEGIN" if connection.vendor == "sqlite" else "BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute(look)
         with pytest.raises(CommandError, match="in use"):
             call_command("purge_deleted")
         other.execute("ROLLBACK")
+    monkeypatch.undo()
     call_command("purge_deleted")
+    assert files_with(SECRET) == []
+
+
+@pytest.mark.postgres
+def test_a_transaction_that_ends_soon_is_waited_for(forgotten: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one of autovacuum, which nobody begins."""
+    found: list[bool] = []
+    look = purge_deleted._has_open_transactions
+
+    def look_and_end_it(cursor: Any) -> bool:
+        found.append(look(cursor))
+        other.rollback()
+        return found[-1]
+
+    monkeypatch.setattr(purge_deleted, "_has_open_transactions", look_and_end_it)
+    with closing(another_connection()) as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.execute("SELECT count(*) FROM django_migrations")
+        call_command("purge_deleted")
+    assert found[0]
+    assert not found[-1]
     assert files_with(SECRET) == []
 
 

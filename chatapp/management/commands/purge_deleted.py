@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -11,6 +12,9 @@ from chatapp.operations.journal import truncate_journal
 
 # While VACUUM waits for a table, all who come later wait behind it, readers included.
 LOCK_TIMEOUT_MS = 2_000
+TRANSACTIONS_END_WITHIN_S = 10.0
+"""Those of answers take milliseconds, those of autovacuum, which nobody begins, mostly less than a second."""
+LOOK_EVERY_S = 0.1
 
 
 class Command(BaseCommand):
@@ -25,7 +29,7 @@ class Command(BaseCommand):
                 if connection.vendor == "sqlite":
                     cursor.execute("VACUUM")
                 else:
-                    _refuse_open_transactions(cursor)
+                    _wait_for_transactions(cursor)
                     # One by one: VACUUM runs in no transaction, and locks a table only while it writes it.
                     for table in sorted(connection.introspection.django_table_names(only_existing=True)):
                         cursor.execute(
@@ -43,11 +47,19 @@ class Command(BaseCommand):
         self.stdout.write("The files of the database hold nothing that was deleted.")
 
 
-def _refuse_open_transactions(cursor: Any) -> None:
-    """Raise CommandError where a transaction is open: VACUUM keeps the rows that it may still read."""
+def _wait_for_transactions(cursor: Any) -> None:
+    """Wait until no transaction is open: VACUUM keeps the rows that one may still read. Raise CommandError where one
+    stays."""
+    deadline = time.monotonic() + TRANSACTIONS_END_WITHIN_S
+    while _has_open_transactions(cursor):
+        if time.monotonic() > deadline:
+            raise CommandError("Something is in use by a transaction. Try again in a moment.")
+        time.sleep(LOOK_EVERY_S)
+
+
+def _has_open_transactions(cursor: Any) -> bool:
     cursor.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL)"
-        " AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)"
+        "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL)"
+        " AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL))"
     )
-    if cursor.fetchone()[0]:
-        raise CommandError("Something is in use by a transaction. Try again in a moment.")
+    return bool(cursor.fetchone()[0])

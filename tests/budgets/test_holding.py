@@ -27,6 +27,13 @@ SetBudget = Callable[..., Any]
 ONE = Amount(100, 1_000)
 
 
+@pytest.fixture(autouse=True)
+def noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock stand: at midnight another period begins."""
+    now = clock.now().replace(hour=12)
+    monkeypatch.setattr(clock, "now", lambda: now)
+
+
 def hold_of(user: User, amount: Amount = ONE, days_ahead: int = 0) -> Hold | None:
     """Return what is held; None where the budget is used up."""
     now = clock.now() + timedelta(days=days_ahead)

@@ -183,6 +183,7 @@ def test_what_was_forgotten_meanwhile_does_not_come_back(
     say(again, f"My favourite colour is {SECRET}.", "I know.", "The ferry leaves at nine.", "It does.")
     move_to_trash(alice, str(again.pk), days=DAYS, now=NOW)
     move_to_trash(alice, str(life.elsewhere.pk), days=DAYS, now=NOW)
+    monkeypatch.setattr(clock, "now", lambda: NOW)
     assert SECRET in str(page(api_client(alice)))
     forget_message(alice, life.told.pk, now=NOW + timedelta(hours=1))
     monkeypatch.setattr(clock, "now", lambda: NOW + timedelta(hours=1))
@@ -195,8 +196,9 @@ def test_what_was_forgotten_meanwhile_does_not_come_back(
 
 
 def test_titles_are_asked_about_without_reading_all_that_was_forgotten(
-    alice: User, api_client: Clients
+    alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
     short, long = "Blue heron in the boathouse", " ".join(f"Heron{number}" for number in range(12))
     for title in (short, long, "Ferries to Bergen"):
         move_to_trash(alice, str(new_conversation(alice, title).pk), days=DAYS, now=NOW)

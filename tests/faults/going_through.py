@@ -13,6 +13,8 @@ from tests.faults.users import User
 from tests.servers.waiting import wait_for
 
 USERS = 4
+FAULTS_WITHIN_S = 300.0
+"""Each costs its time-out, and a busy machine as much again."""
 WORDS = 80
 """Two seconds of an answer, in which something breaks: more of them in the same time prove no more."""
 
@@ -28,7 +30,12 @@ def go_through(ground: Ground, outages: Sequence[str]) -> None:
             wait_for_a_question(journal)
             ground.outages.kinds[name]()
         for event, user in zip(have_dealt, users, strict=True):
-            wait_for(lambda: event.is_set() or not user.is_alive(), what="every model fault")  # noqa: B023
+            wait_for(
+                lambda: event.is_set() or not user.is_alive(),  # noqa: B023
+                what="every model fault",
+                timeout_s=FAULTS_WITHIN_S,
+                explain=lambda: f"{journal.counts}\n{ground.installation.output()}",
+            )
         wait_for_a_question(journal)
 
     faults = lambda user: dealt(names[user :: len(ground.people)], have_dealt[user])  # noqa: E731

@@ -29,7 +29,7 @@ from chatapp.files.offloads import probe_store
 from chatapp.operations.celery_app import app
 from chatapp.operations.changeable_settings import current, has_mail, mail_sender
 from chatapp.operations.environment import LOOPBACK_HOSTS
-from chatapp.operations.private_files import find_exposed, stored_paths
+from chatapp.operations.private_files import find_exposed, find_foreign, stored_paths
 from chatapp.operations.process_reports import ended_threads, living
 from chatapp.operations.schema_version import ask_version, compare_schema
 from chatapp.providers.model_check import check_model
@@ -127,7 +127,9 @@ def check_data_folder() -> Finding:
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
         return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")
-    return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free")
+    foreign = find_foreign()
+    shared = f"; holds other things, such as {foreign.name}, that keep their permissions" if foreign else ""
+    return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free{shared}")
 
 
 def check_privacy() -> Finding:

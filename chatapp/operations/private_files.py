@@ -1,12 +1,14 @@
-"""Finds and closes files that other accounts may read: folders become 0700, files 0600.
+"""Finds files of the service that other accounts may read, and removes the rights of these.
 
-New ones are created so, by `environment.create_files_private`.
+New ones are created without, by `environment.create_files_private`. DATA_DIR may be somebody's home or /tmp: what the
+service did not write there keeps its rights.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,11 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 OTHER_ACCOUNTS = stat.S_IRWXG | stat.S_IRWXO
-FOLDER_MODE, FILE_MODE = 0o700, 0o600
+WRITTEN = re.compile(
+    r"\.?(palimpsest\.sqlite3|test\.sqlite3|secret_key|beat-schedule)([-.].*)?|serve\.lock|"
+    r"memory|files|offloads|imports|\.restore|\.(probe|doctor|readiness)-\d+"
+)
+"""Names in the data folder of what the service writes there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +31,33 @@ class ExposedPath:
     """A file or folder that other accounts may read, or own."""
 
     path: Path
-    is_folder: bool
+    mode: int
     is_own: bool
 
 
 def stored_paths() -> list[Path]:
-    """Return the data folder, and an SQLite database outside it with the files beside it."""
-    paths: list[Path] = [settings.DATA_DIR]
+    """Return the data folder, or what is the service's in it where it holds something else, and an SQLite database
+    elsewhere with the files beside it."""
+    folder: Path = settings.DATA_DIR
+    own = [folder] if find_foreign() is None else [path for path in folder.iterdir() if is_written(path)]
+    return own + [path for path in database_files() if folder not in path.parents]
+
+
+def find_foreign() -> Path | None:
+    """Return something in the data folder that the service did not write, None where there is nothing."""
+    return next((path for path in sorted(settings.DATA_DIR.iterdir()) if not is_written(path)), None)
+
+
+def is_written(path: Path) -> bool:
+    return bool(WRITTEN.fullmatch(path.name)) or path == settings.STATIC_ROOT or path in database_files()
+
+
+def database_files() -> list[Path]:
+    """Return where SQLite's files are, or may be; nothing for PostgreSQL."""
     database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        paths += [Path(f"{database['NAME']}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
-    return [path for path in paths if path == settings.DATA_DIR or settings.DATA_DIR not in path.parents]
+    if not database["ENGINE"].endswith("sqlite3"):
+        return []
+    return [Path(f"{database['NAME']}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
 
 
 def find_exposed(paths: Iterable[Path]) -> Iterator[ExposedPath]:
@@ -53,7 +75,7 @@ def find_exposed(paths: Iterable[Path]) -> Iterator[ExposedPath]:
                 continue
             is_own = found.st_uid == os.geteuid()
             if not is_own or found.st_mode & OTHER_ACCOUNTS:
-                yield ExposedPath(path, is_folder, is_own)
+                yield ExposedPath(path, found.st_mode, is_own)
             if is_folder:
                 waiting += path.iterdir()
         except FileNotFoundError:
@@ -68,7 +90,7 @@ def close_exposed(paths: Sequence[Path]) -> None:
     for exposed in find_exposed(paths):
         try:
             if exposed.is_own:
-                exposed.path.chmod(FOLDER_MODE if exposed.is_folder else FILE_MODE)
+                exposed.path.chmod(exposed.mode & stat.S_IRWXU)
                 closed += 1
                 continue
         except FileNotFoundError:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
-from chatapp.operations.private_files import close_exposed
+from chatapp.operations.private_files import close_exposed, find_foreign
 from tests.environment import ROOT
 from tests.servers.made_once import copy_migrated_sqlite
 from tests.servers.people import ALICE
@@ -87,6 +88,40 @@ def test_an_open_data_folder_of_before_is_closed_at_the_start_and_the_doctor_tel
     assert (outside / "of-somebody-else").stat().st_mode & 0o777 == 0o644, "links are not followed"
     assert outside.stat().st_mode & 0o777 == 0o755
     assert "well   file permissions" in run_manage(service.env, "doctor").stdout
+
+
+def test_what_others_keep_in_the_data_folder_keeps_its_rights(
+    start_service: Callable[..., Service], tmp_path: Path
+) -> None:
+    """DATA_DIR may be somebody's home: programs there must stay executable, and shared files shared."""
+    service = start_service()
+    service.stop()
+    (service.data_dir / "bin").mkdir()
+    program, own = service.data_dir / "bin" / "program", service.data_dir / "files" / "old"
+    for path in (program, own):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+        path.chmod(0o755)
+    service.data_dir.chmod(0o755)
+    service.start()
+    assert program.stat().st_mode & 0o777 == service.data_dir.stat().st_mode & 0o777 == 0o755
+    assert own.stat().st_mode & 0o777 == 0o700, "the account itself keeps its rights"
+    (service.data_dir / "bin").rename(tmp_path / "bin")
+    assert open_paths(service.data_dir) == ["."]
+    (tmp_path / "bin").rename(service.data_dir / "bin")
+    doctor = run_manage(service.env, "doctor").stdout
+    assert "holds other things, such as bin" in doctor
+    assert "well   file permissions" in doctor
+
+
+def test_a_used_data_folder_holds_nothing_foreign(
+    start_service: Callable[..., Service], settings: Settings
+) -> None:
+    """Who adds a file to the data folder names it in WRITTEN, or it stays readable in a folder that others share."""
+    service = start_service()
+    settings.DATA_DIR = service.data_dir
+    assert service.is_ready()
+    assert find_foreign() is None
 
 
 def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(

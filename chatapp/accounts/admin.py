@@ -24,9 +24,10 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.accounts.actions import release_address, remove_second_factors
+from chatapp.accounts.actions import release_address
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.second_factors import remove_lost_factors
 from chatapp.accounts.selectors import is_only_admin
 from chatapp.conversations.models import GroupRetention
 from chatapp.forgetting.accounts import delete_account
@@ -174,7 +175,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         permissions=["remove_second_factors"],
     )
     def remove_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        removed = [remove_second_factors(user=user, actor_id=request.user.pk) for user in queryset]
+        removed = [remove_lost_factors(user=user, actor_id=request.user.pk) for user in queryset]
         told = gettext("%(count)d had second factors, and have none any more. Their sessions have ended.")
         self.message_user(request, told % {"count": sum(map(bool, removed))})
 

@@ -14,6 +14,7 @@ from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
 from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.contrib.auth.models import Permission
+from django.core import mail
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
@@ -97,6 +98,32 @@ def test_a_command_removes_them_and_ends_the_sessions(guarded: User) -> None:
     assert [event.detail for event in changes] == [{"done": "removed by an operator"}]
     with pytest.raises(CommandError, match="There is no user nobody"):
         call_command("remove_second_factors", "nobody@example.com")
+
+
+@pytest.mark.parametrize(
+    ("language", "subject"), [("en", "Your second factors were removed"), ("zh-hans", "你的两步验证已被移除")]
+)
+def test_their_owner_is_mailed_once_in_their_language(
+    guarded: User, settings: Any, language: str, subject: str
+) -> None:
+    settings.HAS_MAIL = True
+    User.objects.filter(pk=guarded.pk).update(language=language)
+    for _ in range(2):
+        call_command("remove_second_factors", guarded.email, stdout=StringIO())
+    [sent] = mail.outbox
+    assert (sent.to, sent.subject) == ([guarded.email], subject)
+    assert guarded.email in str(sent.body)
+
+
+def test_where_the_mail_is_not_sent_they_are_removed_all_the_same(
+    guarded: User, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.HAS_MAIL = True
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    call_command("remove_second_factors", guarded.email, stdout=StringIO())
+    assert not Authenticator.objects.exists()
+    assert "The mail about removed second factors was not sent" in caplog.text
 
 
 @pytest.mark.parametrize("is_admin", [True, False])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from datetime import UTC
 
 from django.conf import settings
-from django.core.mail import send_mail
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import translation
@@ -17,11 +15,9 @@ from django.utils.translation import gettext
 
 from chatapp.accounts.invitations.actions import create_invitation
 from chatapp.accounts.invitations.models import Invitation
+from chatapp.accounts.mails import was_mailed
 from chatapp.accounts.models import User
 from chatapp.operations import clock
-from chatapp.operations.changeable_settings import has_mail, mail_connection, mail_sender
-
-log = logging.getLogger(__name__)
 
 LINK_KEY = "invitation"
 """The name in the link's query, which no log shows (`operations.logs`)."""
@@ -50,23 +46,9 @@ def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
 def _was_mailed(invitation: Invitation, link: str, language: str) -> bool:
     """Mail the link and return whether that worked. The mail is in the inviter's language, because the language of the
     invited person is not known."""
-    if not has_mail():
-        return False
     with translation.override(language or settings.LANGUAGE_CODE):
         subject = gettext("An invitation to Palimpsest")
         until = date_format(invitation.expires_at.astimezone(UTC), gettext("j F Y, H:i"))
         words = {"link": link, "email": invitation.email, "until": until, "product_name": "Palimpsest"}
         body = render_to_string("account/email/invitation.txt", words)
-    try:
-        send_mail(
-            subject,
-            body,
-            mail_sender(),
-            [invitation.email],
-            connection=mail_connection(),
-        )
-    except OSError as error:  # SMTPException is one
-        # Not the error's words, which may repeat the mail with its link.
-        log.error("An invitation was not sent: %s.", type(error).__name__)
-        return False
-    return True
+    return was_mailed(invitation.email, subject, body, what="An invitation")

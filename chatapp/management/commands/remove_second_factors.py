@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.accounts.actions import remove_second_factors
+from chatapp.accounts.second_factors import remove_lost_factors
 from chatapp.accounts.selectors import find_user
 
 
@@ -23,5 +23,5 @@ class Command(BaseCommand):
         user = find_user(email)
         if user is None:
             raise CommandError(f"There is no user {email}.")
-        count = remove_second_factors(user=user)
+        count = remove_lost_factors(user=user)
         self.stdout.write(f"Removed {count} of {user.email}." if count else f"{user.email} has none.")

@@ -110,18 +110,26 @@ def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_i
     database.close()
 
 
-def test_two_starts_at_once_on_an_empty_database_migrate_it_one_after_the_other(postgres, tmp_path):
+MIGRATE = ["manage.py", "migrate", "--verbosity=0"]
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [[["-c", PREPARE]] * 2, [MIGRATE] * 2, [["-c", PREPARE], MIGRATE]],
+    ids=["starts", "commands", "both"],
+)
+def test_two_at_once_on_an_empty_database_migrate_it_one_after_the_other(postgres, tmp_path, commands):
     url = postgres.new_database()
     env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
     starting = [
         subprocess.Popen(
-            [sys.executable, "-c", PREPARE],
+            [sys.executable, *command],
             cwd=ROOT,
-            env={**env, "DATA_DIR": str(tmp_path / name)},
+            env={**env, "DATA_DIR": str(tmp_path / str(number))},
             stderr=subprocess.PIPE,
             text=True,
         )
-        for name in ("one", "other")
+        for number, command in enumerate(commands)
     ]
     told = [process.communicate(timeout=PATIENCE_S)[1] for process in starting]
     assert [(process.returncode, errors) for process, errors in zip(starting, told, strict=True)] == [

@@ -12,6 +12,7 @@ from typing import IO, NoReturn
 
 from django.conf import settings
 from django.core.management import call_command
+from django.core.management.commands.migrate import Command as MigrateCommand
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection
 
@@ -140,7 +141,8 @@ def prepare_schema(migrates: bool) -> None:
             if schema == "older" and not migrates:
                 raise CannotServe(OLDER)
             if schema == "older":
-                call_command("migrate", verbosity=0, interactive=False)
+                # Django's own: ours would wait for the lock that is held here.
+                call_command(MigrateCommand(), verbosity=0, interactive=False)
             elif migrates:
                 # What `migrate` ends with. Its beginning, the models as migrations know them, is 3 MB and 0.05 s.
                 emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)

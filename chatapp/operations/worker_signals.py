@@ -56,25 +56,32 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 
 
 @signals.worker_init.connect
+@signals.beat_init.connect
 def wait_for_schema(**_: Any) -> None:
-    """Keep a worker from tasks until the database has the schema it knows: a server may be about to migrate it. End one
-    that is older than the database."""
+    """Keep a worker from tasks, and a beat from sending them, until the database has the schema it knows: a server may be
+    about to migrate it. End one that is older than the database."""
     if settings.EMBEDDED:
         return  # the server has looked
     try:
-        while (schema := compare_schema()) == "older":
-            log.warning("%s This worker waits for it.", OLDER)
+        while why := _schema_is_missing():
+            log.warning("%s This process waits for it.", why)
             time.sleep(LOOK_FOR_SCHEMA_EVERY_S)
-    except DatabaseError as error:
-        log.warning("The schema of the database could not be compared: %s", error)
-        return
     finally:
         connection.close()
         if connection.vendor == "postgresql":
             # Its pool would come into the processes that are forked for the tasks, without its threads.
             connection.close_pool()  # type: ignore[attr-defined]
+
+
+def _schema_is_missing() -> str:
+    """Return why the schema cannot be used yet; empty where it can. Raise SystemExit where it is too new."""
+    try:
+        schema = compare_schema()
+    except DatabaseError as error:
+        return f"The schema of the database cannot be compared ({str(error).strip()})."
     if schema == "newer":
         raise SystemExit(NEWER)
+    return OLDER if schema == "older" else ""
 
 
 @signals.worker_ready.connect

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import psycopg
+import pytest
 import yaml
 
 from tests.environment import ROOT
@@ -45,9 +46,14 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     assert worker.stop() == 0
 
 
-def test_a_worker_waits_for_its_schema_and_does_not_begin_on_a_newer_one(start_service, processes):
-    service = start_service(production=True)
-    celery = ("-m", "celery", "-A", "chatapp", "worker", "--concurrency=1")
+@pytest.mark.parametrize(
+    ("kind", "begun"), [("worker --concurrency=1", r"ready\."), ("beat", "Sending due task sweep")]
+)
+def test_workers_and_beats_wait_for_their_schema_and_do_not_begin_on_a_newer_one(
+    start_service, processes, kind, begun
+):
+    service = start_service(production=True, LEASE_S="3", LOG_LEVEL="INFO")
+    celery = ("-m", "celery", "-A", "chatapp", *kind.split())
     waiting, refused = service.companion("waiting", *celery), service.companion("refused", *celery)
     processes += [waiting, refused]
     with psycopg.connect(service.env["DATABASE_URL"], autocommit=True) as database:
@@ -55,15 +61,26 @@ def test_a_worker_waits_for_its_schema_and_does_not_begin_on_a_newer_one(start_s
         [last] = database.execute(f"SELECT max(name) {of_ours}").fetchone()
         database.execute(f"DELETE {of_ours} AND name = %s", [last])
         waiting.launch()
-        waiting.wait_for_output("older schema than this program: .* This worker waits for it")
+        waiting.wait_for_output("older schema than this program: .* This process waits for it")
         note = "INSERT INTO django_migrations (app, name, applied) VALUES ('chatapp', %s, now())"
         database.execute(note, [last])
-        waiting.wait_for_output(r"ready\.")
+        waiting.wait_for_output(begun)
         database.execute(note, ["9999_later"])
         refused.launch()
         refused.wait_for_output("newer schema than this program: install the newer version again")
         assert refused.process is not None
         assert refused.process.wait(PATIENCE_S) == 1
+
+
+def test_a_worker_waits_for_a_database_that_is_away(start_service, processes):
+    service = start_service(production=True)
+    away = {**service.env, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}
+    worker = service.companion("away", "-m", "celery", "-A", "chatapp", "worker", "--concurrency=1")
+    worker.env = away
+    processes.append(worker)
+    worker.launch()
+    worker.wait_for_output(r"schema of the database cannot be compared \(.*\)\. This process waits for it")
+    assert "ready." not in worker.output()
 
 
 def ask_as_compose_does(env: dict[str, str]) -> bool:

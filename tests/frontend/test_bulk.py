@@ -18,6 +18,19 @@ from tests.memory_store.rows import new_conversation
 for number in range(300):
     new_conversation(User.objects.get(email="{email}"), f"Chat {{number}}", datetime.now(UTC) - timedelta(minutes=300 - number))
 """
+BUSY = """
+const Observer = IntersectionObserver;
+window.IntersectionObserver = class extends Observer {
+  constructor(tell, options) {
+    const held = [];
+    super((entries) => {
+      if (options) tell(entries);
+      else if (held.push(...entries) === entries.length) setTimeout(() => tell(held.splice(0)), 1000);
+    }, options);
+  }
+};
+"""
+"""A browser that tells late, and at once, what came into view and left it: here the end of the list alone."""
 TITLES = ("Ferry", "Tram", "Train")
 
 
@@ -108,6 +121,7 @@ def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_select
     page: Page, service: Service, email: str
 ) -> None:
     service.manage("shell", "-v", "0", "-c", MAKE_MANY.format(email=email))
+    page.add_init_script(BUSY)
     reload(page)
     rows = page.locator(".sidebar-list .row")
     newest, oldest = (page.get_by_title(title, exact=True) for title in ("Chat 299", "Chat 0"))

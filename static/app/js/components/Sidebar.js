@@ -103,17 +103,20 @@ function List() {
       ${query ? t("Nothing found.") : showsArchived ? t("No archived chats.") : t("Your conversations will be listed here.")}</p>`
     }
     ${!isLoaded && isLoading && html`<div class="skeletons" aria-hidden="true"><i></i><i></i><i></i><i></i></div>`}
-    ${nextCursor && html`<${LoadMore} key=${nextCursor} />`}
+    ${nextCursor && html`<${LoadMore} key=${nextCursor} isReady=${!isLoading && !error} />`}
   </div>`;
 }
 
-/** Asks for the next page when it comes into view. */
-function LoadMore() {
+/** Asks for the next page while it is in view, also where it came there as another page was on its way.
+ * @param {{isReady: boolean}} props */
+function LoadMore({ isReady }) {
   const mark = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && loadMoreListing());
-    if (mark.current) observer.observe(mark.current);
+    if (!mark.current || !isReady) return undefined;
+    // Several at once where the page was busy: the last one is how it stands now.
+    const observer = new IntersectionObserver((entries) => entries.at(-1)?.isIntersecting && loadMoreListing());
+    observer.observe(mark.current);
     return () => observer.disconnect();
-  }, []);
+  }, [isReady]);
   return html`<div ref=${mark} class="load-more" aria-hidden="true"></div>`;
 }

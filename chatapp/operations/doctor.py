@@ -127,9 +127,10 @@ def check_data_folder() -> Finding:
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
         return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")
-    foreign = find_foreign()
-    shared = f"; holds other things, such as {foreign.name}, that keep their permissions" if foreign else ""
-    return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free{shared}")
+    what = f"{folder}: writable, {free // 2**30} GiB free"
+    if foreign := find_foreign():
+        what = f"{folder}: writable, but other things are in it, such as {foreign.name}, which keep their permissions"
+    return Finding("data folder", True, what)
 
 
 def check_privacy() -> Finding:

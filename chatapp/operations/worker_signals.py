@@ -58,8 +58,8 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 @signals.worker_init.connect
 @signals.beat_init.connect
 def wait_for_schema(**_: Any) -> None:
-    """Keep a worker from tasks, and a beat from sending them, until the database has the schema it knows: a server may be
-    about to migrate it. End one that is older than the database."""
+    """Keep a worker from tasks, and a beat from sending them, until the database has the schema it knows: a server may
+    be about to migrate it. End one that is older than the database."""
     if settings.EMBEDDED:
         return  # the server has looked
     try:

@@ -110,7 +110,7 @@ def test_what_others_keep_in_the_data_folder_keeps_its_rights(
     assert open_paths(service.data_dir) == ["."]
     (tmp_path / "bin").rename(service.data_dir / "bin")
     doctor = run_manage(service.env, "doctor").stdout
-    assert "holds other things, such as bin" in doctor
+    assert "other things are in it, such as bin" in doctor
     assert "well   file permissions" in doctor
 
 

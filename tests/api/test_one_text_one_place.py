@@ -61,6 +61,14 @@ def same_but_for_now(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def assert_replayed(replayed: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
+    """What came after the readers were looked at, such as what was learned of it, is replayed, too."""
+    seqs = {event["seq"] for event in live}
+    again = [event for event in replayed if event["seq"] in seqs]
+    assert live
+    assert [same_but_for_now(event) for event in again] == [same_but_for_now(event) for event in live]
+
+
 @on_a_loop
 async def test_a_plain_turn_with_a_long_answer_is_stored_once(alice: User) -> None:
     long = " ".join(f"Sentence {n} of the long answer." for n in range(2_000))
@@ -71,9 +79,7 @@ async def test_a_plain_turn_with_a_long_answer_is_stored_once(alice: User) -> No
         assert answer["message"]["content"] == long
         assert await in_database(lambda: copies_of(said()))() == 0
         replayed = await in_database(read_after)(UUID(chat.conversation), 0)
-    seqs = {event["seq"] for event in live}
-    again = [event for event in replayed if event["seq"] in seqs]
-    assert [same_but_for_now(event) for event in again] == [same_but_for_now(event) for event in live]
+    assert_replayed(replayed, live)
 
 
 async def test_a_turn_with_tools_is_stored_once_and_replayed_as_it_was_sent(
@@ -97,7 +103,7 @@ async def test_a_turn_with_tools_is_stored_once_and_replayed_as_it_was_sent(
             assert await verified(alice_program, first["run_id"]) == [True, True]
             assert await verified(alice_program, second["run_id"]) == [True]
     assert await in_database(lambda: copies_of(said()))() == 0
-    assert [same_but_for_now(event) for event in replayed] == [same_but_for_now(event) for event in live]
+    assert_replayed(replayed, live)
 
 
 async def recalled_in(chat: Chat) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:

@@ -62,7 +62,7 @@ def same_but_for_now(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_replayed(replayed: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
-    """What came after the readers were looked at, such as what was learned of it, is replayed, too."""
+    """Compare what was sent so far: what is learned of a turn may be published after the readers were looked at."""
     seqs = {event["seq"] for event in live}
     again = [event for event in replayed if event["seq"] in seqs]
     assert live

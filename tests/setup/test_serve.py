@@ -113,12 +113,7 @@ def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_i
 MIGRATE = ["manage.py", "migrate", "--verbosity=0"]
 
 
-@pytest.mark.parametrize(
-    "commands",
-    [[["-c", PREPARE]] * 2, [MIGRATE] * 2, [["-c", PREPARE], MIGRATE]],
-    ids=["starts", "commands", "both"],
-)
-def test_two_at_once_on_an_empty_database_migrate_it_one_after_the_other(postgres, tmp_path, commands):
+def test_a_start_and_a_migrate_at_once_on_an_empty_database_wait_for_each_other(postgres, tmp_path):
     url = postgres.new_database()
     env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
     starting = [
@@ -129,7 +124,7 @@ def test_two_at_once_on_an_empty_database_migrate_it_one_after_the_other(postgre
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number, command in enumerate(commands)
+        for number, command in enumerate((["-c", PREPARE], MIGRATE))
     ]
     told = [process.communicate(timeout=PATIENCE_S)[1] for process in starting]
     assert [(process.returncode, errors) for process, errors in zip(starting, told, strict=True)] == [

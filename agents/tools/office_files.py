@@ -34,6 +34,7 @@ _RESULT = re.compile(rb"</(?:\w+:)?f>\s*<(?:\w+:)?v>[^<]")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _RELATIONSHIPS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_NOTES = ("footnote", "endnote", "comment")
 # What was deleted or moved away, and the second form of a drawing, for programs that do not know the first.
 _NOT_SHOWN = frozenset({f"{_WORD}del", f"{_WORD}moveFrom", f"{_COMPATIBILITY}Fallback"})
 
@@ -85,17 +86,18 @@ def _document(file: io.BytesIO) -> Iterator[str]:
 
 
 def _place_notes(document: Any) -> None:
-    """Move footnotes and endnotes behind the paragraph or table that refers to them, marked as in Markdown."""
+    """Move footnotes, endnotes and comments behind the paragraph or table that refers to them, marked as in
+    Markdown."""
     notes: dict[tuple[str, str], Any] = {}
     for part in document.part.related_parts.values():
         kind = part.content_type.rpartition(".")[2].removesuffix("s+xml")
-        if kind in ("footnote", "endnote"):
+        if kind in _NOTES:
             for note in oxml.parse_xml(part.blob):
                 notes[kind, note.get(f"{_WORD}id")] = note
     number = 0
     for block in list(document.element.body):
         end = block
-        for reference in list(_inside(block, "footnoteReference", "endnoteReference")):
+        for reference in list(_inside(block, *(f"{kind}Reference" for kind in _NOTES))):
             kind = reference.tag.removeprefix(_WORD).removesuffix("Reference")
             note = notes.get((kind, reference.get(f"{_WORD}id")))
             if note is None:
@@ -104,7 +106,8 @@ def _place_notes(document: Any) -> None:
             reference.addnext(_words(f"[^{number}]"))
             said = oxml.OxmlElement("w:p")
             said.append(oxml.OxmlElement("w:r"))
-            said[0].append(_words(f"[^{number}]: {_line(note).strip()}"))
+            author = f"Comment by {note.get(f'{_WORD}author') or 'somebody'}: " if kind == "comment" else ""
+            said[0].append(_words(f"[^{number}]: {author}{_line(note).strip()}"))
             end.addnext(said)
             end = said
 

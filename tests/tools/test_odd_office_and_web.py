@@ -132,6 +132,21 @@ def test_a_document_says_its_notes_behind_what_refers_to_them():
     assert document_with(body, parts) == f"First.\n{expected}\nLast."
 
 
+def test_a_document_says_comments_with_their_authors():
+    document, made = docx.Document(), io.BytesIO()
+    costs = document.add_paragraph("It costs ").add_run("500")
+    document.add_paragraph("Last.")
+    document.add_comment(costs, "Yes.")
+    # The library puts the later one before it.
+    document.add_comment(costs, "Without tax?", author="Ada")
+    document.save(made)
+    text = extract_text(made.getvalue(), DOCX)["text"]
+    assert (
+        text
+        == "It costs 500[^1][^2]\n[^1]: Comment by Ada: Without tax?\n[^2]: Comment by somebody: Yes.\nLast."
+    )
+
+
 def test_a_document_says_what_is_above_and_below_its_pages():
     """Word keeps the texts of a first page and of even pages that are no longer set apart, hidden."""
     document, made = docx.Document(), io.BytesIO()

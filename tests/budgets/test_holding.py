@@ -12,13 +12,14 @@ from django.contrib.auth.models import Group
 
 from agents.errors import ModelError
 from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
-from chatapp.accounts.budgets.models import BudgetHold, BudgetPeriod
+from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.accounts.models import User
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, in_writer
 from chatapp.operations.tasks import sweep
+from tests.blocking import check_no_wait, lock_at_once
 from tests.context_engine.chatting import on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,6 +83,18 @@ async def test_users_who_begin_a_day_at_once_wait_for_each_other_and_never_in_a_
     for day in range(40):
         calls = [in_writer(hold_of)(user, days_ahead=day) for user in (alice, bob, charlie)]
         assert None not in await asyncio.gather(*calls)
+
+
+@pytest.mark.postgres
+def test_a_budget_that_is_used_up_is_refused_without_its_row(alice: User, set_budget: SetBudget) -> None:
+    """Who finds no room may hold the row of the period, for which another waits that has locked the budget."""
+    budget = set_budget("deployment", tokens=ONE.tokens)
+    assert hold_of(alice)
+    refused: list[Hold | None] = []
+    check_no_wait(
+        lambda: refused.append(hold_of(alice)), lambda: lock_at_once(Budget.objects.filter(pk=budget.pk))
+    )
+    assert refused == [None]
 
 
 def test_what_a_call_took_is_counted_in_the_place_of_what_it_held(alice: User, set_budget: SetBudget) -> None:

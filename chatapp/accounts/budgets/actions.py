@@ -43,7 +43,9 @@ def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
     with transaction.atomic():
         for limit in _in_order(spender):
             if not _take(limit, amount, now):
-                if not _begin_period(limit, now):
+                # Where there is a row, PostgreSQL may have locked it before it found no room: who begins the period
+                # locks the budget first, and the two would wait for each other.
+                if not _has_begun(limit, now) and not _begin_period(limit, now):
                     continue
                 if not _take(limit, amount, now):
                     # What was held of the limits before it is rolled back with the transaction.
@@ -108,6 +110,10 @@ def _in_order(spender: Spender) -> list[Limit]:
     # By the budget, whose row is locked to begin a period: the keys of the periods of two users lie differently beside
     # those of a budget that they share, and the two would wait for each other.
     return sorted(spender.limits, key=lambda limit: limit.budget_id)
+
+
+def _has_begun(limit: Limit, now: datetime) -> bool:
+    return BudgetPeriod.objects.filter(pk=limit.period_id(now)).exists()
 
 
 def _begin_period(limit: Limit, now: datetime) -> bool:

@@ -177,10 +177,15 @@ def test_a_backup_on_postgresql_is_restored(
     for address in (service.env["DATABASE_URL"], env["DATABASE_URL"]):
         with psycopg.connect(address) as database:
             database.execute("CREATE TABLE account_ledger AS SELECT 7 AS entry")
+            database.execute("CREATE TABLE shop_order AS SELECT 8 AS entry")
+            database.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES ('shop', '0001', now())"
+            )
     made = back_up(service, tmp_path / "backup.tar.gz")
     check_everything(restored_service(made, env, processes, tmp_path), made)
     with psycopg.connect(env["DATABASE_URL"]) as database:
-        assert database.execute("SELECT entry FROM account_ledger").fetchall() == [(7,)]
+        for table, entry in (("account_ledger", 7), ("shop_order", 8)):
+            assert database.execute(f"SELECT entry FROM {table}").fetchall() == [(entry,)]
 
 
 def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) -> None:
@@ -226,6 +231,32 @@ def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(
     used = manage({"DATA_DIR": str(folder)}, "restore", str(made.file))
     assert used.returncode == 1
     assert "This database has accounts, and a backup is restored into an empty deployment only" in used.stderr
+
+
+SHOP = """
+CREATE TABLE django_migrations (id integer, app varchar(255), name varchar(255), applied timestamp);
+INSERT INTO django_migrations VALUES (1, 'auth', '0001_initial', NULL), (2, 'shop', '0001_initial', NULL);
+CREATE TABLE auth_group AS SELECT 1 AS id;
+CREATE TABLE shop_order AS SELECT 7 AS entry;
+"""
+
+
+def test_a_database_of_another_program_is_refused_and_kept(
+    made: Made, postgres: Postgres, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite3")) as database:
+        database.executescript(SHOP)
+    address = postgres.new_database()
+    with psycopg.connect(address) as server:
+        server.execute(SHOP)
+    for url in (f"sqlite:///{tmp_path}/shop.sqlite3", address):
+        refused = manage({"DATA_DIR": str(tmp_path / "data"), "DATABASE_URL": url}, "restore", str(made.file))
+        assert refused.returncode == 1
+        assert "This database has tables of another program" in refused.stderr
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite3")) as database:
+        assert database.execute("SELECT entry FROM shop_order").fetchall() == [(7,)]
+    with psycopg.connect(address) as server:
+        assert server.execute("SELECT entry FROM shop_order, auth_group").fetchall() == [(7,)]
 
 
 def rewritten(made: Made, target: Path, **changes: Any) -> Path:

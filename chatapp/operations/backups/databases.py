@@ -141,15 +141,16 @@ class PostgresSnapshot:
 
 
 def _our_tables(cursor: Any) -> list[str]:
-    """Return the tables that migrations have made here, without others that are in the database, whatever their names.
+    """Return the tables that our migrations have made here, without those of other programs in the database.
 
-    Of an application with migrations that this program does not know, those that begin with its label.
+    Of an application of ours with migrations that this version does not know, those that begin with its label.
     """
     loader = MigrationLoader(connection, replace_migrations=False)
     applied = set(loader.applied_migrations or ())
     models = loader.project_state(sorted(_known(applied, loader))).apps.get_models(include_auto_created=True)
     made = {MigrationRecorder.Migration._meta.db_table, *(model._meta.db_table for model in models)}
-    newer = tuple(f"{label}_" for label, name in applied if (label, name) not in loader.graph.nodes)
+    unknown = {label for label, name in applied if (label, name) not in loader.graph.nodes}
+    newer = tuple(f"{app.label}_" for app in apps.get_app_configs() if app.label in unknown)
     names = connection.introspection.table_names(cursor)
     return sorted(name for name in names if name in made or name.startswith(newer))
 
@@ -249,6 +250,18 @@ def has_accounts() -> bool:
             return False
         cursor.execute("SELECT count(*) FROM chatapp_user")
         return bool(cursor.fetchone()[0])
+
+
+def is_of_another_program() -> bool:
+    """Return whether another program keeps its tables here, with migrations of Django or in a file of SQLite's."""
+    with connection.cursor() as cursor:
+        names = set(connection.introspection.table_names(cursor))
+        if "chatapp_user" in names:
+            return False
+        if connection.vendor == "sqlite":
+            return bool(names)
+        # A restore that was interrupted leaves tables, too, but ours alone.
+        return "django_migrations" in names and not names.issubset(_our_tables(cursor))
 
 
 def restore_database(folder: Path, manifest: Manifest) -> None:

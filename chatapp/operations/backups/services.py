@@ -24,7 +24,13 @@ from chatapp.operations.backups.archive import (
     unpack_archive,
     write_archive,
 )
-from chatapp.operations.backups.databases import check_database, has_accounts, open_snapshot, restore_database
+from chatapp.operations.backups.databases import (
+    check_database,
+    has_accounts,
+    is_of_another_program,
+    open_snapshot,
+    restore_database,
+)
 from chatapp.operations.serving.embedded import FolderInUse, lock_folder
 
 KEY = "secret_key"
@@ -61,17 +67,19 @@ def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
     Files are read after the database: each that it names is there, unless it was deleted meanwhile.
     """
     try:
-        with write_archive(path) as archive, open_snapshot(path) as snapshot:
-            manifest = Manifest(
-                made_at=clock.now(),
-                database=cast(Literal["sqlite", "postgresql"], connection.vendor),
-                migrations=snapshot.migrations,
-                tables=snapshot.tables,
-                key_check=encryption.encrypt(KEY_CHECK),
-            )
-            # First: whoever restores reads it before anything is unpacked.
-            archive.add_bytes(MANIFEST, manifest.model_dump_json().encode())
-            snapshot.write(archive)
+        with write_archive(path) as archive:
+            # Closed before the files are read, which may take hours: an open transaction would hold up migrations.
+            with open_snapshot(path) as snapshot:
+                manifest = Manifest(
+                    made_at=clock.now(),
+                    database=cast(Literal["sqlite", "postgresql"], connection.vendor),
+                    migrations=snapshot.migrations,
+                    tables=snapshot.tables,
+                    key_check=encryption.encrypt(KEY_CHECK),
+                )
+                # First: whoever restores reads it before anything is unpacked.
+                archive.add_bytes(MANIFEST, manifest.model_dump_json().encode())
+                snapshot.write(archive)
             has_key = _holds_our_key(_key_path())
             if has_key:
                 archive.add_file(f"{DATA}/{KEY}", _key_path())
@@ -169,6 +177,8 @@ def _refuse_what_is_used(bucket: RemoteFiles | None) -> None:
     try:
         if has_accounts():
             raise BackupProblem(f"This database has accounts, and {is_empty}")
+        if is_of_another_program():
+            raise BackupProblem(f"This database has tables of another program, and {is_empty}")
     except DatabaseError as error:
         raise BackupProblem(f"The database cannot be used ({str(error).strip()}).") from None
     if bucket is not None and not bucket.is_empty():

@@ -24,6 +24,7 @@ from chatapp.files.models import Attachment
 from chatapp.operations.database import persistently
 from chatapp.operations.durable_files import replace_file
 from chatapp.operations.errors import NotFound, TooLarge
+from chatapp.operations.schema_version import database_made_at
 
 KEEP_UNUSED = timedelta(hours=24)
 ARCHIVED_AT_ONCE = 500
@@ -190,9 +191,12 @@ def sweep_files(*, now: datetime) -> int:
     """Delete uploads that no message used within a day, and files without a row. Return the number of files."""
     # After the commit that deletes the rows: until then they name the bytes.
     discarded = discard_content(file_actions.delete_unused_attachments(Q(created_at__lt=now - KEEP_UNUSED)))
+    since = database_made_at().timestamp()
     # Also drafts that a crash left: no row names them.
     return discarded + discard_content(
-        path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()
+        path.name
+        for path in files_folder().glob("[0-9a-f][0-9a-f]/*")
+        if path.is_file() and path.stat().st_mtime >= since
     )
 
 

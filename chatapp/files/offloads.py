@@ -32,6 +32,7 @@ from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.operations.ids import new_id
+from chatapp.operations.schema_version import database_made_at
 from memory.protocols import Offloader
 from memory.types import Message, ToolResultPart
 
@@ -266,8 +267,9 @@ def delete_folders(conversation_ids: Iterable[UUID]) -> None:
 def sweep_offloads(*, now: datetime) -> int:
     """Delete files of deleted conversations, and files without a row. Return their number."""
     store = object_store()
+    since, until = database_made_at(), now - SWEEP_AFTER
     # Sorted, so that what a conversation has is read by one statement.
-    old = sorted(found.path for found in store.walk() if found.modified_at < now - SWEEP_AFTER)
+    old = sorted(found.path for found in store.walk() if since <= found.modified_at < until)
     removed = 0
     for conversation_id, names in _names_by_conversation(old):
         known = known_offload_names(conversation_id)

@@ -22,6 +22,7 @@ from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.long_term.selectors.profile import profile_of, profiles_behind
 from chatapp.operations import clock
 from chatapp.operations.durable_files import replace_file, sync_folder
+from chatapp.operations.schema_version import database_made_at
 from memory.daily import DailyEntry, render_day
 
 log = logging.getLogger(__name__)
@@ -154,11 +155,12 @@ def sweep_orphans() -> int:
     """Remove folders of users who are gone, and profiles that were forgotten when the process died. Return how many."""
     root = Path(settings.DATA_DIR) / "memory"
     folders = dict(_folders_in(root)) if root.is_dir() else {}
-    gone = users_gone(folders)
+    unknown, since = users_gone(folders), database_made_at().timestamp()
+    gone = [user_id for user_id in unknown if folders[user_id].stat().st_mtime >= since]
     for user_id in gone:
         # What cannot be removed is tried again by the next sweep.
         shutil.rmtree(folders[user_id], ignore_errors=True)
-    left = [user_id for user_id in folders if user_id not in gone and profile_path(user_id).exists()]
+    left = [user_id for user_id in folders if user_id not in unknown and profile_path(user_id).exists()]
     return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
 
 

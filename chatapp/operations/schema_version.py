@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Literal
 
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Min
 
 OURS = "chatapp"
 NEWER = "The database has a newer schema than this program: install the newer version again."
@@ -48,6 +51,16 @@ def compare_schema() -> Literal["same", "older", "newer"]:
     if any(node[0] == OURS and node not in known for node in executor.loader.applied_migrations):
         return "newer"
     return "older" if executor.migration_plan(executor.loader.graph.leaf_nodes()) else "same"
+
+
+def database_made_at() -> datetime:
+    """Return when the database got its first migration.
+
+    A file that is older was written for another database. Who starts the service once with a wrong DATABASE_URL, or
+    tries PostgreSQL on the data folder of an SQLite deployment, must not lose what no row names there.
+    """
+    made_at: datetime = MigrationRecorder(connection).migration_qs.aggregate(at=Min("applied"))["at"]
+    return made_at
 
 
 @contextmanager

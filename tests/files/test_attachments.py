@@ -14,6 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.files import attachments
 from chatapp.files.models import Attachment
 from chatapp.operations.errors import InvalidInput, TooLarge
+from chatapp.operations.schema_version import database_made_at
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = pytest.mark.django_db
@@ -138,12 +139,15 @@ def test_the_sweep_removes_unused_uploads_after_a_day_and_files_without_a_row(al
     stray = attachments.content_path("ab" + "0" * 62)
     stray.parent.mkdir(parents=True, exist_ok=True)
     stray.write_bytes(b"a crash came before the row")
-    os.utime(stray, (0, 0))
+    of_another_database = stray.with_name("ab" + "1" * 62)
+    of_another_database.write_bytes(b"older than this one")
+    os.utime(of_another_database, (0, database_made_at().timestamp() - 1))
     draft = stray.with_name(f"{stray.name}.new")
     draft.write_bytes(b"a crash came before it was whole")
     attachments.sweep_files(now=timezone.now())
     assert not stray.exists()
     assert not draft.exists()
+    assert of_another_database.exists()
     assert attachments.content_path(unused.sha256).exists()
     attachments.sweep_files(now=timezone.now() + timedelta(hours=25))
     assert list(Attachment.objects.all()) == [used]

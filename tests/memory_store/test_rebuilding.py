@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import add_entry, edit_entry
 from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.operations.ids import new_id
+from chatapp.operations.schema_version import database_made_at
 from chatapp.providers.models import Usage
 from chatapp.recall.models import SearchOwner
 from chatapp.recall.user_search import search_memory
@@ -111,7 +114,13 @@ def test_what_no_row_stands_for_is_removed_by_the_clean_up(
     assert charlies.is_dir()
     charlie.delete()
     Profile.objects.filter(pk=alice.pk).delete()
+    of_another_database = charlies.with_name(str(new_id()))
+    of_another_database.mkdir()
+    (of_another_database / "MEMORY.md").write_text("- Of a user of that one.")
+    os.utime(of_another_database, (0, database_made_at().timestamp() - 1))
     assert memory_files.sweep_orphans() == 2
+    assert (of_another_database / "MEMORY.md").exists()
+    shutil.rmtree(of_another_database)
     assert not charlies.exists()
     assert not memory_files.profile_path(alice.pk).exists()
     assert memory_files.day_path(alice.pk, NOW.date()).exists()

@@ -18,6 +18,7 @@ from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+from chatapp.files import offloads
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, object_store, sweep_offloads
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
@@ -158,12 +159,15 @@ def test_a_run_that_goes_on_cannot_bring_a_deleted_conversation_back(stored, con
     assert stored() == []
 
 
-def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conversation):
+def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conversation, monkeypatch):
     reference = offload(conversation)
     ConversationOffloads().offload_context(str(conversation.pk), [text_message("user", "hello")])
     kept = stored()
     object_store().write(f"{conversation.pk}/tool_result-lost.txt", b"its row was never written")
     object_store().write("0199aaaa-0000-7000-8000-000000000000/data/x.png", b"its conversation is gone")
+    with monkeypatch.context() as patched:
+        patched.setattr(offloads, "database_made_at", lambda: clock.now() + timedelta(minutes=1))
+        assert sweep_offloads(now=clock.now() + LATER) == 0, "they are of another database"
     assert sweep_offloads(now=clock.now()) == 0, "whoever wrote it may be about to write its row"
     assert sweep_offloads(now=clock.now() + LATER) == 2
     assert stored() == kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -221,5 +222,6 @@ def _move_files(restored: Path) -> None:
             target = _data_folder() / file.relative_to(restored)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(file, target)
+            os.utime(target)  # what is older than the database is taken for another one's
     if (restored / KEY).is_file():
         (restored / KEY).replace(_key_path())

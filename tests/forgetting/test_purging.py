@@ -94,6 +94,19 @@ def test_most_of_the_journal_is_written_back_while_others_write(db: None) -> Non
 
 
 @pytest.mark.postgres
+def test_the_command_tells_of_a_table_that_it_may_not_write(forgotten: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE plain")
+        cursor.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain")
+        cursor.execute("SET ROLE plain")
+        try:
+            with pytest.raises(CommandError, match=r"Not every table was written .*: run this as the owner"):
+                call_command("purge_deleted")
+        finally:
+            cursor.execute("RESET ROLE; DROP OWNED BY plain; DROP ROLE plain")
+
+
+@pytest.mark.postgres
 def test_the_planner_samples_no_column_of_what_people_wrote() -> None:
     """Nor one that is added later: the end of `0001_initial` shows how. SQLite samples no values."""
     with connection.cursor() as cursor:

@@ -185,12 +185,16 @@ def collect_static():
         STATIC / "bundle.mjs"
     ]
     facts = ["%s %d" % (path, path.stat().st_mtime_ns) for path in sources]
+    settings = ROOT / ".env"
+    facts += [os.environ.get("STATIC_ROOT", ""), digest(settings) if settings.is_file() else ""]
     made = hashlib.sha256(
         "\n".join([digest(STATIC / "package-lock.json"), digest(ROOT / "requirements.lock")] + facts).encode()
     ).hexdigest()
     if is_made(target, made):
         return
-    run([str(PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "--verbosity=0"])
+    # Without --clear, which would delete all that others have in a STATIC_ROOT of the operator's. This folder is ours.
+    shutil.rmtree(str(target), ignore_errors=True)
+    run([str(PYTHON), "manage.py", "collectstatic", "--noinput", "--verbosity=0"])
     mark_made(target, made)
 
 

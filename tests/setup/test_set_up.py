@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import runpy
 import shutil
 import subprocess
 import sys
@@ -31,3 +32,23 @@ def test_two_at_once_in_one_checkout_come_one_after_the_other(tmp_path: Path) ->
         first.communicate()
     with open(setup) as second:
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_static_files_are_collected_anew_elsewhere_and_nothing_of_others_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STATIC_ROOT may be a folder of a web server, which has other files, too."""
+    setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
+    commands: list[list[str]] = []
+    here = {"ROOT": tmp_path, "STATIC": tmp_path / "static", "run": commands.append}
+    setup["collect_static"].__globals__.update(here)
+    for name in ("static/package-lock.json", "static/bundle.mjs", "requirements.lock", "staticfiles/old.css"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    for _ in range(2):
+        setup["collect_static"]()
+    assert not (tmp_path / "staticfiles" / "old.css").exists()
+    monkeypatch.setenv("STATIC_ROOT", str(tmp_path / "www"))
+    setup["collect_static"]()
+    assert len(commands) == 2
+    assert all("collectstatic" in command and "--clear" not in command for command in commands)

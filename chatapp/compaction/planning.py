@@ -114,19 +114,21 @@ def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
 
 
 def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
-    """Return what left when a provider refused the request and less of it was sent."""
-    kept = {message.id for message in sent.view.history}
-    gone = [message for message in loaded.inputs.messages if message.id not in kept]
-    left_out = loaded.inputs.left_out
-    last = max([left_out.last_position, *(each.position for each in gone if each.position is not None)])
-    if last < 0:
+    """Return what left when a provider refused the request and less of it was sent; None where nothing did."""
+    checkpoint, dropped = loaded.inputs.checkpoint, sent.view.dropped
+    first = checkpoint.last_position + 1 if checkpoint else 0
+    # Not what the view lacks: tool calls are left out of turns that stay. Pins may leave that a checkpoint covers.
+    last = dropped.last_position if dropped else None
+    if last is None or last < first:
         return None
-    checkpoint = loaded.inputs.checkpoint
+    messages = loaded.inputs.messages
+    positions = [each.position for each in messages if each.position is not None and each.position >= first]
+    covered = sum(1 for position in positions if position <= last)
     plan = CompactionPlan(
-        first_position=checkpoint.last_position + 1 if checkpoint else 0,
+        first_position=first,
         last_position=last,
-        message_count=len(gone) + left_out.count,
-        kept_count=len(kept),
+        message_count=covered + loaded.inputs.left_out.count,
+        kept_count=len(positions) - covered,
         # Measured by the database, like every span.
         span_tokens=0,
         tokens_before=0,

@@ -13,13 +13,18 @@ from chatapp.accounts.models import User
 from chatapp.compaction import compactor
 from chatapp.compaction.compactor import compact, queue_next_compaction
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.models import Message
+from chatapp.compaction.planning import find_emergency_span, load_end
+from chatapp.conversations.message_values import parts_to_json
+from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import UNEXPECTED
+from chatapp.providers.actions import ensure_first_model
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.event_log import read_after
 from tests.context_engine.chatting import chatting, make_model, on_a_loop
+from tests.memory.histories import call, result
+from tests.memory_store.rows import new_conversation, say
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
 
@@ -179,6 +184,45 @@ async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_store
             entry = await MemoryEntry.objects.aget(compaction_id=row["id"])
             assert "QX-" in entry.text
             assert await Message.objects.acount() == 202
+
+
+def looked_up(user: User, *, turns: int) -> Conversation:
+    """Return a conversation that keeps turns, with a tool call and a long result in each."""
+    ensure_first_model()
+    conversation = new_conversation(user)
+    chain = [call("1").parts, result("1", "A line of the result. " * 60).parts]
+    texts = [(f"Question {turn}?", "", "", f"Answer {turn}.") for turn in range(turns)]
+    rows = say(conversation, *(text for turn in texts for text in turn))
+    for at, row in enumerate(rows):
+        row.role = ("user", "assistant", "tool", "assistant")[at % 4]
+        if at % 4 in (1, 2):
+            row.parts, row.token_estimate = parts_to_json(chain[at % 4 - 1]), 400
+    Message.objects.bulk_update(rows, ["role", "parts", "token_estimate"])
+    Conversation.objects.filter(pk=conversation.pk).update(context_policy={"strategy": "turns"})
+    conversation.refresh_from_db()
+    return conversation
+
+
+def test_an_emergency_that_shortens_turns_and_drops_none_covers_nothing(alice: User) -> None:
+    loaded = load_end(looked_up(alice, turns=4))
+    sent = loaded.assemble().shrunk(None)
+    assert sent is not None
+    assert len(sent.view.history) < len(loaded.inputs.messages), "tool calls and results of older turns"
+    assert {f"Question {turn}?" for turn in range(4)} <= {each.text for each in sent.view.history}
+    assert find_emergency_span(loaded, sent) is None
+
+
+def test_an_emergency_covers_what_left_and_no_question_that_was_sent(alice: User) -> None:
+    loaded = load_end(looked_up(alice, turns=12))
+    sent = loaded.assemble().shrunk(None)
+    assert sent is not None
+    first_sent = sent.view.history[0].position
+    assert first_sent is not None
+    assert len(sent.view.history) < 48 - first_sent, "turns that stayed were shortened"
+    row = find_emergency_span(loaded, sent)
+    assert row is not None
+    assert (row.first_position, row.last_position) == (0, first_sent - 1)
+    assert (row.message_count, row.kept_count) == (first_sent, 48 - first_sent)
 
 
 @pytest.mark.mechanism("ours.refit")

@@ -1,6 +1,8 @@
-"""A message that a Stop holds, and a client that names the end of the conversation as the `parent` of its next one."""
+"""A message that a Stop holds: edited, and named by a client as the `parent` of its next one."""
 
 from __future__ import annotations
+
+from datetime import UTC
 
 import pytest
 
@@ -10,8 +12,11 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
+from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.models import StoredClaim
+from chatapp.recall.user_search import search_memory
 from chatapp.runs.actions.endings import Outcome, finish_run
-from chatapp.runs.actions.injected_messages import inject_message, send_queued
+from chatapp.runs.actions.injected_messages import edit_queued, inject_message, send_queued
 from chatapp.runs.actions.runs import Lease, PartialAnswer, claim_run
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.models import Run
@@ -33,6 +38,48 @@ def claim(receipt: Receipt) -> Lease:
     lease = claim_run(run_id=run.pk, holder="here", model_name="m", now=clock.now())
     assert lease is not None
     return lease
+
+
+def hold(user: User, conversation: Conversation, text: str) -> str:
+    """Send a message during an answer, stop that, and have the worker index what was said."""
+    first = send(user, conversation, "First?")
+    lease = claim(first)
+    new = NewMessage(text=text)
+    held = inject_message(user=user, conversation_id=str(conversation.pk), new=new, now=clock.now())
+    finish(first, lease, Run.Status.STOPPED)
+    index_conversation(conversation.pk)
+    return held.message_id
+
+
+def edit(user: User, conversation: Conversation, message_id: str, text: str) -> None:
+    new, home = NewMessage(text=text), str(conversation.pk)
+    assert edit_queued(user=user, conversation_id=home, message_id=message_id, new=new, now=clock.now())
+
+
+def found(user: User, query: str) -> list[str]:
+    items = search_memory(user_id=user.pk, query=query, limit=5, now=clock.now(), zone=UTC)
+    return [item.text for item in items]
+
+
+def test_a_held_message_that_is_edited_is_found_by_its_new_words(alice: User) -> None:
+    conversation = create_conversation(user=alice, now=clock.now())
+    held = hold(alice, conversation, "My locker code is 4711.")
+    before = set(StoredClaim.objects.filter(message=held).values_list("key", "value"))
+    assert before
+    edit(alice, conversation, held, "My locker code is 9925, behind the boiler.")
+    assert found(alice, "boiler") == ["My locker code is 9925, behind the boiler."]
+    assert found(alice, "4711") == []
+    claims = StoredClaim.objects.filter(message=held)
+    assert {key for key, _ in before} <= set(claims.values_list("key", flat=True))
+    assert before.isdisjoint(claims.values_list("key", "value"))
+
+
+def test_what_is_edited_in_a_temporary_chat_leaves_no_trace_in_the_index(alice: User) -> None:
+    conversation = create_conversation(user=alice, temporary=True, now=clock.now())
+    held = hold(alice, conversation, "My locker code is 4711.")
+    edit(alice, conversation, held, "My locker code is 9925.")
+    assert found(alice, "locker") == []
+    assert not StoredClaim.objects.exists()
 
 
 def test_a_held_message_that_was_answered_is_held_no_longer(alice: User) -> None:

@@ -24,6 +24,7 @@ from chatapp.files.selectors import accessible_attachments
 from chatapp.operations.errors import Conflict
 from chatapp.realtime import event_log
 from chatapp.recall.actions.blanking import blank_messages, tell_forgotten
+from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs.actions.message_order import (
     is_anything_new,
     messages_behind,
@@ -146,6 +147,9 @@ def edit_queued(
         message.token_estimate = estimate_parts(message_values.parts_from_json(message.parts))
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
+        # One that a Stop holds may be in the index already. A temporary chat is in none.
+        if message.position < conversation.indexed_below:
+            reindex_messages(message.user_id, [message])
         shape = message_shape(message)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)

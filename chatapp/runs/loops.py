@@ -114,6 +114,16 @@ async def _renew() -> None:
 
 
 async def adopt_and_reap() -> None:
+    """Answer runs that nobody began, and end those whose process is gone or that no process took."""
+    try:
+        await _adopt_and_reap()
+    except AWAY:
+        # What is queued waited for the database, not for a free process.
+        process.up_since = time.monotonic()
+        raise
+
+
+async def _adopt_and_reap() -> None:
     now = clock.now()
     for run_id, fence in await in_database(dead_runs)(now):
         # A lease that ran out here tells that the database was away, and not that its holder is gone.
@@ -126,7 +136,7 @@ async def adopt_and_reap() -> None:
             )
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
-    # What was accepted before a restart is older than that, and is adopted first.
+    # What was accepted before a restart or an outage is older than that, and is adopted first.
     if time.monotonic() - process.up_since > GIVE_UP_AFTER.total_seconds():
         await interrupt_runs(await in_database(abandoned_runs)(now), NOT_STARTED)
 

@@ -80,6 +80,7 @@ class Process:
     pump: DeltaPump = field(default_factory=DeltaPump)
     is_draining: bool = False
     up_since: float = 0.0
+    """Since when it can take runs: its start, or the last time that the database was away."""
 
 
 process = Process()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
 import pytest
@@ -20,12 +22,14 @@ from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime.models import Event
-from chatapp.runs import side_work
+from chatapp.runs import loops, side_work
 from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.actions.runs import Lease, claim_run
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.models import Run
 from chatapp.runs.run_events import RunEvents
+from chatapp.runs.runner import process
+from chatapp.runs.selectors import GIVE_UP_AFTER, dead_runs
 from memory.types import Message, TextPart
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,7 +97,7 @@ def losing_its_answer(write: Callable[..., object]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def lease(alice: User) -> Lease:
+def queued(alice: User) -> UUID:
     conversation = create_conversation(user=alice, now=clock.now())
     sent = send_message(
         user=alice,
@@ -102,9 +106,42 @@ def lease(alice: User) -> Lease:
         model=None,
         now=clock.now(),
     )
-    lease = claim_run(run_id=UUID(sent.run_id), holder="here", model_name="test", now=clock.now())
+    return UUID(sent.run_id)
+
+
+@pytest.fixture
+def lease(queued: UUID) -> Lease:
+    lease = claim_run(run_id=queued, holder="here", model_name="test", now=clock.now())
     assert lease is not None
     return lease
+
+
+async def test_a_run_that_waited_while_the_database_was_away_is_not_given_up_when_it_is_back(
+    queued: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaking, long_ago = Breaking(1), 2 * GIVE_UP_AFTER
+
+    def break_and_read(now: datetime) -> list[tuple[UUID, int]]:
+        breaking()
+        return dead_runs(now)
+
+    async def status() -> str:
+        return (await in_database(Run.objects.get)(pk=queued)).status
+
+    waiting = Run.objects.filter(pk=queued)
+    await in_database(waiting.update)(created_at=clock.now() - long_ago)
+    monkeypatch.setattr(process, "up_since", time.monotonic() - long_ago.total_seconds())
+    # What is adopted stays queued, as it does until it is claimed.
+    monkeypatch.setattr(process, "is_draining", True)
+    monkeypatch.setattr(loops, "dead_runs", break_and_read)
+    with pytest.raises(OperationalError):
+        await loops.adopt_and_reap()
+    await loops.adopt_and_reap()
+    assert (await status(), breaking.tries) == ("queued", 2)
+
+    monkeypatch.setattr(process, "up_since", time.monotonic() - long_ago.total_seconds())
+    await loops.adopt_and_reap()
+    assert await status() == "interrupted", "it was there for all that time, and nobody took it"
 
 
 async def test_what_was_committed_though_its_answer_was_lost_is_stored_once(

@@ -106,7 +106,7 @@ class ReadForgotten(ServiceError):
 
 
 class LeaseLost(ServiceError):
-    """A write with an old fencing number. Another process owns the run or compaction now."""
+    """A write with an old fencing number: the run or compaction was ended, or another process owns it now."""
 
     code = "lease_lost"
     status = 409

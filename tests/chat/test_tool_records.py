@@ -173,14 +173,21 @@ def test_the_calls_of_a_run_are_numbered_on_from_step_to_step(lease: Lease) -> N
     assert list(numbered) == [(0, 1, "a1"), (1, 1, "b1"), (2, 2, "a2"), (3, 2, "b2")]
 
 
-@pytest.mark.parametrize("change", [{"fence": 9}, {"status": Run.Status.INTERRUPTED}])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"fence": 9}, "Another process took this run over."),
+        ({"status": Run.Status.COMPLETE}, "It has ended: complete."),
+        ({"status": Run.Status.INTERRUPTED, "error_message": "It was stopped."}, "It was stopped."),
+    ],
+)
 def test_a_run_that_somebody_else_has_or_that_has_ended_records_nothing(
-    lease: Lease, change: dict[str, object]
+    lease: Lease, change: dict[str, object], reason: str
 ) -> None:
     [one] = record(lease, "one")
     Run.objects.update(**change)
     for attempt in (lambda: record(lease, "two"), lambda: finish(lease, one)):
-        with pytest.raises(LeaseLost):
+        with pytest.raises(LeaseLost, match=reason):
             attempt()
     assert ToolCall.objects.get().state == "running"
 

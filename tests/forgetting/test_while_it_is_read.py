@@ -110,7 +110,7 @@ def test_a_run_that_recalled_it_and_has_not_told_so_tells_nothing_any_more(alice
         forget_whole_conversation(alice, source.pk, now=clock.now())
     else:
         forget_message(alice, message.pk, now=clock.now())
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match="something it may have read was forgotten"):
         record_facts(lease=lease, facts=[recalled(conversation, run_id, message.pk)])
     assert Run.objects.get(pk=run_id).status == Run.Status.INTERRUPTED
     assert tables_with(SECRET) == []

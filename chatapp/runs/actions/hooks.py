@@ -15,10 +15,9 @@ from agents.ports import CallResult, RequestedCall
 from chatapp.agent_presets.hook_actions import NAMED_ACTIONS, name_of, read_params
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
-from chatapp.operations.errors import LeaseLost
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
-from chatapp.runs.actions.runs import Lease, lock_run
+from chatapp.runs.actions.runs import Lease, lease_lost, lock_run
 from chatapp.runs.actions.tool_calls import (
     call_event,
     call_row,
@@ -116,18 +115,16 @@ def finish_hook_call(
 def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
     """Lock and return the conversation and the run, which may have ended: hooks of the turn's end run after it.
 
-    Raise LeaseLost where the conversation was deleted or another process took the run over, and ReadForgotten where
-    more was forgotten than `forgotten_count`: forgetting cannot end a run that has ended.
+    Raise LeaseLost where the conversation was deleted, or the run was ended or taken over by somebody else, and
+    ReadForgotten where more was forgotten than `forgotten_count`: forgetting cannot end a run that has ended.
     """
     conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
     if conversation_of is not None and forgotten_count is not None:
         # Before the conversation is locked, as everywhere: in another order two could deadlock.
         check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
     found = lock_run(lease.run_id)
-    if found is None:
-        raise LeaseLost("The conversation was deleted.")
-    if found[1].fence != lease.fence:
-        raise LeaseLost("Another process took this run over.")
+    if found is None or found[1].fence != lease.fence:
+        raise lease_lost(found)
     return found
 
 

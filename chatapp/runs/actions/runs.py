@@ -135,12 +135,19 @@ def _lock_conversation_of(run_id: UUID) -> None:
 def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
     """Lock the conversation and return it with its run, for a write under this lease. Raise LeaseLost."""
     found = lock_run(lease.run_id)
-    if found is None:
-        raise LeaseLost("The conversation was deleted.")
-    _, run = found
-    if run.fence != lease.fence or run.status != Run.Status.RUNNING:
-        raise LeaseLost("Another process took this run over.")
+    if found is None or found[1].fence != lease.fence or found[1].status != Run.Status.RUNNING:
+        raise lease_lost(found)
     return found
+
+
+def lease_lost(found: tuple[Conversation, Run] | None) -> LeaseLost:
+    """Return why nothing can be written under a lease, from what `lock_run` found."""
+    if found is None:
+        return LeaseLost("The conversation was deleted.")
+    _, run = found
+    if run.status in Run.ACTIVE:
+        return LeaseLost("Another process took this run over.")
+    return LeaseLost(run.error_message or f"It has ended: {run.status}.")
 
 
 def _held(lease: Lease) -> Any:
@@ -286,7 +293,7 @@ def lock_for_calls(lease: Lease) -> LeasedRun:
     _lock_conversation_of(lease.run_id)
     row = execute(_HELD, lease.run_id, lease.fence).fetchone()
     if row is None:
-        raise LeaseLost("The conversation was deleted, or another process took this run over.")
+        raise lease_lost(lock_run(lease.run_id))
     conversation_id, user_id, branch_id = (as_key(value) for value in row[:3])
     position, next_position, last_seq, call_count, step_count = row[3:]
     of_conversation = (conversation_id, user_id, next_position, last_seq)

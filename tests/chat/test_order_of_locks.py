@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
 
@@ -10,6 +12,7 @@ from agents.events import MessageCompleted
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.schemas.messages import message_shape
+from chatapp.features.webhooks.actions import claim_delivery
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.operations.editions import keep
 from chatapp.operations.ids import new_id
@@ -50,6 +53,13 @@ def test_an_event_locks_the_webhooks_of_its_user_in_one_order(alice: User) -> No
         Webhook.objects.filter(pk=keys[1]),
     )
     assert WebhookDelivery.objects.count() == 2
+    # So does a worker that begins to tell one of them.
+    told_first = WebhookDelivery.objects.get(webhook=keys[1]).pk
+    check_order(
+        lambda: claim_delivery(delivery_id=told_first, now=NOW + timedelta(days=1)),
+        Webhook.objects.filter(pk=keys[0]),
+        Webhook.objects.filter(pk=keys[1]),
+    )
 
 
 OLLAMA = "http://127.0.0.1:11434/v1"

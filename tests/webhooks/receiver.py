@@ -24,11 +24,12 @@ class Received:
 
 
 class Receiver:
-    """`with Receiver() as receiver: receiver.url`. `answers` are statuses for the next requests; then it is 204."""
+    """`with Receiver() as receiver: receiver.url`. `answers` are statuses for the next requests, None for no answer at
+    all; then it is 204."""
 
     def __init__(self) -> None:
         self.received: list[Received] = []
-        self.answers: deque[int] = deque()
+        self.answers: deque[int | None] = deque()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -37,6 +38,8 @@ class Receiver:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 status = receiver.answers.popleft() if receiver.answers else 204
                 receiver.received.append(Received(headers, raw))
+                if status is None:
+                    return
                 self.send_response(status)
                 if status == 302:
                     self.send_header("Location", f"{receiver.url}/elsewhere")

@@ -17,6 +17,7 @@ from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks import sending
 from chatapp.features.webhooks.actions import (
+    LEASE,
     PAUSES,
     claim_delivery,
     create_webhook,
@@ -24,6 +25,7 @@ from chatapp.features.webhooks.actions import (
     send_again,
 )
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.features.webhooks.receivers import LONGEST_REST
 from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.features.webhooks.tasks import wake_waiting
 from chatapp.forgetting.services import delete_message
@@ -178,6 +180,98 @@ def test_an_attempt_that_fails_after_new_ones_were_asked_for_does_not_end_them(
     record_attempt(delivery=delivery, status_code=200, error="", now=now)
     delivery.refresh_from_db()
     assert delivery.state == "delivered"
+
+
+def test_a_user_has_one_attempt_under_way_at_a_time(alice: User, bob: User, receiver: Receiver) -> None:
+    """Twenty addresses that let every request wait would hold up all workers."""
+    for user in (alice, bob):
+        hook_of(user, receiver, "run.failed")
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    fail_a_run(bob)
+    now = clock.now()
+    first, second = WebhookDelivery.objects.filter(webhook__user=alice)
+    assert claim_delivery(delivery_id=first.pk, now=now)
+    sending.deliver(second.pk)
+    assert not receiver.received
+    assert claim_delivery(delivery_id=WebhookDelivery.objects.get(webhook__user=bob).pk, now=now)
+    first.refresh_from_db()
+    record_attempt(delivery=first, status_code=204, error="", now=now)
+    assert due_deliveries(now) == [second.pk]
+    assert claim_delivery(delivery_id=second.pk, now=now)
+    assert not claim_delivery(delivery_id=first.pk, now=now + LEASE / 2)
+    assert claim_delivery(delivery_id=second.pk, now=now + LEASE)  # its worker is gone
+
+
+def test_the_end_of_an_attempt_wakes_a_worker_for_the_next_one(
+    alice: User, receiver: Receiver, django_capture_on_commit_callbacks: Any
+) -> None:
+    hook_of(alice, receiver, "message.completed", "run.failed")
+    fail_a_run(alice)
+    first, _ = WebhookDelivery.objects.order_by("pk")
+    for waking in (1, 0):
+        with django_capture_on_commit_callbacks() as callbacks:
+            sending.deliver(first.pk)
+        assert len(callbacks) == waking
+        first = WebhookDelivery.objects.order_by("pk")[1]
+    assert len(receiver.received) == 2
+
+
+def test_an_address_that_does_not_answer_is_asked_once_for_all_that_is_due(
+    alice: User, receiver: Receiver
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    for _ in range(3):
+        fail_a_run(alice)
+    for number, pause in enumerate(PAUSES, start=1):
+        before = clock.now()
+        WebhookDelivery.objects.update(next_attempt_at=before)
+        receiver.answers.append(None)
+        for key in WebhookDelivery.objects.values_list("pk", flat=True):
+            sending.deliver(key)
+        assert len(receiver.received) == number
+        for row in WebhookDelivery.objects.all():
+            assert (row.state, row.attempts, row.status_code) == ("pending", number, None)
+            assert row.error.startswith("The address does not answer")
+            assert before + pause <= row.next_attempt_at <= clock.now() + pause
+    WebhookDelivery.objects.update(next_attempt_at=clock.now())
+    receiver.answers.append(None)
+    sending.deliver(WebhookDelivery.objects.all()[0].pk)
+    assert set(WebhookDelivery.objects.values_list("state", "attempts")) == {("failed", len(PAUSES) + 1)}
+
+
+def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answers(
+    alice: User, receiver: Receiver
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    old, now = WebhookDelivery.objects.get(), clock.now()
+    WebhookDelivery.objects.update(attempts=len(PAUSES) - 1)
+    receiver.answers.append(None)
+    sending.deliver(old.pk)
+    fail_a_run(alice)
+    new = WebhookDelivery.objects.exclude(pk=old.pk).get()
+    sending.deliver(new.pk)
+    assert len(receiver.received) == 1
+    # Not for as long as what was tried so often.
+    assert due_deliveries(now + LONGEST_REST / 2) == []
+    assert due_deliveries(clock.now() + LONGEST_REST) == [new.pk]
+    send_again(delivery=WebhookDelivery.objects.get(pk=old.pk), now=clock.now())
+    sending.deliver(old.pk)
+    assert due_deliveries(clock.now()) == [new.pk]
+
+
+def test_an_address_that_refuses_one_event_is_told_the_others(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    fail_a_run(alice)
+    receiver.answers.append(500)
+    for key in WebhookDelivery.objects.order_by("pk").values_list("pk", flat=True):
+        sending.deliver(key)
+    assert list(WebhookDelivery.objects.order_by("pk").values_list("state", flat=True)) == [
+        "pending",
+        "delivered",
+    ]
 
 
 def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receiver) -> None:

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.features.webhooks.selectors import NO_ANSWER, deliveries_to_send, due_deliveries
 from chatapp.operations.encryption import encrypt
 from chatapp.operations.errors import Conflict
 from chatapp.operations.jobs import wake_worker
@@ -34,7 +35,7 @@ PAUSES = (
 )
 """After each failed attempt; after the last one it is given up."""
 KEEP = timedelta(days=30)
-DELETED_AT_ONCE = 500
+ROWS_AT_ONCE = 500
 
 
 def create_webhook(
@@ -66,15 +67,27 @@ def delete_webhook(webhook: Webhook) -> None:
 
 
 def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
-    """Count an attempt and keep other workers away; return False where it is not due or another worker has it."""
-    due = WebhookDelivery.objects.filter(
-        pk=delivery_id, state=WebhookDelivery.State.PENDING, next_attempt_at__lte=now
-    )
-    return bool(due.update(attempts=F("attempts") + 1, next_attempt_at=now + LEASE))
+    """Count an attempt and keep other workers away; return False where it is not due, or a worker has it or another one
+    of its user: whose addresses are slow holds up one worker and not all of them."""
+    pending = WebhookDelivery.objects.filter(state=WebhookDelivery.State.PENDING)
+    with transaction.atomic():
+        # Of two claims at once, each would look without the other. In the order in which events lock them.
+        webhooks = Webhook.objects.select_for_update(of=("self",), no_key=True)
+        ids = [row.pk for row in webhooks.filter(user__webhooks__deliveries=delivery_id).order_by("pk")]
+        # Without an error, the outcome of the latest attempt is not known yet.
+        under_way = pending.filter(webhook__in=ids, attempts__gt=0, error="", next_attempt_at__gt=now)
+        if under_way.exists():
+            return False
+        due = pending.filter(pk=delivery_id, next_attempt_at__lte=now)
+        return bool(due.update(attempts=F("attempts") + 1, next_attempt_at=now + LEASE, error=""))
 
 
 def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error: str, now: datetime) -> None:
-    """Store how an attempt ended, and when the next one is due. `error` is empty where the address took it."""
+    """Store how an attempt ended, and when the next one is due. `error` is empty where the address took it.
+
+    An address that does not answer rests: the attempt counts for all that is due there. One that takes a delivery gets
+    what waits for the end of its rest. Then a worker is woken for what is due next of the user's.
+    """
     values: dict[str, object] = {"status_code": status_code, "error": error[:200]}
     if not error:
         values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
@@ -85,7 +98,47 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
         values["next_attempt_at"] = now + PAUSES[delivery.attempts - 1]
     # An attempt that ends after its lease, or after somebody asked for new ones, must not undo what another one did.
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
-    (pending.filter(attempts=delivery.attempts) if error else pending).update(**values)
+    with transaction.atomic():
+        (pending.filter(attempts=delivery.attempts) if error else pending).update(**values)
+        if not error:
+            _end_rest(delivery.webhook_id, now)
+        elif error.startswith(NO_ANSWER):
+            _count_for_all_due(delivery.webhook_id, error, now)
+        for next_id in due_deliveries(now, delivery.webhook.user_id):
+            wake_worker("chatapp.features.webhooks.tasks.deliver", str(next_id))
+
+
+def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
+    """Count the attempt for everything else that is due at a silent address: each would wait for its time-out."""
+    due = deliveries_to_send().filter(webhook=webhook_id, next_attempt_at__lte=now)
+    WebhookDelivery.objects.filter(pk__in=_locked(due)).update(
+        attempts=F("attempts") + 1,
+        status_code=None,
+        error=error[:200],
+        state=Case(
+            When(attempts__gte=len(PAUSES), then=Value(WebhookDelivery.State.FAILED)), default=F("state")
+        ),
+        next_attempt_at=Case(
+            *(When(attempts=count, then=Value(now + pause)) for count, pause in enumerate(PAUSES)),
+            default=F("next_attempt_at"),
+        ),
+    )
+
+
+def _end_rest(webhook_id: UUID, now: datetime) -> None:
+    """Make due what was put off because the address did not answer, or was made while it rested."""
+    put_off = Q(error__startswith=NO_ANSWER) | Q(attempts=0)
+    waiting = WebhookDelivery.objects.filter(
+        put_off, webhook=webhook_id, state=WebhookDelivery.State.PENDING, next_attempt_at__gt=now
+    )
+    WebhookDelivery.objects.filter(pk__in=_locked(waiting)).update(next_attempt_at=now)
+
+
+def _locked(rows: QuerySet[WebhookDelivery]) -> list[UUID]:
+    """Lock some of the rows and return their keys."""
+    # Those that somebody deletes meanwhile are passed over: waiting for them could be waiting in a circle.
+    locked = rows.select_for_update(of=("self",), skip_locked=True).order_by("next_attempt_at", "pk")
+    return list(locked.values_list("pk", flat=True)[:ROWS_AT_ONCE])
 
 
 def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
@@ -108,5 +161,5 @@ def delete_old_deliveries(*, now: datetime) -> None:
     """Delete some of what is done and older than KEEP."""
     done = WebhookDelivery.objects.exclude(state=WebhookDelivery.State.PENDING)
     old = done.filter(created_at__lt=now - KEEP).order_by("created_at", "pk")
-    ids = list(old.values_list("pk", flat=True)[:DELETED_AT_ONCE])
+    ids = list(old.values_list("pk", flat=True)[:ROWS_AT_ONCE])
     WebhookDelivery.objects.filter(pk__in=ids).delete()

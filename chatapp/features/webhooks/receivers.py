@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from agents.events import Compact, Fact, MemoryWritten, MessageCompleted, RunFinished
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
-from chatapp.features.webhooks.selectors import live_webhooks
+from chatapp.features.webhooks.selectors import end_of_rest, live_webhooks
+from chatapp.operations import clock
 from chatapp.operations.editions import keep
 from chatapp.operations.jobs import wake_worker
 from chatapp.realtime.event_log import facts_appended
+
+LONGEST_REST = timedelta(minutes=30)
+"""What is new waits no longer for an address that did not answer; what was tried waits for its own next attempt."""
 
 
 def event_name(fact: Fact) -> str | None:
@@ -38,7 +43,11 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
         return
     # Locked, so that none is deleted before the event is committed; in one order, as other chats tell of theirs.
     webhooks = (
-        live_webhooks().select_for_update(of=("self",)).filter(user=conversation.user_id).order_by("pk")
+        live_webhooks()
+        .select_for_update(of=("self",))
+        .filter(user=conversation.user_id)
+        .annotate(rests_until=end_of_rest(clock.now()))
+        .order_by("pk")
     )
     deliveries = [
         WebhookDelivery(
@@ -46,7 +55,7 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
             conversation=conversation,
             seq=fact.seq or 0,
             type=name,
-            next_attempt_at=fact.at,
+            next_attempt_at=min(webhook.rests_until or fact.at, fact.at + LONGEST_REST),
             created_at=fact.at,
         )
         for webhook in webhooks

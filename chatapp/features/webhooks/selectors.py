@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import valid_tokens
@@ -16,7 +16,8 @@ from chatapp.operations.access import find_row
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 
-DUE_AT_ONCE = 200
+NO_ANSWER = "The address does not answer"
+"""So begins the error of an attempt that a network or a silent receiver ended: the address rests after it."""
 
 
 def live_webhooks() -> QuerySet[Webhook]:
@@ -60,7 +61,22 @@ def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
     return next(iter(full_events(rows)), None)
 
 
-def due_deliveries(now: datetime) -> list[UUID]:
-    """Return deliveries that no worker has taken, the longest due first."""
-    rows = deliveries_to_send().filter(next_attempt_at__lte=now)
-    return list(rows.order_by("next_attempt_at", "pk").values_list("pk", flat=True)[:DUE_AT_ONCE])
+def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
+    """Return of each user, or of one, the delivery that is due for the longest time. The end of an attempt wakes a
+    worker for the next one."""
+    due = deliveries_to_send().filter(next_attempt_at__lte=now, webhook__user=OuterRef("user"))
+    first = Subquery(due.order_by("next_attempt_at", "pk").values("pk")[:1])
+    webhooks = Webhook.objects.all() if user_id is None else Webhook.objects.filter(user=user_id)
+    ids = webhooks.annotate(first=first).values_list("first", flat=True).distinct()
+    return [each for each in ids if each is not None]
+
+
+def end_of_rest(now: datetime) -> Subquery:
+    """Return, for a query of webhooks, when an address that did not answer is tried again; NULL for others."""
+    waiting = WebhookDelivery.objects.filter(
+        webhook=OuterRef("pk"),
+        state=WebhookDelivery.State.PENDING,
+        error__startswith=NO_ANSWER,
+        next_attempt_at__gt=now,
+    )
+    return Subquery(waiting.order_by("next_attempt_at", "pk").values("next_attempt_at")[:1])

@@ -23,12 +23,13 @@ from agents.guarded_http import (
 )
 from chatapp.features.webhooks.actions import SECRET_PREFIX, claim_delivery, record_attempt
 from chatapp.features.webhooks.models import WebhookDelivery
-from chatapp.features.webhooks.selectors import deliveries_to_send, event_of
+from chatapp.features.webhooks.selectors import NO_ANSWER, deliveries_to_send, event_of
 from chatapp.operations import clock
 from chatapp.operations.encryption import SecretUnreadable, decrypt
 from chatapp.operations.errors import InvalidInput
 
 TIMEOUT_S = 15.0
+CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024
 GONE = "The event is gone: it was deleted before it could be told."
 
@@ -98,12 +99,13 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
         "webhook-timestamp": str(timestamp),
         "webhook-signature": signature(secret, message_id, timestamp, body),
     }
+    timeout = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     transport = GuardedTransport(host_rules(), max_bytes=MAX_ANSWER_BYTES)
     try:
         async with (
             # The client's time-out is for each read: an answer that trickles would never reach it.
             asyncio.timeout(TIMEOUT_S),
-            httpx2.AsyncClient(transport=transport, timeout=TIMEOUT_S, trust_env=False) as client,
+            httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client,
             client.stream("POST", delivery.webhook.url, content=body, headers=headers) as response,
         ):
             # The status says all: the body is not read.
@@ -111,5 +113,5 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     except ForbiddenHost as refusal:
         return None, str(refusal)
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, OSError) as error:
-        return None, f"The address does not answer ({type(error).__name__})."
+        return None, f"{NO_ANSWER} ({type(error).__name__})."
     return status, "" if 200 <= status < 300 else f"The address answered {status}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from hmac import compare_digest
 from typing import Any
 from uuid import UUID
@@ -20,7 +21,7 @@ from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp.accounts.idempotency_keys import record_made
@@ -33,6 +34,7 @@ from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.operations.text import normalize_text
+from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 from chatapp.runs.models import Run
 
 TOKEN_PREFIX = "pal_"
@@ -133,6 +135,18 @@ def _end_sessions(user: User) -> None:
     sessions = UserSession.objects.filter(user=user)
     Session.objects.filter(session_key__in=list(sessions.values_list("session_key", flat=True))).delete()
     sessions.delete()
+
+
+def delete_ended_sessions(*, now: datetime) -> None:
+    """Delete, in pieces, sessions that have expired, and what names the address and browser of a session that is
+    gone."""
+    is_there = Exists(Session.objects.filter(pk=OuterRef("session_key")))
+    for rows in (Session.objects.filter(expire_date__lt=now), UserSession.objects.filter(~is_there)):
+        TO_THE_END.work(partial(_delete_piece, rows))
+
+
+def _delete_piece(rows: QuerySet[Any]) -> bool:
+    return delete_some(rows, PIECE.start())
 
 
 def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:

@@ -15,7 +15,7 @@ import chatapp.operations.metrics  # counts what tasks do
 import chatapp.operations.worker_signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
-from chatapp.accounts.actions import delete_expired_tokens
+from chatapp.accounts.actions import delete_ended_sessions, delete_expired_tokens
 from chatapp.accounts.idempotency_keys import delete_old_keys
 from chatapp.accounts.invitations.actions import delete_old_invitations
 from chatapp.files.attachments import sweep_files
@@ -61,6 +61,7 @@ def clean_up() -> None:
     """Move idle conversations to the trash, delete files that no row names, and what has expired."""
     now = clock.now()
     delete_expired_tokens(now=now)
+    delete_ended_sessions(now=now)
     delete_old_events(now=now)
     delete_old_keys(now=now)
     delete_old_invitations(now=now)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -75,6 +76,14 @@ def test_nobody_signs_up_without_one_or_for_another_address_or_where_it_is_close
     settings.SIGNUP = "closed"
     sign_up(link)
     assert not User.objects.filter(is_superuser=False).exists()
+
+
+def test_a_link_that_somebody_made_up_leaves_no_session(link: str) -> None:
+    Client().get(f"{SIGN_UP}?invitation=anything")
+    assert not Session.objects.exists()
+    visitor = Client()
+    visitor.get(link)
+    assert "needs an invitation" in visitor.get(f"{link}x").content.decode()
 
 
 def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(link: str, alice: User) -> None:

@@ -19,10 +19,13 @@ from chatapp.operations import clock
 
 def invitation_in(request: HttpRequest) -> Invitation | None:
     """Return the valid invitation whose link the visitor opened, if any."""
-    if token := request.GET.get(LINK_KEY):
-        request.session[LINK_KEY] = hash_token(token)
-    token_hash = request.session.get(LINK_KEY)
-    return valid_invitation(token_hash, clock.now()) if token_hash else None
+    token = request.GET.get(LINK_KEY)
+    token_hash = hash_token(token) if token else request.session.get(LINK_KEY)
+    invitation = valid_invitation(token_hash, clock.now()) if token_hash else None
+    # Not for what a stranger made up: each would leave a session.
+    if token and invitation is not None:
+        request.session[LINK_KEY] = token_hash
+    return invitation
 
 
 def accept_invitation(request: HttpRequest, email: str) -> None:

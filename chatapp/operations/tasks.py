@@ -16,6 +16,7 @@ import chatapp.operations.worker_signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_ended_sessions, delete_expired_tokens
+from chatapp.accounts.budgets.actions import delete_old_periods
 from chatapp.accounts.idempotency_keys import delete_old_keys
 from chatapp.accounts.invitations.actions import delete_old_invitations
 from chatapp.files.attachments import sweep_files
@@ -64,6 +65,7 @@ def clean_up() -> None:
     delete_ended_sessions(now=now)
     delete_old_events(now=now)
     delete_old_keys(now=now)
+    delete_old_periods(now=now)
     delete_old_invitations(now=now)
     sum_up_usage(now=now)
     deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))

@@ -11,14 +11,14 @@ import pytest
 from django.contrib.auth.models import Group
 
 from agents.errors import ModelError
-from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
+from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, settle
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.accounts.models import User
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, in_writer
-from chatapp.operations.tasks import sweep
+from chatapp.operations.tasks import clean_up, sweep
 from tests.blocking import check_no_wait, lock_at_once
 from tests.context_engine.chatting import on_a_loop
 
@@ -224,3 +224,18 @@ def test_what_nobody_can_be_told_of_is_warned_of_later(alice: User, set_budget: 
     warned: list[str] = []
     assert spend(alice, Amount(1, 0), warned)
     assert len(warned) == 1
+
+
+def test_the_clean_up_deletes_periods_that_ended_months_ago(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", tokens=1_000)
+    set_budget("every_user", "month", tokens=10_000)
+    for days_ago in (0, KEPT.days, KEPT.days + 1, KEPT.days + 40):
+        held = hold_of(alice, days_ahead=-days_ago)
+        assert held is not None
+        settle(spender=spender_of(alice.pk), held=held, used=ONE, now=clock.now())
+    kept_from = (clock.now() - KEPT).date()
+    assert BudgetPeriod.objects.filter(starts_on__lt=kept_from).count() >= 3
+    clean_up()
+    left = BudgetPeriod.objects.values_list("starts_on", flat=True)
+    assert min(left) == kept_from
+    assert max(left) == clock.now().date()

@@ -13,8 +13,11 @@ from django.db.models import F, Q
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
 from chatapp.operations.ids import new_id
+from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
 RELEASED_AT_ONCE = 500
+KEPT = timedelta(days=93)
+"""After the beginning of a period: of a month, two more. No call runs so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,12 @@ def _release(row: BudgetHold) -> None:
             BudgetPeriod.objects.filter(pk=row.period_id).update(
                 held_tokens=F("held_tokens") - row.tokens, held_nanos=F("held_nanos") - row.nanos
             )
+
+
+def delete_old_periods(*, now: datetime) -> None:
+    """Delete, in pieces, what was spent in periods that nobody is shown any more."""
+    old = BudgetPeriod.objects.filter(starts_on__lt=(now - KEPT).date(), holds=None)
+    TO_THE_END.work(lambda: delete_some(old, PIECE.start()))
 
 
 def _in_order(spender: Spender) -> list[Limit]:

@@ -140,10 +140,12 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         delete_account(obj, now=clock.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Keep operators who are not admins from making themselves admins."""
+        """Keep operators who are not admins from making themselves admins, and from changing an address, to which the
+        mail goes that resets the password."""
         if request.user.is_superuser:
             return self.readonly_fields
-        return (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
+        fields = (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
+        return fields if obj is None else (*fields, "email")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Keep operators who are not admins from changing an admin or another operator, whose password they could

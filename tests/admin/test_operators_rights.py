@@ -66,3 +66,16 @@ def test_an_operator_gives_no_account_an_address_of_the_operators_own(admin_user
     browser.post("/admin/account/emailaddress/", {"action": "make_verified", "_selected_action": str(own.pk)})
     browser.post(f"/admin/account/emailaddress/{own.pk}/delete/", {"post": "yes"})
     assert list(EmailAddress.objects.values_list("user", "verified")) == [(bob.pk, False)]
+
+
+def test_an_operator_makes_an_account_and_changes_no_address(alice: User, bob: User) -> None:
+    operator(bob, "view_user", "add_user", "change_user")
+    browser, email = signed_in(bob), alice.email
+    fields = {"email": "bobs@example.com", "name": "Alice B.", "time_zone": "UTC", "is_active": "on"}
+    assert browser.post(f"/admin/chatapp/user/{alice.pk}/change/", fields).status_code == 302
+    alice.refresh_from_db()
+    assert (alice.email, alice.name) == (email, "Alice B.")
+    password = "correct horse battery 9"
+    new = {"email": "erin@example.com", "name": "Erin", "password1": password, "password2": password}
+    assert browser.post("/admin/chatapp/user/add/", new | {"usable_password": "true"}).status_code == 302
+    assert User.objects.filter(email="erin@example.com").exists()

@@ -64,11 +64,13 @@ def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
 def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
     """Return of each user, or of one, the delivery that is due for the longest time. The end of an attempt wakes a
     worker for the next one."""
-    due = deliveries_to_send().filter(next_attempt_at__lte=now, webhook__user=OuterRef("user"))
-    first = Subquery(due.order_by("next_attempt_at", "pk").values("pk")[:1])
-    webhooks = Webhook.objects.all() if user_id is None else Webhook.objects.filter(user=user_id)
-    ids = webhooks.annotate(first=first).values_list("first", flat=True).distinct()
-    return [each for each in ids if each is not None]
+    due = deliveries_to_send().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+    if user_id is not None:
+        return list(due.filter(webhook__user=user_id).values_list("pk", flat=True)[:1])
+    first: dict[UUID, UUID] = {}
+    for user, delivery_id in due.values_list("webhook__user", "pk").iterator():
+        first.setdefault(user, delivery_id)
+    return list(first.values())
 
 
 def end_of_rest(now: datetime) -> Subquery:

@@ -56,8 +56,11 @@ def _by_script(**patterns: tuple[str, ...]) -> Patterns:
     }
 
 
+# A pattern that begins with a run of any length is tried only where no part of that run stands before it: tried from
+# each place of a long word, it would read the rest of the word every time.
+_BORDER = r"(?<![\w'’-])['’-]*"
 _SPACED = (
-    rf"\b(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
+    rf"{_BORDER}(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
     rf"\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 )
 _TURNED = rf"^(?P<verb>{_LIVE})\s+(?P<subject>{_MINE}\s+\w+|(?-i:{_NAME}))\s+{_TO}\s+{VALUE}"
@@ -65,9 +68,9 @@ _UNSAID = rf"{_CLAUSE}(?P<verb>{_LIVE})\s+(?:\w+\s+)??{_TO}\s+{VALUE}"
 _RESIDES = _by_script(
     latin=(
         _SPACED,
-        rf"\b(?P<subject>{_WHO})\s+(?:ist|is)\s+(?:\w+\s+){{0,2}}?(?:nach|naar)\s+"
+        rf"{_BORDER}(?P<subject>{_WHO})\s+(?:ist|is)\s+(?:\w+\s+){{0,2}}?(?:nach|naar)\s+"
         r"(?P<value>[^.,;:!?\n]{1,60}?)\s+(?P<moved>(?:um)?gezogen|verhuisd)\b",
-        r"(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
+        r"(?<![\w'’])(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
         r"(?:[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)|y[ae]\s+(?P<moved>taşındı))\b",
         _TURNED,
         _UNSAID,
@@ -75,11 +78,11 @@ _RESIDES = _by_script(
     ),
     cyrillic=(_SPACED, _UNSAID),
     arabic=(
-        rf"(?P<subject>\w+)\s+(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?:في|إلى)\s+{VALUE}",
+        rf"\b(?P<subject>\w+)\s+(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?:في|إلى)\s+{VALUE}",
         rf"(?:(?P<verb>[تي]سكن|[تي]عيش)|(?P<moved>انتقلت?))\s+(?P<subject>\w+)\s+(?:في|إلى)\s+{VALUE}",
     ),
     devanagari=(
-        r"(?:मेर[ीाे]\s+)?(?P<subject>(?:[^\s.]{1,4}\.\s)?[^\s।,]+)\s+(?P<value>[^।,\n]{1,30}?)\s+में\s+"
+        r"(?<![^\s।,])(?:मेर[ीाे]\s+)?(?P<subject>(?:[^\s.]{1,4}\.\s)?[^\s।,]+)\s+(?P<value>[^।,\n]{1,30}?)\s+में\s+"
         r"(?:(?P<verb>रहत[ाीे])|(?P<moved>बस\s+गय[ाीे]))",
     ),
     kana=(

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from memory.claims import find_claims
 from memory.extractive import find_facts
 from memory.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from memory.questions import QuestionReader
-from memory.sentences import split_sentences
+from memory.sentences import Vocabulary, split_sentences
 from memory.terms import Analyzer
 
 LENGTH = 200_000
 RUNS = (" ", "\n", "\t", "\u3000", "\u00a0", " \n\t", ".", "-", ",", "(", "7", "十", "a", "_", "'")
-QUESTIONS = QuestionReader(Analyzer())
+ANALYZER = Analyzer()
+QUESTIONS = QuestionReader(ANALYZER)
+VOCABULARY = Vocabulary(ANALYZER)
 READERS: tuple[Callable[[str], Any], ...] = (
     lambda text: QUESTIONS.read(text, date(2026, 11, 27)),
     lambda text: list(read_remember_requests(text)),
@@ -24,6 +27,7 @@ READERS: tuple[Callable[[str], Any], ...] = (
     is_for_good,
     find_facts,
     split_sentences,
+    lambda text: list(find_claims(text, VOCABULARY)),
 )
 
 
@@ -36,6 +40,15 @@ def test_a_long_run_is_read(run: str) -> None:
     short = f"forget my sister{(run * LENGTH)[:900]}for good"  # not too long for a request
     assert is_for_good(short) or not run.isspace()
     assert read_forget_request(short)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "frame", ["{} lives in Rome.", "Ich bin {} gezogen.", "मेरी {} में रहती है।", "أختي {} تسكن في"]
+)
+@pytest.mark.parametrize("run", ["a", "1", "'", "a'", "a-", "न", "م"], ids=ascii)
+def test_a_statement_of_a_long_word_is_read(run: str, frame: str) -> None:
+    list(find_claims(frame.format((run * LENGTH)[:LENGTH]), VOCABULARY))
 
 
 def test_a_gap_between_its_words_does_not_change_what_is_asked() -> None:

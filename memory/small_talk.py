@@ -66,6 +66,7 @@ MOST_WORDS_OF_A_GREETING = 2
 """Two words without content, as in "bom dia", ask nothing."""
 MOST_WORDS_OF_A_FAREWELL = 3
 _QUESTION_MARKS = ("?", "？", "؟")
+_CLAUSES = re.compile(r"[,.!;:\n、，。！；：،؛।]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
 
@@ -82,6 +83,12 @@ _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 
 def is_courtesy(text: str) -> bool:
     """Return whether all of it is small talk, a call for help or a command without a subject, or it has no words."""
+    # A greeting in front makes no courtesy of a question: "Hi, who am I?"
+    asking = [one for one in _CLAUSES.split(text) if any(mark in one for mark in _QUESTION_MARKS)]
+    return all(map(_is_courtesy, [text, *asking]))
+
+
+def _is_courtesy(text: str) -> bool:
     folded = fold_text(text)
     # Before greetings are replaced: they tell the language, too.
     language = latin_language(_WORD.findall(folded))

@@ -54,18 +54,20 @@ class CallCollector:
     """Joins the fragments of a stream to calls."""
 
     def __init__(self) -> None:
-        self._open: dict[int, _Draft] = {}
+        self._open: dict[int, int] = {}
+        """The place in `_drafts` by the server's index."""
         self._drafts: list[_Draft] = []
 
-    def add(self, delta: ToolCallDelta) -> None:
-        """Add a fragment to the call it belongs to."""
-        draft = self._open.get(delta.index)
-        if draft is None or self._begins_another(draft, delta):
-            draft = self._open[delta.index] = _Draft(delta.call_id, delta.name)
-            self._drafts.append(draft)
-        elif not draft.name:
-            draft.name = delta.name
+    def add(self, delta: ToolCallDelta) -> int:
+        """Add a fragment to the call it belongs to, and return the place of that call in `calls`."""
+        place = self._open.get(delta.index)
+        if place is None or self._begins_another(self._drafts[place], delta):
+            place = self._open[delta.index] = len(self._drafts)
+            self._drafts.append(_Draft(delta.call_id, delta.name))
+        draft = self._drafts[place]
+        draft.name = draft.name or delta.name
         draft.arguments.append(delta.arguments)
+        return place
 
     @staticmethod
     def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:

@@ -43,6 +43,15 @@ CALLS = Behaviour(
     finish_reason="tool_calls",
 )
 
+WHOLE_CALLS = Behaviour(
+    text="",
+    tool_calls=tuple(
+        {"name": "weather", "arguments": json.dumps({"city": city}), "is_whole": True}
+        for city in ("Oslo", "Rome")
+    ),
+    finish_reason="tool_calls",
+)
+
 
 def picture() -> str:
     buffer = io.BytesIO()
@@ -99,6 +108,21 @@ def test_a_stream_has_the_pieces_and_the_usage_where_it_is_asked_for(
     assert chunks[-2].choices[0].finish_reason == "stop"
     plain = list(client.chat.completions.create(model="test-model", messages=HELLO, stream=True))
     assert all(chunk.usage is None and chunk.choices for chunk in plain)
+
+
+def test_whole_calls_at_the_same_index_are_told_apart(client: openai.OpenAI, model: ModelServer) -> None:
+    model.script(WHOLE_CALLS, WHOLE_CALLS, WHOLE_CALLS)
+    answer = client.chat.completions.create(model="test-model", messages=HELLO, tools=[WEATHER])
+    with client.chat.completions.stream(model="test-model", messages=HELLO, tools=[WEATHER]) as stream:
+        streamed = stream.get_final_completion()
+    for message in (answer.choices[0].message, streamed.choices[0].message):
+        calls = message.tool_calls or []
+        assert [json.loads(call.function.arguments) for call in calls] == [{"city": "Oslo"}, {"city": "Rome"}]
+        assert len({call.id for call in calls}) == 2
+    asked: Any = client.responses.create(
+        model="test-model", input="The weather?", tools=[{"type": "function", **WEATHER["function"]}]
+    )
+    assert [json.loads(item.arguments) for item in asked.output] == [{"city": "Oslo"}, {"city": "Rome"}]
 
 
 def test_tools_are_passed_through_in_both_ways(client: openai.OpenAI, model: ModelServer) -> None:

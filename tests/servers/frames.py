@@ -85,6 +85,11 @@ def _tool_frames(behaviour: Behaviour, model: str) -> tuple[bytes, ...]:
     for index, call in enumerate(behaviour.tool_calls):
         arguments = call.get("arguments", "{}")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        if call.get("is_whole"):
+            # As Gemini's address sends parallel calls: each in one piece, all at one index and without ids.
+            whole = {"index": 0, "type": "function", "function": {"name": call["name"], "arguments": text}}
+            frames.append(event_frame(_chunk(model, {"tool_calls": [whole]})))
+            continue
         start = {"name": call["name"], "arguments": ""}
         head = {"index": index, "id": call.get("id", f"call_{index}"), "type": "function", "function": start}
         frames.append(event_frame(_chunk(model, {"tool_calls": [head]})))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
 from agents.errors import ModelError, retry_pause
+from agents.tool_calls import CallCollector
 from agents.types import (
     ChatModel,
     Finished,
@@ -95,6 +96,7 @@ class ModelCall:
         repeated: list[ModelError] = []
         while True:
             has_shown = False
+            calls = CallCollector()
             try:
                 async with aclosing(model.stream(self.request)) as items:
                     async for item in items:
@@ -102,6 +104,9 @@ class ModelCall:
                         if isinstance(item, Finished):
                             spent.usage = item.usage
                             return item
+                        if isinstance(item, ToolCallDelta):
+                            # Some servers give every call the same index; clients tell calls apart by it.
+                            item = replace(item, index=calls.add(item))
                         if isinstance(item, SHOWN):
                             has_shown = True
                             self._items.put_nowait(item)

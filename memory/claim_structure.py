@@ -18,7 +18,7 @@ from memory.sentences import bare_sentence
 NOW = re.compile(
     r"\b(?:now(?:adays)?|currently|these\s+days|jetzt|nun|inzwischen|mittlerweile|maintenant|désormais|ahora|adesso|ora|"
     r"agora|nu|tegenwoordig|теперь|сейчас|teraz|obecnie|الآن|حاليا|अब|artık|şimdi)(?!\w)|现在|如今|目前|已经|"
-    r"(?:今|いま|現在)(?![日年月週度回朝晩夜])は?、?|지금(?:은|도)?|이제(?:는)?|현재|요즘",
+    r"(?:今|いま(?![すせし])|現在)(?![日年月週度回朝晩夜])は?、?|지금(?:은|도)?|이제(?:는)?|현재|요즘",
     re.IGNORECASE,
 )
 _MINE = (

@@ -213,6 +213,9 @@ def test_a_name_alone_ends_nothing_said_of_somebody_else(older: str, newer: str)
         ("Mme Colin dirige la boulangerie.", "M. Colin dirige maintenant la bibliothèque."),
         ("Visit my brother tomorrow.", "My brother now visits Oslo."),
         ("我哥哥在港口工作。", "我见了我姐姐。她现在在机场工作。"),
+        # The ending of a polite verb is written like "now".
+        ("妹は東京に住んでいます。", "妹は大阪に住んでいました。"),
+        ("弟は銀行で働いています。", "弟は病院で働いています。"),
     ],
 )
 def test_what_may_both_be_so_is_left_alone(older: str, newer: str):

@@ -10,19 +10,21 @@ import re
 VALUE = r"(?P<value>(?:\.(?=\s?\S)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
 """Up to the end of the clause; a full stop inside a sentence, as behind a title, does not end it."""
 _IN = r"(?:in|bei|nahe|nach)"
+_SAID = r"(?<!\bno )(?<!\bnon )(?<!\bnão )\b"
+"""Where a verb begins that is not denied, in the languages that leave out who does something."""
 _FIXED: tuple[tuple[str, str], ...] = (
     (
         "residence",
-        rf"\bich\s+(?:wohne|lebe|wohnte|lebte)\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?{_IN}\s+{VALUE}",
+        rf"\bich\s+(?:wohne|lebe)\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?{_IN}\s+{VALUE}",
     ),
     (
         "residence",
-        r"\bich\s+(?:bin|ziehe)\s+(?:\w+\s+){0,3}?nach\s+(?P<value>[^.,;:!?\n]{1,60}?)\s+(?:um)?gezogen\b",
+        r"\bich\s+(?:bin|ziehe)\s+(?:(?!nicht\b|nie\b)\w+\s+){0,3}?nach\s+(?P<value>[^.,;:!?\n]{1,60}?)\s+(?:um)?gezogen\b",
     ),
-    ("residence", rf"\bich\s+ziehe\s+(?:\w+\s+){{0,3}}?nach\s+{VALUE}"),
+    ("residence", rf"\bich\s+ziehe\s+(?:(?!nicht\b|nie\b)\w+\s+){{0,3}}?nach\s+{VALUE}"),
     (
         "employer",
-        rf"\bich\s+(?:arbeite|arbeitete)\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?(?:bei|für)\s+{VALUE}",
+        rf"\bich\s+arbeite\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?(?:bei|für)\s+{VALUE}",
     ),
     # Nothing else may follow the number: "ich bin 20 Minuten zu spät" tells no age.
     ("age", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>\d{1,3})(?:\s+Jahre(?:\s+alt)?)?(?=\s*(?:[.,;!?]|$))"),
@@ -33,26 +35,26 @@ _FIXED: tuple[tuple[str, str], ...] = (
         rf"(?:maintenant\s+)?(?:à|au|aux|en|dans)\s+{VALUE}",
     ),
     ("employer", rf"\bje\s+travaille\s+(?:maintenant\s+)?(?:chez|pour)\s+{VALUE}"),
-    ("age", r"\bj['’]ai\s+(?:maintenant\s+)?(?P<value>\d{1,3})\s+ans\b"),
+    ("age", r"\bj['’]ai\s+(?:maintenant\s+)?(?P<value>\d{1,3})\s+ans\b(?!\s+d(?:['’]|e\b))"),
     ("status", r"\bje\s+(?:me\s+)?suis\s+(?P<value>célibataire|marié|divorcé|fiancé|veu[fv])"),
     (
         "residence",
-        rf"\b(?:vivo|ya\s+no\s+vivo|me\s+(?:he\s+)?mud(?:é|ado|o))\s+(?:ahora\s+)?(?:en|a)\s+{VALUE}",
+        rf"{_SAID}(?:vivo|me\s+(?:he\s+)?mud(?:é|ado|o))\s+(?:ahora\s+)?(?:en|a)\s+{VALUE}",
     ),
-    ("employer", rf"\btrabajo\s+(?:ahora\s+)?(?:en|para)\s+{VALUE}"),
-    ("age", r"\btengo\s+(?:ahora\s+)?(?P<value>\d{1,3})\s+años\b"),
+    ("employer", rf"{_SAID}trabajo\s+(?:ahora\s+)?(?:en|para)\s+{VALUE}"),
+    ("age", rf"{_SAID}tengo\s+(?:ahora\s+)?(?P<value>\d{{1,3}})\s+años\b(?!\s+de\b)"),
     (
         "residence",
-        rf"\b(?:abito|vivo|mi\s+sono\s+trasferit[oa])\s+(?:adesso\s+|ora\s+)?(?:a|in)\s+{VALUE}",
+        rf"{_SAID}(?:abito|vivo|mi\s+sono\s+trasferit[oa])\s+(?:adesso\s+|ora\s+|più\s+)?(?:a|in)\s+{VALUE}",
     ),
     (
         "residence",
-        rf"\b(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
+        rf"{_SAID}(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
     ),
     # The word is a noun as well: "Trabalho em equipe é bom" has another verb and says nothing of an employer.
     (
         "employer",
-        rf"(?:^\W*|\b(?:eu|agora)\s+)trabalho\s+(?:agora\s+)?(?:em|n[ao]s?|numa?|para)\s+(?!.*\s(?:é|são|foi|era)\s){VALUE}",
+        rf"(?:^\W*|\b(?:eu|agora)\s+)trabalho\s+(?:agora\s+)?(?:em|n[ao]s?|numa?|para)\s+(?!.{{0,80}}\s(?:é|são|foi|era)\s){VALUE}",
     ),
     ("residence", rf"\bik\s+(?:woon|ben\s+verhuisd)\s+(?:nu\s+)?(?:in|naar|te)\s+{VALUE}"),
     (
@@ -60,25 +62,30 @@ _FIXED: tuple[tuple[str, str], ...] = (
         rf"\bя\s+(?:теперь\s+|сейчас\s+|уже\s+)*(?:живу|переехала?)\s+(?:теперь\s+|сейчас\s+)?(?:во?|на)\s+{VALUE}",
     ),
     # Without its vowel signs the verb is "I moved" and "she moved": only at the beginning is it the speaker's.
-    ("residence", rf"(?:أعيش|أسكن|^\W*(?:لقد\s+|أنا\s+)?انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}"),
-    ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी]"),
+    (
+        "residence",
+        rf"(?:(?<!\bلا )(?<!\bلم )(?<!\bلن )(?<!\bكنت )(?:أعيش|أسكن)|"
+        rf"^\W*(?:لقد\s+|أنا\s+)?انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}",
+    ),
+    ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी](?!\s+थ)"),
     # Turkish parts a name from its ending by an apostrophe; the ending follows the sounds of the name.
     ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
     (
         "residence",
-        r"我(?:现在|如今|目前|已经|已)*(?:住在|搬到了?|搬去了?|定居在?)(?P<value>[^。，,！？!?；\n了]{1,30})",
+        r"我(?:现在|如今|目前|已经|已)*(?![^。，,！？!?；\n]{0,40}的时候)(?:住在|搬到了?|搬去了?|定居在?)(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
-    ("employer", r"我(?:现在|如今|目前)*在(?P<value>[^。，,！？!?；\n]{1,30}?)(?:工作|上班)"),
+    ("employer", r"我(?:现在|如今|目前)*在(?P<value>[^。，,！？!?；\n]{1,30}?)(?:工作|上班)(?!过|的时候)"),
     (
         "residence",
-        r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ](?:住んで|引っ越し|引越し)",
+        r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ]"
+        r"(?:住んで(?!い?(?:まし|た)|おりまし)|引っ越し|引越し)",
     ),
     (
         "residence",
-        r"(?:저는|나는|전|난)\s+(?:지금\s+|현재\s+|이제\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*(?:살|이사)",
+        r"(?:저는|나는|전|난)\s+(?:지금\s+|현재\s+|이제\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*(?:살(?!았|던|고\s*있었)|이사)",
     ),
     # The ending, which tells the gender, is no part of the value.
-    ("status", r"\b(?:estoy|soy)\s+(?P<value>solter|casad|divorciad|prometid|viud)[oa]\b"),
+    ("status", rf"{_SAID}(?:estoy|soy)\s+(?P<value>solter|casad|divorciad|prometid|viud)[oa]\b"),
 )
 FIXED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _FIXED)
 _OWNERS = "mein|meine|unser|unsere|mon|ma|mes|notre|nos|mi|mis|nuestro|nuestra"
@@ -91,11 +98,13 @@ SUBJECT = re.compile(
 )
 # What is found is taken out of the sentence (`without_now`): lookaheads leave the verb and the place in it.
 DENIED = re.compile(
-    r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.*\bpiù\b)|"
-    r"\bjá\s+não\b|\bniet\s+meer\b|\bбольше\s+не\b|\bjuż\s+nie\b|لم\s+[تي]عد|不再|더\s+이상",
+    r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.{0,80}\bpiù\b)|"
+    r"\bjá\s+não\b|\bniet\s+meer\b|\bбольше\s+не\b|\bjuż\s+nie\b|لم\s+[أتي]عد|(?<!お)もう(?![一少す])(?=.{0,80}(?:ません|ない|なく))|不再|더\s+이상",
     re.IGNORECASE,
 )
 """That something is not so any more."""
+NOT_SO = re.compile(r"て?は?(?:い|おり)?(?:ませ|な)|하?지\s*(?:않|못)|고\s*있지")
+"""How a verb of `FIXED` goes on that is denied by its end."""
 SEVERAL = re.compile(
     r"\b(?:auch|noch\s+ein\w*|ein(?:e[rs]?)?\s+(?:von|meiner)|manchmal|aussi|un\s+autre|une\s+autre|parfois|"
     r"también|otr[oa]|a\s+veces)\b",

@@ -27,22 +27,32 @@ from memory.sentences import Vocabulary, split_sentences
 Key = tuple[str, ...]
 
 _WORD = re.compile(r"\w+")
-_ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |not |soon )*"
-_HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| was| were| will)?\s+"
+_ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |soon )*"
+# What was so, or is not so, says nothing of today: it is left to `read_statement`, and ends nothing.
+_HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| will)?\s+"
+_HAVE_LONG = r"\b(?:I|we)(?:'ve| have)\s+"
+_UNTIL_NOW = r"(?=[^.,;:!?\n]{1,80}\s(?:since|for)\b)"
 _VALUE = languages.VALUE
 _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
         (
             "residence",
-            rf"{_HAVE}{_ADVERBS}(?:live|lived|living|moved|moving|relocated|based)"
-            rf"\s+(?:back )?(?:in|to|at|near)\s+{_VALUE}",
+            rf"{_HAVE}{_ADVERBS}(?:live|living|moved|moving|relocated|based)\s+(?:back )?(?:in|to|at|near)\s+{_VALUE}",
+        ),
+        (
+            "residence",
+            rf"{_HAVE_LONG}{_ADVERBS}(?:lived|been living)\s+(?:in|at|near)\s+{_UNTIL_NOW}{_VALUE}",
         ),
         (
             "employer",
-            rf"{_HAVE}{_ADVERBS}(?:work|worked|working|started|got a job|changed jobs?)\s+(?:at|for|to)\s+{_VALUE}",
+            rf"{_HAVE}{_ADVERBS}(?:work|working|started|got a job|changed jobs?)\s+(?:at|for|to)\s+{_VALUE}",
         ),
-        ("age", rf"{_HAVE}{_ADVERBS}(?P<value>\d{{1,3}})(?: years old)?(?=\s*(?:[.,;!?]|$|and\b|now\b))"),
+        ("employer", rf"{_HAVE_LONG}{_ADVERBS}(?:worked|been working)\s+(?:at|for)\s+{_UNTIL_NOW}{_VALUE}"),
+        (
+            "age",
+            rf"\bI(?:'m| am)\s+{_ADVERBS}(?P<value>\d{{1,3}})(?: years old)?(?=\s*(?:[.,;!?]|$|and\b|now\b))",
+        ),
         ("status", rf"{_HAVE}{_ADVERBS}(?:got )?(?P<value>single|married|divorced|engaged|widowed)\b"),
     )
 )
@@ -146,11 +156,13 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
         return None
     sentence, is_new = without_new(sentence)
     plain, _ = without_now(sentence)
+    # Read from the whole sentence: the plain one is without its denial.
+    is_denied = _is_denied(sentence)
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
-        if match is not None:
-            # Read from the whole sentence: the plain one is without its denial.
-            value = _value_of(match["value"], vocabulary, is_denied=_is_denied(sentence))
+        # What was never so ends nothing; what is so no more ends what was.
+        if match is not None and (is_denied or not languages.NOT_SO.match(plain, match.end())):
+            value = _value_of(match["value"], vocabulary, is_denied=is_denied)
             return _Said((name,), value, True) if value else None
     said = (
         _read_subject(sentence, vocabulary)

@@ -14,7 +14,7 @@ from memory.terms import Analyzer, is_word
 
 ANALYSIS_VERSION = 6
 """Raise it when the same text gives other terms or claims than before: workers then analyse every index again, once.
-Version 1 knew English stems only, versions 2 to 4 fewer claims, version 5 took more of them for changes."""
+Version 1 knew English stems only, versions 2 to 4 fewer claims, version 5 took past ones for changes."""
 TERM = "<i8"
 """As numpy names a type; it is imported when it is used."""
 # What one byte of a posting holds.

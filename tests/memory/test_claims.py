@@ -134,6 +134,13 @@ def claim(text: str) -> Claim | None:
         ("제 형은 항구에서 일해요.", "형을 봤어요. 그는 지금 공항에서 일해요."),
         ("김 선생님은 수학을 가르쳐요.", "김 선생님은 이제 물리를 가르쳐요."),
         ("د. سامي يعمل في المستشفى.", "د. سامي الآن يعمل في الجامعة."),
+        ("I live in Paris.", "We've been living in Lyon for a year."),
+        ("I work at Initech.", "I have worked for Globex since May."),
+        ("Abito a Pisa.", "Non abito più a Pisa."),
+        ("أعيش في القاهرة.", "لم أعد أعيش في القاهرة."),
+        ("私は東京に住んでいます。", "私はもう東京に住んでいません。"),
+        ("저는 서울에 살아요.", "저는 더 이상 서울에 살지 않아요."),
+        ("我住在北京。", "我不再住在北京。"),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
@@ -221,6 +228,67 @@ def test_a_name_alone_ends_nothing_said_of_somebody_else(older: str, newer: str)
 def test_what_may_both_be_so_is_left_alone(older: str, newer: str):
     before, after = claim(older), claim(newer)
     assert not (before and after and before.key == after.key and after.replaces)
+
+
+@pytest.mark.parametrize(
+    ("today", "other"),
+    [
+        ("I live in Lyon.", "I lived in Paris for two years when I was a student."),
+        ("I live in Lyon.", "I was living in Paris."),
+        ("I live in Lyon.", "I have lived in Paris."),
+        ("I live in Lyon.", "I am not living in Paris."),
+        ("I am married.", "I was single when we met."),
+        ("I am married.", "I'm not single."),
+        ("I work at Globex.", "I was working for Google in 2010."),
+        ("I work at Globex.", "We worked at Google."),
+        ("I am 42 years old.", "I have 3, and they are lovely."),
+        ("Ich wohne in Köln.", "Ich habe in Berlin gewohnt."),
+        ("Ich wohne in Köln.", "Ich wohnte in Berlin."),
+        ("Ich wohne in Köln.", "Ich lebte in Berlin."),
+        ("Ich wohne in Köln.", "Ich bin nicht nach Berlin gezogen."),
+        ("Ich wohne in Köln.", "Ich ziehe nicht nach Berlin."),
+        ("Ich arbeite bei Siemens.", "Ich arbeitete bei Bosch."),
+        ("J'ai 52 ans.", "J'ai 30 ans d'expérience."),
+        ("J'ai 52 ans.", "J'ai 30 ans de métier."),
+        ("J'habite à Nantes.", "J'habitais à Lyon."),
+        ("J'habite à Nantes.", "Je n'habite pas à Lyon."),
+        ("Tengo 42 años.", "Tengo 20 años de experiencia."),
+        ("Tengo 42 años.", "No tengo 41 años."),
+        ("Vivo en Sevilla.", "No vivo en Madrid."),
+        ("Vivo en Sevilla.", "Vivía en Madrid."),
+        ("Vivo en Sevilla.", "No me mudé a Madrid."),
+        ("Trabajo en Inditex.", "No trabajo en Google."),
+        ("Estoy casado.", "No estoy divorciado."),
+        ("Abito a Pisa.", "Non abito a Roma."),
+        ("Abito a Pisa.", "Abitavo a Roma."),
+        ("Moro em Braga.", "Não moro em Lisboa."),
+        ("Moro em Braga.", "Morava em Lisboa."),
+        ("Ik woon in Gent.", "Ik woon niet in Brugge."),
+        ("Я живу в Москве.", "Я не живу в Омске."),
+        ("Я живу в Москве.", "Я жила в Омске."),
+        ("أعيش في القاهرة.", "لا أعيش في دبي."),
+        ("أعيش في القاهرة.", "كنت أعيش في دبي."),
+        ("मैं दिल्ली में रहता हूँ।", "मैं मुंबई में रहता था।"),
+        ("मैं दिल्ली में रहता हूँ।", "मैं मुंबई में नहीं रहता हूँ।"),
+        ("Ankara'da yaşıyorum.", "İzmir'de yaşıyordum."),
+        ("我住在杭州。", "我以前住在北京。"),
+        ("我住在杭州。", "我不住在北京。"),
+        ("我住在杭州。", "我住在北京的时候认识她。"),
+        ("我在腾讯工作。", "我在华为工作过。"),
+        ("私は大阪に住んでいます。", "私は東京に住んでいません。"),
+        ("私は大阪に住んでいます。", "私は東京に住んでいました。"),
+        ("私は大阪に住んでいます。", "私は東京に住んでいた。"),
+        ("私は大阪に住んでいます。", "私は東京に引っ越していません。"),
+        ("저는 부산에 살아요.", "저는 서울에 살았어요."),
+        ("저는 부산에 살아요.", "저는 서울에 살고 있었어요."),
+        ("저는 부산에 살아요.", "저는 서울에 살지 않아요."),
+        ("저는 부산에 살아요.", "저는 서울로 이사하지 않았어요."),
+    ],
+)
+def test_what_was_so_or_is_not_so_ends_nothing(today: str, other: str):
+    [said] = find_claims(today, VOCABULARY)
+    assert said.replaces
+    assert said.key not in {one.key for one in find_claims(other, VOCABULARY) if one.replaces}
 
 
 def test_the_same_said_again_is_no_change():

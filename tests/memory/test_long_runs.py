@@ -16,7 +16,25 @@ from memory.sentences import Vocabulary, split_sentences
 from memory.terms import Analyzer
 
 LENGTH = 200_000
-RUNS = (" ", "\n", "\t", "\u3000", "\u00a0", " \n\t", ".", "-", ",", "(", "7", "十", "a", "_", "'")
+RUNS = (
+    " ",
+    "\n",
+    "\t",
+    "\u3000",
+    "\u00a0",
+    " \n\t",
+    ".",
+    "-",
+    ",",
+    "(",
+    "7",
+    "十",
+    "a",
+    "_",
+    "'",
+    "non ",
+    "もう",
+)
 ANALYZER = Analyzer()
 QUESTIONS = QuestionReader(ANALYZER)
 VOCABULARY = Vocabulary(ANALYZER)

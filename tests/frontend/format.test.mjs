@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDone, formatTokens, goesSoon, groupByAge, plainText, quoted, revealHidden } from "../../static/app/js/format.js";
+import { endOfSentences, formatDone, formatTokens, goesSoon, groupByAge, plainText, quoted, revealHidden } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
   assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 440 out");
@@ -13,6 +13,15 @@ test("what is not seen, or turns the text round, is shown by its number", () => 
     assert.equal(revealHidden(`a${sign}b`), `a\\u{${sign.codePointAt(0)?.toString(16)}}b`);
   }
   assert.equal(revealHidden("Grüße, 世界! 🎉"), "Grüße, 世界! 🎉");
+});
+
+test("whole sentences end behind their last sign, and begin with whatever stands there", () => {
+  const whole = (text) => text.slice(0, endOfSentences(text));
+  assert.equal(whole("One. Two! Thr"), "One. Two!");
+  assert.equal(whole("...and so on. The r"), "...and so on.");
+  assert.equal(whole("潮汐。每天两"), "潮汐。");
+  assert.equal(whole("A line\nthe n"), "A line\n");
+  assert.equal(whole("x".repeat(200_000)), "");
 });
 
 test("a chat is told to go within its last week, unless it is pinned", () => {

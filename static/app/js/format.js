@@ -148,6 +148,9 @@ export const plainText = (markdown) =>
     .replace(/\s+/g, " ")
     .trim();
 
+/** How many of the first UTF-16 units are whole sentences. @param {string} text */
+export const endOfSentences = (text) => Math.max(...Array.from(".!?。！？\n", (sign) => text.lastIndexOf(sign))) + 1;
+
 /** @type {Record<string, string>} */
 const SPEAKERS = { user: t("You"), assistant: t("Assistant"), memory: t("Remembered") };
 

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { changeConversation } from "../commands/conversations.js";
-import { plainText } from "../format.js";
+import { endOfSentences, plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
@@ -100,8 +100,6 @@ function OpenImage({ url }) {
   </dialog>`;
 }
 
-const SENTENCES = /[^.!?。！？\n]+[.!?。！？\n]+/g;
-
 /** Tells the growing answer by whole sentences; token by token nobody could listen to it. */
 function Announcer() {
   const said = useRef({ thread: "", id: "", chars: 0 });
@@ -117,7 +115,7 @@ function Announcer() {
     const isRead = isOver && said.current.thread !== thread?.id;
     const chars = said.current.id === id ? said.current.chars : isRead ? text.length : 0;
     const rest = text.slice(chars);
-    const news = isOver ? rest : (rest.match(SENTENCES)?.join("") ?? "");
+    const news = isOver ? rest : rest.slice(0, endOfSentences(rest));
     said.current = { thread: thread?.id ?? "", id, chars: chars + news.length };
     if (news.trim()) sentence.value = plainText(news);
   }, [thread?.id, message?.text, isOver]);

@@ -46,6 +46,13 @@ test("who scrolls far back leaves the newest behind, but not while an answer is 
   assert.deepEqual([answered.ids.length, answered.newerCursor], [401, null]);
 });
 
+test("a newer page that was on its way as the newest were left does not load for ever", () => {
+  const older = { type: "older/loaded", id: ID, before: "200", page: page(100, 199), leavesNewest: true };
+  const loading = all(opened(page(200, 500)), { type: "newer/loading", id: ID }, older);
+  const late = thread(reduce(loading, newer(page(501, 540), "500")));
+  assert.deepEqual([late.newerCursor, late.ids.length, late.isLoadingNewer], ["379", 280, false]);
+});
+
 test("newer pages come behind until the newest is there", () => {
   const further = reduce(inWindow(), newer(page(45, 49), "44"));
   assert.deepEqual([thread(further).ids.length, thread(further).newerCursor], [10, "49"]);

@@ -62,7 +62,8 @@ function leaveNewest(thread, most) {
   if (thread.ids.length <= most || thread.run || thread.pending.length) return thread;
   const ids = thread.ids.slice(0, most);
   const messages = Object.fromEntries(ids.map((id) => [id, thread.messages[id]]));
-  return { ...thread, ids, messages, newerCursor: String(thread.messages[ids[most - 1]].position) };
+  // A newer page that is on its way belongs behind what is left here, and is dropped.
+  return { ...thread, ids, messages, newerCursor: String(thread.messages[ids[most - 1]].position), isLoadingNewer: false };
 }
 
 /**

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+import httpx2
+from playwright.sync_api import Page, Route, expect
 
 from tests.frontend.chatting import ask, barriers
 
@@ -45,6 +46,38 @@ def test_an_agent_is_made_changed_taken_along_and_talked_to(page: Page, tmp_path
     expect(page.locator(".greeting-note")).to_have_text("What grows at yours?")
     ask(page, "Apples")
     expect(page.get_by_role("button", name="Agent:")).to_contain_text("Farmer")
+
+
+def test_what_has_not_loaded_is_not_saved_as_nothing(page: Page, alice: httpx2.Client) -> None:
+    made = alice.post("/api/v1/agents", json={"name": "Gardener", "tools": ["clock"]}).json()
+    folder = alice.post("/api/v1/folders", json={"name": "Lisbon", "agent": "Gardener"}).json()
+
+    def fail(route: Route) -> None:
+        route.fulfill(status=503, json={"error": {"code": "x", "message": "Not now."}})
+
+    page.route("**/api/v1/tools", fail)
+    page.route("**/api/v1/agents", fail)
+    page.reload()
+    page.get_by_role("button", name="Options for Lisbon").click()
+    page.get_by_role("menuitem", name="Edit folder…").click()
+    page.get_by_label("Name", exact=True).fill("Porto")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    [changed] = alice.get("/api/v1/folders").json()["items"]
+    assert changed == {**folder, "name": "Porto"}
+
+    page.unroute("**/api/v1/agents")
+    page.reload()
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="Your agents").click()
+    page.get_by_role("button", name="Change Gardener").click()
+    expect(page.get_by_role("alert")).to_have_text("Not now.")
+    page.get_by_label("Instructions").fill("You plan gardens.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Change Gardener").wait_for()
+    stored = alice.get(f"/api/v1/agents/{made['id']}").json()
+    assert stored["system_prompt"] == "You plan gardens."
+    assert stored["tools"] == ["clock"]
 
 
 def test_a_message_is_pinned_until_it_is_not(page: Page) -> None:

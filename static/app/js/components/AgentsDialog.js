@@ -77,13 +77,15 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
 
 /** @param {{id: string|null, form: AgentForm, onDone: () => void, attempt: (work: () => Promise<unknown>) => Promise<void>}} props */
 function AgentFormView({ id, form, onDone, attempt }) {
-  const tools = useSignal(/** @type {Tool[]} */ ([]));
+  const tools = useSignal(/** @type {Tool[]|null} */ (null));
   const picksTools = useSignal(form.tools !== null);
   useEffect(() => void attempt(async () => (tools.value = await listTools())), []);
   const save = (/** @type {any} */ event) => {
     event.preventDefault();
     const given = new FormData(event.target);
     const text = (/** @type {string} */ name) => String(given.get(name) ?? "").trim();
+    // Until they are loaded there was none to choose: the agent keeps its own.
+    const picked = tools.value ? /** @type {string[]} */ (given.getAll("tool")) : form.tools;
     const changed = {
       name: text("name"),
       model: text("model") || null,
@@ -91,7 +93,7 @@ function AgentFormView({ id, form, onDone, attempt }) {
       system_prompt: text("system_prompt"),
       greeting: text("greeting"),
       uses_memory: given.has("uses_memory"),
-      tools: picksTools.value ? /** @type {string[]} */ (given.getAll("tool")) : null,
+      tools: picksTools.value ? picked : null,
     };
     attempt(async () => {
       await saveAgent(id, changed);
@@ -111,7 +113,7 @@ function AgentFormView({ id, form, onDone, attempt }) {
     ${
       picksTools.value &&
       html`<fieldset class="tool-picks"><legend class="visually-hidden">${t("Tools")}</legend>
-        ${tools.value.map((tool) => html`<label class="check-line" title=${tool.description}><input type="checkbox" name="tool" value=${tool.name} defaultChecked=${form.tools?.includes(tool.name) ?? true} />${tool.name}</label>`)}
+        ${tools.value?.map((tool) => html`<label class="check-line" title=${tool.description}><input type="checkbox" name="tool" value=${tool.name} defaultChecked=${form.tools?.includes(tool.name) ?? true} />${tool.name}</label>`)}
       </fieldset>`
     }
     <div class="dialog-actions">

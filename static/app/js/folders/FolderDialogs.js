@@ -14,8 +14,10 @@ export function FolderDialog({ folder, moves }) {
   const save = async (/** @type {any} */ event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    const fields = { name: form.get("name"), instructions: form.get("instructions"), agent: form.get("agent") || null };
-    const saved = await saveFolder(folder, fields);
+    const fields = { name: form.get("name"), instructions: form.get("instructions") };
+    // Until agents are loaded there was none to choose: the folder keeps its own.
+    const chosen = state.value.agents.length ? { agent: form.get("agent") || null } : {};
+    const saved = await saveFolder(folder, { ...fields, ...chosen });
     if (!saved) return;
     closeDialog();
     await moves?.(saved.id);

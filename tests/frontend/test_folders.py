@@ -108,3 +108,21 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(folder).to_have_count(0)
     expect(chat).to_have_count(2)
+
+
+def test_text_that_is_selected_beyond_the_edge_of_a_dialog_is_kept(page: Page) -> None:
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="New folder…").click()
+    name = page.get_by_label("Name", exact=True)
+    name.fill("Lisbon")
+    box = name.bounding_box()
+    assert box
+    inside, outside = (box["x"] + 20, box["y"] + box["height"] / 2), (5, 5)
+    for start, end in ((inside, outside), (outside, inside)):
+        page.mouse.move(*start)
+        page.mouse.down()
+        page.mouse.move(*end)
+        page.mouse.up()
+        expect(name).to_have_value("Lisbon")
+    page.mouse.click(*outside)
+    expect(page.get_by_role("dialog")).to_have_count(0)

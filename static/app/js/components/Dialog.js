@@ -43,9 +43,13 @@ export function Dialog({ title, children, className = "" }) {
   const shown = ui.value.dialog;
   // The browser tells late that it was closed: it may be gone, and another one open by then.
   const noteClosed = () => dialog.current && ui.value.dialog === shown && closeDialog();
-  const closeOutside = (/** @type {MouseEvent} */ event) => event.target === dialog.current && closeDialog();
+  /** Both ends of the press: text that is selected beyond the edge ends, or begins, outside. */
+  const isOutside = useRef(false);
+  const notePress = (/** @type {PointerEvent} */ event) => (isOutside.current = event.target === dialog.current);
+  const noteRelease = (/** @type {PointerEvent} */ event) => (isOutside.current &&= event.target === dialog.current);
+  const closeOutside = (/** @type {MouseEvent} */ event) => event.target === dialog.current && isOutside.current && closeDialog();
   return html`<dialog ref=${dialog} class=${`dialog ${className}`} aria-labelledby="dialog-title"
-    onClose=${noteClosed} onClick=${closeOutside}>
+    onClose=${noteClosed} onPointerDown=${notePress} onPointerUp=${noteRelease} onClick=${closeOutside}>
     <div class="dialog-body">
       <header class="dialog-head">
         <h2 id="dialog-title">${title}</h2>

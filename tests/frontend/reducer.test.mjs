@@ -539,9 +539,18 @@ test("a conversation that began while the list was loading stays in it", () => {
     initialState(),
     { type: "listing/loading", query: "", showsArchived: false },
     { type: "conversation/put", conversation: begun },
-    { type: "listing/loaded", page: { items: [conversation], next_cursor: null }, isFirst: true },
+    { type: "listing/loaded", page: { items: [conversation], next_cursor: null }, isFirst: true, asked: {} },
   );
   assert.deepEqual(state.listing.ids, ["c9", ID]);
+});
+
+test("the newest chat of the list goes when the list is read again without it", () => {
+  const chat = (id, hour) => ({ ...conversation, id, last_activity_at: `2026-11-21T${hour}:00:00Z` });
+  const page = (...items) => ({ items, next_cursor: null });
+  const before = reduce(initialState(), { type: "listing/loaded", page: page(chat("c9", 14), chat("c8", 13), chat("c7", 12)), isFirst: true, asked: {} });
+  const used = { type: "conversation/put", conversation: chat("c8", 15) };
+  const again = { type: "listing/loaded", page: page(chat("c7", 12)), isFirst: true, asked: before.conversations };
+  assert.deepEqual(all(before, used, again).listing.ids, ["c8", "c7"]);
 });
 
 test("a new chat has the chosen agent, and agents are known once they are loaded", () => {

@@ -33,6 +33,12 @@ PERMISSION = """
   };
 """
 
+MAY_BE_DEAF = """window.WebSocket = class extends WebSocket {
+  constructor(address) { super(address); window.lastSocket = this; }
+  set onmessage(hear) { super.onmessage = (event) => window.isDeaf || hear(event); }
+};"""
+"""A socket that may look open while nothing comes, as after a laptop slept."""
+
 
 @pytest.fixture(scope="module")
 def mail(tmp_path_factory: pytest.TempPathFactory, shared_service: Service) -> Iterator[str]:
@@ -142,3 +148,36 @@ def test_a_call_that_waits_takes_focus_and_shows_in_the_list(
     expect(page.locator("article.is-assistant")).to_contain_text("Sent.")
     expect(page).to_have_title("Write to Bob · Palimpsest")
     expect(page.locator(".row .dot")).to_have_count(0)
+
+
+def test_what_happened_elsewhere_while_nothing_came_is_listed_after_a_quick_reconnection(
+    page: Page, alice: httpx2.Client
+) -> None:
+    def make(title: str, **fields: str) -> str:
+        made = alice.post("/api/v1/conversations", json={"title": title, **fields}).raise_for_status()
+        return f"/api/v1/conversations/{made.json()['id']}"
+
+    folder = alice.post("/api/v1/folders", json={"name": "Lisbon"}).json()["id"]
+    kept, moved, gone = make("Kept"), make("Moved"), make("Gone")
+    gone_inside = make("Gone inside", folder=folder)
+    page.add_init_script(MAY_BE_DEAF)
+    page.reload()
+    page.get_by_role("button", name="Lisbon", exact=True).click()
+    outside, inside = (
+        page.locator(".group ul:not(.folder-items) > .row:has(a)"),
+        page.locator(".folder-items .row"),
+    )
+    expect(outside).to_have_text(["Gone", "Moved", "Kept"])
+    expect(inside).to_have_text(["Gone inside"])
+
+    page.evaluate("window.isDeaf = true")
+    alice.delete(gone).raise_for_status()
+    alice.delete(gone_inside).raise_for_status()
+    alice.patch(moved, json={"folder": folder}).raise_for_status()
+    alice.patch(kept, json={"title": "Kept and renamed"}).raise_for_status()
+    alice.post("/api/v1/folders", json={"name": "Porto"}).raise_for_status()
+    make("New")
+    page.evaluate("window.isDeaf = false; lastSocket.close()")
+    expect(outside).to_have_text(["New", "Kept and renamed"])
+    expect(inside).to_have_text(["Moved"])
+    expect(page.get_by_role("button", name="Porto", exact=True)).to_be_visible()

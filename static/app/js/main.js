@@ -3,10 +3,10 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { boot } from "./boot.js";
-import { startAttention } from "./attention/commands.js";
+import { loadAttention, startAttention } from "./attention/commands.js";
 import { waitingCount } from "./attention/store.js";
 import { loadContext } from "./commands/context.js";
-import { loadListing } from "./commands/conversations.js";
+import { loadListing, reloadListing } from "./commands/conversations.js";
 import { startLive } from "./commands/live.js";
 import { loadAgents, loadModels, startNavigation } from "./commands/navigation.js";
 import { loadToDivider } from "./commands/pages.js";
@@ -56,7 +56,12 @@ effect(() => {
 removeDrafts({ exceptOwn: true });
 startViewport();
 startKeyboard();
-startLive();
+startLive((isAgain) => {
+  loadAttention();
+  if (!isAgain) return;
+  reloadListing();
+  loadFolders();
+});
 startAttention();
 startPrintKey();
 loadModels();

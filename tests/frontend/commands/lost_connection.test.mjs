@@ -6,7 +6,8 @@ test("a chat whose answer is being written stays, and goes on, when the connecti
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const { startLive, watch } = await import("../../../static/app/js/commands/live.js");
   const { connection, currentThread, dispatch } = await import("../../../static/app/js/state/store.js");
-  startLive();
+  const opened = [];
+  startLive((isAgain) => opened.push(isAgain));
   sockets[0].open();
   const loaded = conversation("c1", { active_run: { id: "r1", message_id: "m2" } });
   const items = [
@@ -29,4 +30,5 @@ test("a chat whose answer is being written stays, and goes on, when the connecti
   const again = sockets.at(-1);
   again.open();
   assert.equal(again.sent.filter(({ type }) => type === "subscribe").length, 1, "and it is not followed again");
+  assert.deepEqual(opened, [false, true]);
 });

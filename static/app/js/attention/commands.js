@@ -5,7 +5,7 @@ import { get, post, query } from "../api.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { isAtNewest } from "../state/pages.js";
-import { connection, conversations, currentConversation, currentThread, dispatch, state } from "../state/store.js";
+import { conversations, currentConversation, currentThread, dispatch, state } from "../state/store.js";
 import { hasMoreWaiting, isInView, mayNotify, waiting, wasAway } from "./store.js";
 
 /** @typedef {import("../state/types.js").Conversation} Conversation */
@@ -17,9 +17,6 @@ const TOLD_AFTER_MS = 1500;
 
 export function startAttention() {
   document.addEventListener("visibilitychange", noteView);
-  effect(() => {
-    if (connection.value === "open") queueMicrotask(loadAttention);
-  });
   effect(() => {
     const conversation = currentConversation.value;
     const thread = currentThread.value;
@@ -39,7 +36,7 @@ function noteView() {
 }
 
 /** Also what this page does not list, and what other devices read while it was not connected. */
-async function loadAttention() {
+export async function loadAttention() {
   const page = await get(`/conversations${query({ attention: true, limit: MOST })}`).catch(() => null);
   if (!page) return;
   hasMoreWaiting.value = page.next_cursor !== null;

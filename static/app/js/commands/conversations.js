@@ -6,6 +6,8 @@ import { t } from "../i18n.js";
 import { dispatch, listing, showToast, state } from "../state/store.js";
 
 const LISTED = 40;
+/** In one request. */
+const MOST = 100;
 
 /** @param {unknown} error */
 export const sentenceOf = (error) =>
@@ -19,16 +21,35 @@ export async function loadListing({ query: q = "", showsArchived = false } = {})
   await readListing(q, showsArchived);
 }
 
-/** Another list may be wanted when the page is here. @param {string} q @param {boolean} showsArchived @param {string} [cursor] of the page; the first without one */
-async function readListing(q, showsArchived, cursor) {
+/** From the top, as far down as it was loaded: nobody who scrolled down loses their place. */
+export async function reloadListing() {
+  const { ids, query: q, showsArchived } = listing.value;
+  await readListing(q, showsArchived, null, Math.max(LISTED, ids.length));
+}
+
+/** Another list may be wanted when the page is here. @param {string} q @param {boolean} showsArchived @param {string|null} [cursor] of the page; the first without one @param {number} [count] */
+async function readListing(q, showsArchived, cursor = null, count = LISTED) {
+  const asked = state.value.conversations;
   const isWanted = () => listing.value.query === q && listing.value.showsArchived === showsArchived;
   dispatch({ type: "listing/loading", query: q, showsArchived });
   try {
-    const page = await get(`/conversations${query({ ...filterOf(q, showsArchived), cursor, limit: LISTED })}`);
-    if (isWanted()) dispatch({ type: "listing/loaded", page, isFirst: !cursor });
+    const page = await readRows(filterOf(q, showsArchived), cursor, count);
+    if (isWanted()) dispatch({ type: "listing/loaded", page, isFirst: !cursor, asked });
   } catch (error) {
     if (isWanted()) dispatch({ type: "listing/failed", message: sentenceOf(error) });
   }
+}
+
+/** So many, as far as there are, in one page. @param {ReturnType<typeof filterOf>} filter @param {string|null} cursor @param {number} count */
+async function readRows(filter, cursor, count) {
+  const items = [];
+  let next = cursor;
+  do {
+    const page = await get(`/conversations${query({ ...filter, cursor: next, limit: Math.min(MOST, count - items.length) })}`);
+    items.push(...page.items);
+    next = page.next_cursor;
+  } while (next && items.length < count);
+  return { items, next_cursor: next };
 }
 
 /** @type {Promise<void>|null} */

@@ -19,12 +19,18 @@ let watched = null;
 /** @type {Map<string, number>} */
 const askedAt = new Map();
 
-export function startLive() {
+/** @param {(isAgain: boolean) => unknown} onOpen on each connection; `isAgain`: nothing was told here for a while */
+export function startLive(onOpen) {
+  let isAgain = false;
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
   socket = new ChatSocket(`${scheme}//${location.host}/ws/chat`, {
     onFrames: takeFrames,
     onState: changeConnection,
-    onOpen: watchAgain,
+    onOpen: () => {
+      watchAgain();
+      onOpen(isAgain);
+      isAgain = true;
+    },
     onDoubt: askWhetherSignedIn,
   });
   socket.connect();

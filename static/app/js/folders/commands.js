@@ -4,12 +4,14 @@ import { get, patch, post, query, remove } from "../api.js";
 import { changeConversation, loadListing, nameOf, sentenceOf } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
-import { changeUi, conversations, dispatch, showToast } from "../state/store.js";
-import { chosenFolder, folderNamed, folders, keepOpen, nextCursors, openFolders } from "./store.js";
+import { changeUi, conversations, currentId, dispatch, showToast } from "../state/store.js";
+import { byFolder, chosenFolder, folderNamed, folders, keepOpen, nextCursors, openFolders } from "./store.js";
 
 /** @typedef {import("./store.js").Folder} Folder */
+/** @typedef {import("./store.js").Conversation} Conversation */
 
 const LISTED = 30;
+const MOST = 100;
 
 /** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; else the person was told */
 async function attempt(work) {
@@ -25,16 +27,31 @@ async function attempt(work) {
 export const loadFolders = () =>
   attempt(async () => {
     folders.value = (await get("/folders")).items;
-    await Promise.all(folders.value.filter(({ id }) => openFolders.value.has(id)).map(({ id }) => loadFolder(id)));
+    const isOpen = (/** @type {string} */ id) => openFolders.value.has(id);
+    // The others are read again when they open.
+    nextCursors.value = Object.fromEntries(Object.entries(nextCursors.value).filter(([id]) => isOpen(id)));
+    await Promise.all(folders.value.filter(({ id }) => isOpen(id)).map(({ id }) => readFolder(id, null)));
   });
 
 /** The next page of what is in it. @param {string} id */
-export const loadFolder = (id) =>
-  attempt(async () => {
-    const page = await get(`/conversations${query({ folder: id, cursor: nextCursors.value[id], limit: LISTED })}`);
-    for (const conversation of page.items) dispatch({ type: "conversation/put", conversation });
-    nextCursors.value = { ...nextCursors.value, [id]: page.next_cursor };
-  });
+export const loadFolder = (id) => attempt(() => readFolder(id, nextCursors.value[id] ?? null));
+
+/** @param {string} id @param {string|null} cursor null: from the top, as far down as it was loaded; what is not there any more goes */
+async function readFolder(id, cursor) {
+  const known = new Map(cursor ? [] : inFolder(id).map((one) => [one.id, one.last_activity_at]));
+  const limit = Math.min(MOST, Math.max(LISTED, known.size));
+  const { items, next_cursor: next } = await get(`/conversations${query({ folder: id, cursor, limit })}`);
+  for (const conversation of items) dispatch({ type: "conversation/put", conversation });
+  const there = new Set(items.map((/** @type {Conversation} */ one) => one.id));
+  for (const { id: chat, last_activity_at: at } of inFolder(id)) {
+    const wouldBeThere = known.get(chat) === at && (!next || at > items.at(-1).last_activity_at);
+    if (wouldBeThere && !there.has(chat) && chat !== currentId.value) dispatch({ type: "conversation/forgotten", id: chat });
+  }
+  nextCursors.value = { ...nextCursors.value, [id]: next };
+}
+
+/** @param {string} id */
+const inFolder = (id) => byFolder.value[id] ?? [];
 
 /** @param {string} id */
 export function toggleFolder(id) {

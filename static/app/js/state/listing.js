@@ -10,18 +10,18 @@ export function loadListing(state, happening) {
   const items = happening.page.items.filter((/** @type {Conversation} */ { temporary }) => !temporary);
   const conversations = { ...state.conversations };
   for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
-  const before = happening.isFirst ? newerThan(state, items[0]) : state.listing.ids;
+  const before = happening.isFirst ? usedSince(state, happening.asked) : state.listing.ids;
   const ids = [...new Set([...before, ...items.map((/** @type {Conversation} */ item) => item.id)])];
   const listing = { ...state.listing, ids, nextCursor, isLoading: false, isLoaded: true, error: "" };
   return { ...state, conversations, listing };
 }
 
-/** What began while the first page was on its way. @param {State} state @param {Conversation|undefined} first */
-function newerThan({ listing, conversations }, first) {
+/** What began, or was used, while the first page was on its way. @param {State} state @param {State["conversations"]} asked as they were before */
+function usedSince({ listing, conversations }, asked) {
   if (listing.query || listing.showsArchived) return [];
   return listing.ids.filter((id) => {
     const { archived, folder, last_activity_at: at } = conversations[id];
-    return !archived && !folder && (!first || at > first.last_activity_at);
+    return !archived && !folder && at !== asked[id]?.last_activity_at;
   });
 }
 

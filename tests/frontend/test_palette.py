@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx2
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.fixtures.browser import slow_down
 from tests.frontend.chatting import SIZES, ask, barriers, overflows
@@ -64,6 +64,26 @@ def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
     page.keyboard.press("Control+k")
     expect(dialog).to_have_count(0)
     expect(page.locator("#composer")).to_be_focused()
+
+
+def test_enter_means_the_words_that_were_typed_though_they_are_still_searched(page: Page) -> None:
+    ask(page, "Where is the ferry?")
+    page.get_by_role("link", name="New chat").click()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile(r"/conversations\?q="), hold)
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Go to")
+    expect(dialog.get_by_role("option", selected=True)).to_have_text("Where is the ferry?")
+    with page.expect_request(re.compile(r"/conversations\?q=shortcuts")):
+        page.keyboard.type("shortcuts")
+        page.keyboard.press("Enter")
+    expect(dialog.get_by_role("combobox")).to_have_value("shortcuts")
+    held.pop().continue_()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 def test_a_long_paste_may_go_as_a_file(page: Page, model: ModelServer) -> None:

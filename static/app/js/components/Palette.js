@@ -1,7 +1,7 @@
 /** Ctrl+K: one field for chats, messages and actions. The field keeps the focus; arrows choose, Enter goes there. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
 import { actions, find, recentChats } from "../commands/palette.js";
 import { html } from "../html.js";
@@ -31,17 +31,24 @@ export function Palette() {
     closeDialog();
     choice.onChoose();
   };
+  /** Before the rows for these words were there: the first of them is meant. */
+  const wasEntered = useRef(false);
+  useEffect(() => {
+    if (wasEntered.current && !isSearching) choose(chosen);
+  }, [isSearching]);
   const onInput = (/** @type {any} */ event) => {
     text.value = event.target.value;
     at.value = 0;
+    wasEntered.current = false;
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     if (event.isComposing) return;
     const to = stepTo(event.key, choices.indexOf(chosen), choices.length);
     if (to === null && event.key !== "Enter") return;
     event.preventDefault();
-    if (to === null) choose(chosen);
-    else at.value = to;
+    wasEntered.current = to === null && isSearching && at.value === 0;
+    if (to !== null) at.value = to;
+    else if (!wasEntered.current) choose(chosen);
   };
   return html`<${Dialog} title=${t("Go to")} className="palette">
     <input type="text" role="combobox" autofocus aria-label=${t("Search chats, messages and actions")} placeholder=${t("Search chats, messages and actions")}
@@ -67,20 +74,13 @@ function Row({ item, isChosen, choose }) {
 
 /** The newest chats until something is typed; then what it finds, a moment after the last key. @param {string} q */
 function useFound(q) {
-  const found = useSignal(recentChats());
-  const problem = useSignal("");
-  const isSearching = useSignal(false);
+  const answer = useSignal({ q: "", found: recentChats(), problem: "" });
   useEffect(() => {
-    problem.value = "";
-    isSearching.value = q !== "";
-    if (!q) found.value = recentChats();
+    if (!q) answer.value = { q, found: recentChats(), problem: "" };
     if (!q) return undefined;
     let isCurrent = true;
-    const show = (/** @type {Choice[]} */ choices, /** @type {string} */ sentence) => {
-      if (!isCurrent) return;
-      found.value = choices;
-      problem.value = sentence;
-      isSearching.value = false;
+    const show = (/** @type {Choice[]} */ found, /** @type {string} */ problem) => {
+      if (isCurrent) answer.value = { q, found, problem };
     };
     const timer = setTimeout(() => find(q).then((choices) => show(choices, ""), (error) => show([], sentenceOf(error))), SEARCH_DELAY_MS);
     return () => {
@@ -88,5 +88,7 @@ function useFound(q) {
       clearTimeout(timer);
     };
   }, [q]);
-  return { found: found.value, problem: problem.value, isSearching: isSearching.value };
+  const { found, problem } = answer.value;
+  const isSearching = answer.value.q !== q;
+  return { found, problem: isSearching ? "" : problem, isSearching };
 }

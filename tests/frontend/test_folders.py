@@ -93,8 +93,12 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     choose(page, folder, "Edit folder…")
     expect(page.get_by_label("Instructions")).to_have_value("Answer in Portuguese.")
     page.get_by_label("Add files").set_input_files(
-        {"name": "plan.txt", "mimeType": "text/plain", "buffer": b"Meet at the ferry."}
+        [
+            {"name": "song.mp3", "mimeType": "audio/mpeg", "buffer": b"ID3\x04" + bytes(range(256)) * 8},
+            {"name": "plan.txt", "mimeType": "text/plain", "buffer": b"Meet at the ferry."},
+        ]
     )
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("song.mp3: This file is neither")
     page.get_by_role("button", name="Remove plan.txt").click()
     expect(page.get_by_role("dialog")).to_contain_text("Removed: plan.txt")
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()

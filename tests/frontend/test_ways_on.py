@@ -209,8 +209,24 @@ def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
     expect(refusal).to_contain_text("neither an image, nor a text")
     assert sent == []
     assert barriers(page) == []
-    say(page, "Without it")
-    expect(page.locator("article.is-user")).to_have_text(re.compile("Without it"))
+    # As a folder that was dropped, or a file that was moved meanwhile.
+    page.evaluate("""() => {
+        const read = Blob.prototype.arrayBuffer;
+        Blob.prototype.arrayBuffer = function () {
+            Blob.prototype.arrayBuffer = read;
+            return Promise.reject(new DOMException("", "NotFoundError"));
+        };
+    }""")
+    page.locator("input[type=file]").set_input_files(
+        [
+            {"name": "moved.txt", "mimeType": "text/plain", "buffer": b"Gone."},
+            {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Meet at noon."},
+        ]
+    )
+    expect(page.locator(".uploads")).to_contain_text("notes.txt")
+    expect(refusal.filter(has_text="moved.txt")).to_contain_text("This file cannot be read any more.")
+    say(page, "Without them")
+    expect(page.locator("article.is-user")).to_have_text(re.compile("Without them"))
     expect(refusal).to_have_count(0)
 
 

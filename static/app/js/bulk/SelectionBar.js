@@ -17,7 +17,7 @@ export function SelectionBar() {
 function Bar({ ids }) {
   useLayoutEffect(() => {
     const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
-      if (event.defaultPrevented || ui.value.dialog || document.querySelector(".menu:popover-open")) return;
+      if (event.defaultPrevented || event.isComposing || ui.value.dialog || document.querySelector(".menu:popover-open")) return;
       const inList = event.target instanceof Element && event.target.closest(".sidebar") && !event.target.closest("input:not([type=checkbox])");
       if (event.key === "Escape") endSelection();
       else if (inList && event.key === "Delete" && ids.size) deleteSelected();

@@ -24,6 +24,8 @@ export async function changeMemorySettings(change) {
   try {
     memorySettings.value = await patch("/memory/settings", change);
   } catch (error) {
+    // Drawn anew: the switch shows what was wanted.
+    if (memorySettings.value) memorySettings.value = { ...memorySettings.value };
     showToast(sentenceOf(error), "bad");
   }
 }

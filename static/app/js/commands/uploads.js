@@ -40,8 +40,10 @@ function addFile(file, chat, refusal) {
 async function refusalOf(file) {
   const most = boot.limits.max_upload_bytes;
   if (file.size > most) return t("It is larger than {most}.", { most: formatBytes(most) });
-  const start = new Uint8Array(await file.slice(0, 1024).arrayBuffer());
-  return isReadable(start) ? "" : t("It is neither an image, nor a text, a CSV, a PDF or an Office file.");
+  // A folder that was dropped, or a file that was moved, cannot be read.
+  const start = await file.slice(0, 1024).arrayBuffer().catch(() => null);
+  if (!start) return t("This file cannot be read any more. Choose it again.");
+  return isReadable(new Uint8Array(start)) ? "" : t("It is neither an image, nor a text, a CSV, a PDF or an Office file.");
 }
 
 /** The server holds a few large files of one user at a time: the others wait here. */

@@ -92,7 +92,7 @@ function Totals({ thread }) {
 
 /** @param {{id: string}} props */
 function ModelView({ id }) {
-  const view = useSignal(/** @type {any} */ (null));
+  const view = useSignal(/** @type {any} */ (undefined));
   const isOpen = useSignal(false);
   useEffect(() => {
     if (isOpen.value) loadContext(id).then((loaded) => (view.value = loaded));
@@ -100,7 +100,7 @@ function ModelView({ id }) {
   const onToggle = (/** @type {any} */ event) => (isOpen.value = event.target.open);
   return html`<details class="model-view" onToggle=${onToggle}>
     <summary><${Icon} name="right" size=${16} />${t("What the model sees")}</summary>
-    ${isOpen.value && !view.value && html`<p class="panel-note">${t("Loading…")}</p>`}
+    ${isOpen.value && !view.value && html`<p class="panel-note">${view.value === null ? t("It could not be loaded.") : t("Loading…")}</p>`}
     <ol>${(view.value?.messages ?? []).map((/** @type {any} */ piece) => html`<${Piece} piece=${piece} />`)}</ol>
     ${view.value && html`<${Policy} policy=${view.value.policy} warning=${view.value.warning} />`}
   </details>`;

@@ -105,9 +105,11 @@ function TitleField({ conversation, onDone }) {
     onDone();
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+    event.stopPropagation();
+    // These keys are the input method's while it composes.
+    if (event.isComposing) return;
     if (event.key === "Enter") save();
     if (event.key === "Escape") onDone();
-    event.stopPropagation();
   };
   return html`<input ref=${field} class="row-field" aria-label=${t("Title")} maxlength="200" value=${conversation.title}
     onKeyDown=${onKeyDown} onBlur=${save} />`;

@@ -22,19 +22,24 @@ export function FolderFiles({ folderId }) {
       await work();
       files.value = (await get(path)).items;
       problem.value = "";
+      return true;
     } catch (error) {
       problem.value = sentenceOf(error);
+      return false;
     }
   };
   useEffect(() => void attempt(async () => {}), []);
   const add = async (/** @type {any} */ event) => {
     const chosen = /** @type {File[]} */ ([...event.target.files]);
     event.target.value = "";
+    /** @type {string[]} */
+    const refused = [];
     for (const file of chosen)
       await attempt(async () => {
         const { id } = await uploadFile(file, (part) => (share.value = part), new AbortController().signal);
         await put(`${path}/${id}`, {});
-      });
+      }).then((isDone) => isDone || refused.push(`${file.name}: ${problem.value}`));
+    problem.value = refused.join(" ");
     share.value = null;
   };
   const takeOut = (/** @type {StoredFile} */ file) =>

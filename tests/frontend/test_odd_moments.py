@@ -103,3 +103,42 @@ def test_escape_in_an_input_method_does_not_throw_an_edited_memory_away(
         "keydown", {"key": "Escape", "isComposing": True, "bubbles": True, "cancelable": True}
     )
     expect(area).to_have_value("我喜欢喝龙井茶，还有")
+
+
+def test_keys_of_an_input_method_neither_save_nor_leave_a_new_title(page: Page, alice: httpx2.Client) -> None:
+    alice.post("/api/v1/conversations", json={"title": "Tea"}).raise_for_status()
+    page.reload()
+    page.locator(".row").hover()
+    page.get_by_role("button", name="Options for Tea").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    field = page.locator(".row-field")
+    field.fill("龙井")
+    for key in ("Enter", "Escape"):
+        field.dispatch_event("keydown", {"key": key, "isComposing": True, "bubbles": True})
+        expect(field).to_have_value("龙井")
+    field.press("Enter")
+    expect(page.get_by_role("link", name="龙井")).to_be_visible()
+
+
+def test_a_switch_that_was_refused_and_a_context_that_did_not_load_say_so(page: Page) -> None:
+    def fail(route: Route) -> None:
+        if route.request.method in {"PATCH", "POST"}:
+            route.fulfill(status=503, json={"error": {"code": "x", "message": "Not now."}})
+        else:
+            route.continue_()
+
+    page.route(re.compile("/memory/settings$|/context$"), fail)
+    say(page, "Hello")
+    expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("What the model sees")
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("complementary", name="Context")
+    panel.get_by_text("What the model sees").click()
+    expect(panel.get_by_text("It could not be loaded.")).to_be_visible()
+
+    page.goto("/memory")
+    switch = page.get_by_role("switch", name="Pause memory")
+    switch.click()
+    expect(page.get_by_text("Not now.")).to_be_visible()
+    expect(switch).not_to_be_checked()

@@ -38,6 +38,20 @@ def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: http
     expect(page.locator("article.is-sending")).to_have_count(0)
 
 
+def test_a_search_that_failed_is_tried_again_with_its_words(page: Page, alice: httpx2.Client) -> None:
+    for title in ("A harbour", "A tram"):
+        alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
+    refused = {"status": 503, "json": {"error": {"code": "x", "message": "Not now."}}}
+    page.route("**/conversations?q=*", lambda route: route.fulfill(**refused))
+    page.get_by_role("searchbox", name="Search conversations").fill("harbour")
+    again = page.get_by_role("navigation", name="Conversations").get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
+    page.unroute("**/conversations?q=*")
+    again.click()
+    expect(page.get_by_role("link", name="A harbour")).to_be_visible()
+    expect(page.get_by_role("link", name="A tram")).to_have_count(0)
+
+
 CUT_OFF_ONCE = """() => {
   const fetchWhole = window.fetch;
   window.fetch = async (url, options) => {

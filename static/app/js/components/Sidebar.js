@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
 import { SelectionBar } from "../bulk/SelectionBar.js";
-import { loadListing, loadMoreListing } from "../commands/conversations.js";
+import { loadListing, loadMoreListing, reloadListing } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { FolderGroups } from "../folders/FolderGroups.js";
 import { takesChats, target } from "../folders/dragging.js";
@@ -92,7 +92,7 @@ function List() {
     ${
       error &&
       html`<p class="sidebar-note">${error}
-      <button type="button" class="link" onClick=${() => loadListing()}>${t("Try again")}</button></p>`
+      <button type="button" class="link" onClick=${reloadListing}>${t("Try again")}</button></p>`
     }
     ${
       isLoaded &&

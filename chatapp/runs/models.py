@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -69,6 +71,13 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+    @staticmethod
+    def is_out_of_lease(now: datetime) -> Q:
+        """Return which runs have a lease that ran out, or one that ends later than any can: it was given by a clock
+        that has been set back since, and its holder would have renewed it."""
+        furthest = now + 2 * timedelta(seconds=settings.LEASE_S)
+        return Q(lease_expires_at__lt=now) | Q(lease_expires_at__gt=furthest)
 
     @classmethod
     def active(cls) -> models.QuerySet[Run]:

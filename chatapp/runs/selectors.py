@@ -56,7 +56,7 @@ def orphaned_runs(now: datetime) -> list[UUID]:
 
 def dead_runs(now: datetime) -> list[tuple[UUID, int]]:
     """Return (run_id, fence) of the runs whose lease ran out."""
-    dead = Run.objects.filter(status=Run.Status.RUNNING, lease_expires_at__lt=now)
+    dead = Run.objects.filter(Run.is_out_of_lease(now), status=Run.Status.RUNNING)
     return list(dead.order_by("lease_expires_at", "pk").values_list("pk", "fence")[:200])
 
 

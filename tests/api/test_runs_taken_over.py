@@ -52,6 +52,24 @@ def reap(run_id: str) -> None:
     assert interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
 
 
+async def test_a_run_whose_lease_was_given_by_a_clock_that_was_ahead_ends(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process is gone, and the clock was set back since: the lease would end in an hour."""
+    model_server.script(says(TEXT, hold_after=3))
+    async with running_service():
+        conversation_id = await new_conversation(alice_program)
+        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
+        await wait_for_words(model_server)
+        monkeypatch.setattr(loops, "is_answering", lambda _: False)
+        run = Run.objects.filter(pk=sent["run_id"])
+        for _ in range(2):
+            await in_database(run.update)(lease_expires_at=clock.now() + timedelta(hours=1))
+            await loops.adopt_and_reap()
+        model_server.release()
+        assert (await wait_for_end(alice_program, sent["run_id"]))["status"] == "interrupted"
+
+
 @pytest.mark.mechanism("contract.lease")
 async def test_a_process_does_not_end_what_it_is_answering(
     alice_program: Program, model: ModelConfig, model_server: ModelServer

@@ -204,7 +204,7 @@ def interrupt_run(
         conversation, run = found
         held = Run.objects.filter(pk=run_id, fence=fence, status__in=Run.ACTIVE)
         if only_expired:
-            held = held.filter(lease_expires_at__lt=now)
+            held = held.filter(Run.is_out_of_lease(now))
         # A process that still believes it holds the lease can write nothing more after this: what is read next is all.
         if not held.update(fence=fence + 1):
             return False

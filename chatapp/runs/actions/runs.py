@@ -173,7 +173,7 @@ def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
     renewed within a heartbeat of its return.
     """
     expired = Run.objects.filter(
-        pk=run_id, fence=fence, status=Run.Status.RUNNING, lease_expires_at__lt=now, is_last_term=False
+        Run.is_out_of_lease(now), pk=run_id, fence=fence, status=Run.Status.RUNNING, is_last_term=False
     )
     expires = now + timedelta(seconds=settings.HEARTBEAT_S)
     return bool(expired.update(is_last_term=True, lease_expires_at=expires))

@@ -20,10 +20,12 @@ SIGNED_OUT = 4401
 
 BY_OPERATORS = """
 from chatapp.accounts.models import ApiToken, User
+from chatapp.forgetting.accounts import delete_account
+from chatapp.operations import clock
 for user in User.objects.filter(email={deactivated!r}):
     user.is_active = False
     user.save()
-User.objects.filter(email={deleted!r}).first().delete()
+delete_account(User.objects.get(email={deleted!r}), now=clock.now())
 User.objects.filter(email={updated!r}).update(is_active=False)
 ApiToken.objects.filter(user__email={revoked!r}).delete()
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
@@ -52,15 +52,22 @@ def reap(run_id: str) -> None:
     assert interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
 
 
+async def begin_answer(program: Program, model_server: ModelServer) -> tuple[str, dict[str, Any]]:
+    """Send a message; return the chat and what was acknowledged once half of the answer is there. `release` lets the
+    rest come."""
+    model_server.script(says(TEXT, hold_after=3))
+    conversation_id = await new_conversation(program)
+    sent: dict[str, Any] = (await send(program, conversation_id, headers=ASYNC)).json()
+    await wait_for_words(model_server)
+    return conversation_id, sent
+
+
 async def test_a_run_whose_lease_was_given_by_a_clock_that_was_ahead_ends(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process is gone, and the clock was set back since: the lease would end in an hour."""
-    model_server.script(says(TEXT, hold_after=3))
     async with running_service():
-        conversation_id = await new_conversation(alice_program)
-        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
-        await wait_for_words(model_server)
+        _, sent = await begin_answer(alice_program, model_server)
         monkeypatch.setattr(loops, "is_answering", lambda _: False)
         run = Run.objects.filter(pk=sent["run_id"])
         for _ in range(2):
@@ -74,11 +81,8 @@ async def test_a_run_whose_lease_was_given_by_a_clock_that_was_ahead_ends(
 async def test_a_process_does_not_end_what_it_is_answering(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    model_server.script(says(TEXT, hold_after=3))
     async with running_service():
-        conversation_id = await new_conversation(alice_program)
-        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
-        await wait_for_words(model_server)
+        conversation_id, sent = await begin_answer(alice_program, model_server)
         for _ in range(2):
             await in_database(expire)(sent["run_id"])
             await in_database(tasks.sweep)()
@@ -92,11 +96,8 @@ async def test_a_process_does_not_end_what_it_is_answering(
 async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    model_server.script(says(TEXT, hold_after=3))
     async with running_service():
-        conversation_id = await new_conversation(alice_program)
-        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
-        await wait_for_words(model_server)
+        conversation_id, sent = await begin_answer(alice_program, model_server)
         await in_database(reap)(sent["run_id"])
         await in_database(index_conversation)(UUID(conversation_id))
         model_server.release()

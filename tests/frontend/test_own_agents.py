@@ -79,6 +79,18 @@ def test_what_has_not_loaded_is_not_saved_as_nothing(page: Page, alice: httpx2.C
     assert stored["system_prompt"] == "You plan gardens."
     assert stored["tools"] == ["clock"]
 
+    def answer_without_clock(route: Route) -> None:
+        tools = route.fetch().json()["items"]
+        route.fulfill(json={"items": [tool for tool in tools if tool["name"] != "clock"]})
+
+    page.unroute("**/api/v1/tools")
+    page.route("**/api/v1/tools", answer_without_clock)
+    page.get_by_role("button", name="Change Gardener").click()
+    page.get_by_label("calculator").check()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Change Gardener").wait_for()
+    assert sorted(alice.get(f"/api/v1/agents/{made['id']}").json()["tools"]) == ["calculator", "clock"]
+
 
 def test_a_message_is_pinned_until_it_is_not(page: Page) -> None:
     ask(page, "The launch is on 2 May.")

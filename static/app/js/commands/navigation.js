@@ -80,10 +80,10 @@ export function startNavigation() {
   open(boot.conversation_id);
 }
 
-/** Where it fails, there is the default agent. */
+/** Where it fails, there are those that were loaded before; the default agent is always there. */
 export async function loadAgents() {
-  const { items } = await get("/agents").catch(() => ({ items: [] }));
-  dispatch({ type: "agents/loaded", agents: items });
+  const read = await get("/agents").catch(() => null);
+  if (read) dispatch({ type: "agents/loaded", agents: read.items });
 }
 
 export async function loadModels() {

@@ -84,8 +84,9 @@ function AgentFormView({ id, form, onDone, attempt }) {
     event.preventDefault();
     const given = new FormData(event.target);
     const text = (/** @type {string} */ name) => String(given.get(name) ?? "").trim();
-    // Until they are loaded there was none to choose: the agent keeps its own.
-    const picked = tools.value ? /** @type {string[]} */ (given.getAll("tool")) : form.tools;
+    // Those that are not shown could not be chosen: not loaded yet, or switched off for the moment. The agent keeps its own.
+    const kept = (form.tools ?? []).filter((name) => !tools.value?.some((tool) => tool.name === name));
+    const picked = [.../** @type {string[]} */ (given.getAll("tool")), ...kept];
     const changed = {
       name: text("name"),
       model: text("model") || null,

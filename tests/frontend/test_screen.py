@@ -133,12 +133,20 @@ def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page
     expect(page.locator("article.is-user", has_text="Do not lose this")).to_have_count(1)
 
 
+OPEN_PALETTE_FIRST = """matchMedia("(max-width: 860px)").addEventListener("change", ({matches}) =>
+  matches || document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true})));"""
+"""Before the page itself is told that its window became wide."""
+
+
 def test_a_window_that_becomes_narrow_is_not_covered_by_the_list(page: Page) -> None:
+    page.add_init_script(OPEN_PALETTE_FIRST)
+    page.reload()
     shell = page.locator(".shell")
     expect(shell).to_have_attribute("data-sidebar", "open")
     page.set_viewport_size({"width": 390, "height": 844})
     expect(shell).to_have_attribute("data-sidebar", "closed")
     page.set_viewport_size({"width": 1440, "height": 900})
+    expect(page.get_by_role("dialog")).to_be_visible()
     expect(shell).to_have_attribute("data-sidebar", "open")
 
 

@@ -22,14 +22,19 @@ import { startViewport } from "./viewport.js";
 
 const PHONE = matchMedia("(max-width: 860px)");
 
-const placeSidebar = () => changeUi({ sidebar: !PHONE.matches && recall("sidebar") !== "closed" });
+// As it was when the sidebar was last placed: the window's width is known before `change` is told.
+let isNarrow = PHONE.matches;
+const placeSidebar = () => {
+  isNarrow = PHONE.matches;
+  changeUi({ sidebar: !isNarrow && recall("sidebar") !== "closed" });
+};
 placeSidebar();
 // A window that became narrow, or was turned, is not covered by it.
 PHONE.addEventListener("change", placeSidebar);
 
 effect(() => {
   const isOpen = ui.value.sidebar;
-  if (!PHONE.matches) remember("sidebar", isOpen ? null : "closed");
+  if (!isNarrow) remember("sidebar", isOpen ? null : "closed");
 });
 
 effect(() => {

@@ -12,8 +12,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape, plan_shape, run_error, tool_call_shape
-from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
+from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.realtime.models import Event
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.runs.models import Run, ToolCall
@@ -145,8 +145,7 @@ def _is_known_in(home: Conversation, entry: MemoryEntry) -> bool:
     """
     if entry.user_id == home.user_id:
         return True
-    is_shared = home.scope_id is not None and home.scope_id == entry.scope_id
-    if not is_shared or scope_for(home.scope, temporary=home.temporary) is None:
+    if entry.scope_id is None or entry.scope_id != open_scope(home):
         return False
     summary = entry.compaction
     is_undone = summary is not None and summary.status == Compaction.Status.UNDONE

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client, override_settings
 
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.accounts.actions import create_token
+from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.context.tools import registry
@@ -81,6 +83,13 @@ async def house(**sharing: Any) -> AsyncIterator[House]:
         agent = await Agent.objects.acreate(name="Porter", **{"shares_memory": True} | sharing)
         async with running_service():
             yield House(server, agent)
+
+
+def allow_only(user: User, agent: Agent) -> None:
+    """Let the user talk to no other agent of operators."""
+    group = Group.objects.create(name="Gardeners")
+    group.user_set.add(user)
+    GroupAccess.objects.create(group=group).agents.add(agent)
 
 
 async def recalled(chat: Chat, question: str = ASKED) -> list[dict[str, Any]]:
@@ -203,7 +212,7 @@ async def shape_of(chat: Chat) -> dict[str, Any]:
 
 
 @pytest.mark.mechanism("memory.shared-opened")
-@pytest.mark.parametrize("how", ["closed", "switched off"])
+@pytest.mark.parametrize("how", ["closed", "switched off", "taken away"])
 @on_a_loop
 async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
     alice: User, bob: User, how: str
@@ -213,8 +222,11 @@ async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
         chat = await porter.chat(alice)
         assert "7731" in str(await recalled(chat))
         await porter.tell(alice, ALICES, agent="default")
-        closing = {"shares_memory": False} if how == "closed" else {"enabled": False}
-        await Agent.objects.filter(pk=porter.agent.pk).aupdate(**closing)
+        if how == "taken away":
+            await in_database(allow_only)(alice, await Agent.objects.acreate(name="Gardener"))
+        else:
+            closing = {"shares_memory": False} if how == "closed" else {"enabled": False}
+            await Agent.objects.filter(pk=porter.agent.pk).aupdate(**closing)
         assert await recalled(chat) == []
         assert await recalled(chat, "The number of my bank card?") == [], "it may be opened again"
 

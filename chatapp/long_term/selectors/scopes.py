@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.agent_presets.selectors import visible_agents
+from chatapp.agent_presets.selectors import usable_agent, visible_agents
 from chatapp.conversations.models import Conversation
 from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import MemoryEntry
@@ -25,10 +25,11 @@ from chatapp.operations.statements import as_key, execute
 
 
 def open_scope(conversation: Conversation) -> UUID | None:
-    """Return the agent whose shared memory this conversation reads and adds to now; None where there is none or it is
-    closed."""
-    scope = conversation.scope
-    return scope.pk if scope is not None and scope_for(scope, temporary=conversation.temporary) else None
+    """Return the agent whose shared memory this conversation reads and adds to now; None where there is none, it is
+    closed, or the user may not talk to that agent any more."""
+    scope = scope_for(conversation.scope, temporary=conversation.temporary)
+    usable = usable_agent(scope, conversation.owner_id)
+    return usable.pk if usable else None
 
 
 @dataclass(frozen=True, slots=True)

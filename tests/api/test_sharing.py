@@ -57,6 +57,24 @@ def test_a_stranger_with_the_link_reads_the_snapshot_and_nothing_later(
     assert shown(client, link["token"])[-1] == "Behind the lighthouse."
 
 
+def test_an_answer_that_is_being_written_is_not_shown_when_it_is_done(
+    alice_client: Client, client: Client, conversation: Conversation
+) -> None:
+    """A message that was sent into it changes places with it, as with an answer that has read it."""
+    [question] = say(conversation, "And the secret beach?")
+    [answer] = say(conversation, "Behind", status="streaming")
+    [injected] = say(conversation, "The one in the north.", role="user")
+    Message.objects.filter(pk=answer.pk).update(parent=question)
+    link = share(alice_client, conversation)
+    Message.objects.filter(pk=answer.pk).update(position=conversation.next_position, status="complete")
+    Message.objects.filter(pk=injected.pk).update(position=answer.position)
+    Message.objects.filter(pk=answer.pk).update(position=injected.position)
+    known = ["Where is the ferry?", "At Cais do Sodré.", "And the secret beach?"]
+    assert shown(client, link["token"]) == known
+    share(alice_client, conversation)
+    assert shown(client, link["token"]) == [*known, "The one in the north.", "Behind"]
+
+
 def test_a_link_shows_the_title_of_its_moment(
     alice_client: Client, charlie_client: Client, client: Client, conversation: Conversation
 ) -> None:

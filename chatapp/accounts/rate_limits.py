@@ -65,7 +65,7 @@ _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDicti
 
 
 async def check_message_rate(user_id: Any, address: str = "") -> None:
-    """Count one message that a model answers. Raise RateLimited. 0 in the settings = no limit."""
+    """Count one message, or summary, for which a model is called. Raise RateLimited. 0 in the settings = no limit."""
     per_user = settings.MESSAGES_PER_MINUTE
     if not per_user:
         return

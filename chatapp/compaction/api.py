@@ -7,8 +7,9 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.idempotency import creates
+from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.compaction import schemas
 from chatapp.compaction.actions.compactions import edit_summary, redo_compaction, undo_compaction
 from chatapp.compaction.models import Compaction
@@ -63,6 +64,8 @@ async def compact(
         return await sync_to_async(preview_compaction)(
             user=request.auth.user, conversation_id=conversation_id, wanted=wanted
         )
+    # A model is called as for a message.
+    await check_message_rate(request.auth.user.pk, client_address(request))
     return await compact_now(user=request.auth.user, conversation_id=conversation_id, wanted=wanted)
 
 

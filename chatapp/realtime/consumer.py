@@ -95,6 +95,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
     # The hub listens for the whole process; a channel per socket would be one more thing that needs Redis.
     channel_layer_alias = "none"
     user: User
+    address: str
+    """Of the client, which the server has put in the place of a trusted proxy's; empty behind a local socket."""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Handle a message. Channels would first wait for a thread that closes old connections: `in_database` does."""
@@ -106,6 +108,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.close(code=4401)
             return
         self.user = user
+        client = self.scope.get("client")
+        self.address = client[0] if client else ""
         session, self.token_id = self.scope.get("session"), self.scope.get("token_id")
         self.session_key = session.session_key if session is not None and self.token_id is None else None
         self.connection = Connection(holder_of(self.session_key, self.token_id))
@@ -207,12 +211,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await runner.send_answer_so_far(row.pk, self.connection)
 
     async def _send_message(self, frame: MessageSend) -> None:
-        await check_message_rate(self.user.pk)
+        await check_message_rate(self.user.pk, self.address)
         receipt = await first_in_writer(_store_message)(self.user, frame, runner.claim_here())
         await self._acknowledge(frame.client_id, receipt)
 
     async def _inject_message(self, frame: MessageInject) -> None:
-        await check_message_rate(self.user.pk)
+        await check_message_rate(self.user.pk, self.address)
         await self._acknowledge(frame.client_id, await in_database(_inject_message)(self.user, frame))
 
     async def _acknowledge(self, client_id: str, receipt: Receipt) -> None:

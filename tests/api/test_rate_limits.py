@@ -49,6 +49,16 @@ async def test_an_answer_that_counts_tells_what_is_left(alice_program: Program, 
     assert wrong.headers["ratelimit-remaining"] == str(FAILED_SIGN_INS_PER_MINUTE - 1)
 
 
+async def test_a_summary_that_a_user_asks_for_counts_as_a_message_and_a_preview_does_not(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        compact = f"conversations/{await new_conversation(alice_program)}/compact"
+        previews = [(await alice_program.post(compact, preview=True)).status_code for _ in range(3)]
+        summaries = [(await alice_program.post(compact)).status_code for _ in range(3)]
+        assert (previews, summaries) == ([409] * 3, [409, 409, 429])
+
+
 async def test_zero_is_no_limit(alice_program: Program, model: ModelConfig, settings: Any) -> None:
     settings.MESSAGES_PER_MINUTE = 0
     async with running_service():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from channels.testing import WebsocketCommunicator
 from pytest_django.fixtures import Settings
 
+from chatapp.accounts import rate_limits
 from chatapp.accounts.models import User
 from chatapp.operations.errors import RateLimited
 from chatapp.realtime.consumer import ChatConsumer, FrameQuota
@@ -19,9 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Socket(WebsocketCommunicator):
-    def __init__(self, user: User) -> None:
+    def __init__(self, user: User, address: str = "127.0.0.1") -> None:
         super().__init__(ChatConsumer.as_asgi(), "/ws/chat")
-        self.scope["user"] = user
+        self.scope |= {"user": user, "client": [address, 0]}
 
     async def open(self) -> Socket:
         is_accepted, _ = await self.connect(timeout=PATIENCE_S)
@@ -71,6 +73,23 @@ async def test_a_socket_that_sends_too_much_is_told_to_wait_and_closed_when_it_g
         await socket.send_to(text_data='{"type": "ping"}')
         assert await socket.close_code() == 4429
         await socket.disconnect()
+    finally:
+        await hub.stop()
+
+
+async def test_an_address_has_a_limit_of_messages_for_all_its_users(
+    alice: User, bob: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MESSAGES_PER_MINUTE = 1
+    monkeypatch.setattr(rate_limits, "USERS_BEHIND_ONE_ADDRESS", 1)
+    sent = {"type": "message.send", "client_id": "k", "conversation_id": str(uuid4()), "content": "Hello"}
+    await hub.start()
+    try:
+        sockets = [Socket(alice, "192.0.2.5"), Socket(bob, "192.0.2.5")]
+        answers = [await (await socket.open()).tell(**sent) for socket in sockets]
+        assert [answer["code"] for answer in answers] == ["not_found", "rate_limited"]
+        for socket in sockets:
+            await socket.disconnect()
     finally:
         await hub.stop()
 

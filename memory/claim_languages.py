@@ -12,6 +12,11 @@ VALUE = r"(?P<value>(?:\.(?=\s?\S)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
 _IN = r"(?:in|bei|nahe|nach)"
 _SAID = r"(?<!\bno )(?<!\bnon )(?<!\bnão )\b"
 """Where a verb begins that is not denied, in the languages that leave out who does something."""
+# What stands in front of "I" in Chinese tells the past: the verb has no form for it.
+_NOT_ONCE = "".join(
+    rf"(?<!{word})(?<!{word}，)"
+    for word in ("以前", "之前", "从前", "年前", "去年", "过去", "那时", "当时", "时候")
+)
 _FIXED: tuple[tuple[str, str], ...] = (
     (
         "residence",
@@ -72,9 +77,13 @@ _FIXED: tuple[tuple[str, str], ...] = (
     ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
     (
         "residence",
-        r"我(?:现在|如今|目前|已经|已)*(?![^。，,！？!?；\n]{0,40}的时候)(?:住在|搬到了?|搬去了?|定居在?)(?P<value>[^。，,！？!?；\n了]{1,30})",
+        rf"(?:{_NOT_ONCE}我(?:现在|如今|目前|已经|已)*住在|我(?:现在|如今|目前|已经|已)*(?:搬到了?|搬去了?|定居在?))"
+        r"(?![^。，,！？!?；\n]{0,40}的时候)(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
-    ("employer", r"我(?:现在|如今|目前)*在(?P<value>[^。，,！？!?；\n]{1,30}?)(?:工作|上班)(?!过|的时候)"),
+    (
+        "employer",
+        rf"{_NOT_ONCE}我(?:现在|如今|目前)*在(?P<value>[^。，,！？!?；\n]{{1,30}}?)(?:工作|上班)(?!过|的时候)",
+    ),
     (
         "residence",
         r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ]"
@@ -89,13 +98,17 @@ _FIXED: tuple[tuple[str, str], ...] = (
 )
 FIXED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _FIXED)
 _OWNERS = "mein|meine|unser|unsere|mon|ma|mes|notre|nos|mi|mis|nuestro|nuestra"
-_STATES = "ist|sind|war|lautet|est|sont|était|es|son|era|kostet|beginnt|cuesta|coûte|empieza|commence"
+_STATES = (
+    r"(?P<past>war|était|era)|ist|sind|lautet|est|sont|es|son|kostet|beginnt|cuesta|coûte|empieza|commence"
+)
 _NOW = r"(?:jetzt|nun|nicht\s+mehr|maintenant|désormais|ahora|ya\s+no)"
 SUBJECT = re.compile(
     rf"\b(?P<owner>{_OWNERS})\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:{_NOW}\s+)?(?:{_STATES})"
     rf"\s+(?P<adverb>{_NOW}\s+)?{VALUE}",
     re.IGNORECASE,
 )
+NO_VALUE = re.compile(r"^(?:nicht|kein\w*|pas)\b", re.IGNORECASE)
+"""How begins what is not so."""
 # What is found is taken out of the sentence (`without_now`): lookaheads leave the verb and the place in it.
 DENIED = re.compile(
     r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.{0,80}\bpiù\b)|"

@@ -86,9 +86,10 @@ _BY_SCRIPT = {
 }
 _CHANGED = (
     r"(?:(?:has been |have been |was |were |is |are |has |got |will be )?(?:now )?"
-    r"(?:moved|changed|renamed|postponed|rescheduled|switched|set|raised|lowered|updated)\s+(?:from\s+[^.,;!?\n]{1,40}?\s+)?(?:to|for))"
+    r"(?:moved|changed|renamed|postponed|rescheduled|switched|set|raised|lowered|updated|delayed|pushed|shifted|put|brought|"
+    r"extended|increased|reduced|cut)\s+(?:(?:back|forward|off|up|down)\s+)?(?:from\s+[^.,;!?\n]{1,40}?\s+)?(?:to|for|until))"
 )
-_STATED = r"(?:is|are|was|were|will be|became|has become|costs?|starts?|takes place)"
+_STATED = r"(?:(?P<past>was|were)|is|are|will be|became|has become|costs?|starts?|takes place)"
 _SUBJECT = re.compile(
     rf"\b(?P<owner>my|our|the)\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:(?P<changed>{_CHANGED})|{_STATED})"
     rf"\s+(?P<adverb>(?:now|no longer|currently|actually)\s+)?{_VALUE}",
@@ -109,7 +110,8 @@ _WHEN = re.compile(
     r"\b(?:january|february|march|april|june|july|august|september|october|november|december|tomorrow)\b",
     re.IGNORECASE,
 )
-_NAMES = re.compile(r"^(?:called|named)\b", re.IGNORECASE)
+_NO_VALUE = re.compile(r"^(?:called|named|not)\b", re.IGNORECASE)
+"""How begins what may be so beside another, or is not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,13 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
         if match is not None and (is_denied or not languages.NOT_SO.match(plain, match.end())):
             value = _value_of(match["value"], vocabulary, is_denied=is_denied)
             return _Said((name,), value, True) if value else None
-    said = (
-        _read_subject(sentence, vocabulary)
-        or _as_claim(read_residence(sentence, before), sentence, vocabulary)
+    is_changed = is_new or _MARKED.search(sentence) is not None
+    return (
+        _read_subject(sentence, vocabulary, is_changed=is_changed)
+        or _as_claim(read_residence(sentence, before), vocabulary, is_changed=is_changed)
         or _read_subject_abroad(sentence, vocabulary)
-        or _as_claim(read_statement(sentence, before), sentence, vocabulary)
+        or _as_claim(read_statement(sentence, before), vocabulary, is_changed=is_changed)
     )
-    return said._replace(replaces=said.replaces or is_new) if said else None
 
 
 def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -189,9 +191,9 @@ def _is_denied(text: str) -> bool:
     return languages.DENIED.search(text) is not None
 
 
-def _read_subject(sentence: str, vocabulary: Vocabulary) -> _Said | None:
+def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) -> _Said | None:
     match = _SUBJECT.search(sentence)
-    if match is None or _NAMES.match(match["value"]):
+    if match is None or _NO_VALUE.match(match["value"]):
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
     value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match["adverb"] or ""))
@@ -203,30 +205,32 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     # The key of `read_residence`: "my sister moved to Rome" and "my sister lives in Rome" tell of the same.
     if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
         return _Said(("of", *subject, "residence"), value, True)
-    # "The" may be another one each time: it replaces only where a word says that something changed.
-    replaces = owner == "my" or match["changed"] is not None or _MARKED.search(sentence) is not None
+    # "The" may be another one each time: it replaces only where a word says that something changed. What was so ends
+    # nothing that is so today; "now" behind it may be said of something else: "My boss was Ann, now it is Tom".
+    says_change = match["adverb"] is not None if match["past"] else owner == "my" or is_changed
+    replaces = match["changed"] is not None or says_change
     return _Said((owner, *subject, kind), value, replaces)
 
 
 def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     match = languages.SUBJECT.search(sentence)
-    if match is None:
+    if match is None or languages.NO_VALUE.match(match["value"]):
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
     plain = languages.TAIL.sub("", match["value"])
     value = _value_of(plain, vocabulary, is_denied=_is_denied(match["adverb"] or ""))
-    return _Said(("my", *subject, _kind_of(plain)), value, True) if subject and value else None
+    replaces = match["past"] is None or match["adverb"] is not None
+    return _Said(("my", *subject, _kind_of(plain)), value, replaces) if subject and value else None
 
 
-def _as_claim(said: Statement | None, sentence: str, vocabulary: Vocabulary) -> _Said | None:
+def _as_claim(said: Statement | None, vocabulary: Vocabulary, *, is_changed: bool) -> _Said | None:
     if said is None:
         return None
     key = _key_of(said.subject, said.verb, vocabulary)
     value = _value_of(said.value, vocabulary, is_denied=said.is_denied)
     if not key or not value:
         return None
-    replaces = said.is_now or _MARKED.search(sentence) is not None
-    return _Said(key, value, replaces, _key_of(said.name, said.verb, vocabulary))
+    return _Said(key, value, said.is_now or is_changed, _key_of(said.name, said.verb, vocabulary))
 
 
 def _key_of(subject: str, verb: str, vocabulary: Vocabulary) -> Key:

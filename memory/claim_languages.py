@@ -7,6 +7,12 @@ from __future__ import annotations
 
 import re
 
+# Without French "mais", which in Portuguese is a part of a denial.
+CLAUSES = re.compile(
+    r"[,;:，、；،]|\b(?:and|but|because|which|where|who|so|though|und|aber|weil|et|qui|y|pero|ma|mas|porque|maar|а|но|"
+    r"ale|ama|लेकिन|और)\b",
+    re.IGNORECASE,
+)
 VALUE = r"(?P<value>(?:\.(?=\s?\S)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
 """Up to the end of the clause; a full stop inside a sentence, as behind a title, does not end it."""
 _IN = r"(?:in|bei|nahe|nach)"
@@ -74,7 +80,10 @@ _FIXED: tuple[tuple[str, str], ...] = (
     ),
     ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी](?!\s+थ)"),
     # Turkish parts a name from its ending by an apostrophe; the ending follows the sounds of the name.
-    ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
+    (
+        "residence",
+        r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:otur(?=m?uyorum)|yaş(?=ıyorum|amıyorum))",
+    ),
     (
         "residence",
         rf"(?:{_NOT_ONCE}我(?:现在|如今|目前|已经|已)*住在|我(?:现在|如今|目前|已经|已)*(?:搬到了?|搬去了?|定居在?))"
@@ -86,7 +95,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
     ),
     (
         "residence",
-        r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ]"
+        r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ]は?"
         r"(?:住んで(?!い?(?:まし|た)|おりまし)|引っ越し|引越し)",
     ),
     (
@@ -101,7 +110,7 @@ _OWNERS = "mein|meine|unser|unsere|mon|ma|mes|notre|nos|mi|mis|nuestro|nuestra"
 _STATES = (
     r"(?P<past>war|était|era)|ist|sind|lautet|est|sont|es|son|kostet|beginnt|cuesta|coûte|empieza|commence"
 )
-_NOW = r"(?:jetzt|nun|nicht\s+mehr|maintenant|désormais|ahora|ya\s+no)"
+_NOW = r"(?:jetzt|nun|maintenant|désormais|ahora)"
 SUBJECT = re.compile(
     rf"\b(?P<owner>{_OWNERS})\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:{_NOW}\s+)?(?:{_STATES})"
     rf"\s+(?P<adverb>{_NOW}\s+)?{VALUE}",
@@ -109,14 +118,43 @@ SUBJECT = re.compile(
 )
 NO_VALUE = re.compile(r"^(?:nicht|kein\w*|pas)\b", re.IGNORECASE)
 """How begins what is not so."""
-# What is found is taken out of the sentence (`without_now`): lookaheads leave the verb and the place in it.
-DENIED = re.compile(
-    r"\bno\s+longer\b|\bnicht\s+mehr\b|\bn['’](?=\w+\s+plus\b)|\bplus(?=\s+(?:à|au|en|chez)\b)|\bya\s+no\b|\bnon\b(?=.{0,80}\bpiù\b)|"
-    r"\bjá\s+não\b|\bniet\s+meer\b|\bбольше\s+не\b|\bjuż\s+nie\b|لم\s+[أتي]عد|(?<!お)もう(?![一少す])(?=.{0,80}(?:ません|ない|なく))|不再|더\s+이상",
-    re.IGNORECASE,
+_IN_CLAUSE = r"(?:\.(?=\s?\S)|[^.,;:!?\n]){1,80}"
+_DENIED_IN_LATIN = (
+    r"\bno\s+longer\b",
+    rf"\b(?:do|does|did)(?:n['’]?t|\s+not)\b(?={_IN_CLAUSE}\bany(?:\s?more|\s+longer)\b)",
+    rf"(?:(?<=['’]m)|(?<=['’]s)|(?<=['’](?:re|ve)))\s+not\b(?={_IN_CLAUSE}\bany(?:\s?more|\s+longer)\b)",
+    rf"\b(is|are|am|was|were|has|have|had)(?:n['’]?t|\s+not)\b(?={_IN_CLAUSE}\bany(?:\s?more|\s+longer)\b)",
+    r"(?:['’](?:ve|s)\s+|\b(?:have|has)\s+|\b)(?:(?:just|\w+ly)\s+)?(?:stopped|quit|gave\s+up|given\s+up)(?=\s+\w+ing\b)",
+    r"\bnicht\s+(?:mehr|länger)\b",
+    rf"\bkein(?:e[mnrs]?)?\b(?={_IN_CLAUSE}\bmehr\W*$)",
+    # The verb stays, with its pronoun.
+    r"\bn(?:['’]|e\s+)((?:\w{1,3}\s+|\w['’])?\w+\s+)plus\b(?!\s+que\b)",
+    r"\b(?:ya\s+)?no\s+((?:\w{1,3}\s+)?\w+\s+)más\b(?!\s+(?:que|de)\b)",
+    r"\bya\s+no\b",
+    r"\bnon\s+((?:\w{1,3}\s+)?\w+\s+)più\b(?!\s+(?:che|di)\b)",
+    r"\b(?:já\s+)?não\s+((?:\w{1,3}\s+)?\w+\s+)mais\b(?!\s+(?:que|do|de)\b)",
+    r"\bjá\s+não\b",
+    r"\bniet\s+(?:meer|langer)\b",
+    rf"\bgeen\b(?={_IN_CLAUSE}\bmeer\W*$)",
+    r"\bjuż\s+nie\b",
+    r"\bnie\s+(\w+\s+)już\b",
+    rf"\bartık\b(?={_IN_CLAUSE}m[ıiuü]yor)",
 )
-"""That something is not so any more."""
-NOT_SO = re.compile(r"て?は?(?:い|おり)?(?:ませ|な)|하?지\s*(?:않|못)|고\s*있지")
+_DENIED_ELSEWHERE = (
+    r"\b(?:больше|уже)\s+не\b",
+    r"\bне\s+(\w+\s+)больше\b(?!\s+(?:чем|\d))",
+    r"لم\s+[أتي]عد|\bما\s+عا?د\w{0,2}",
+    r"(?<!\w)لا(?=\s[^.,،؛!?؟\n]{1,80}بعد\s+الآن)",
+    r"(?<!\w)अब\s+([^।,!?\n]{1,80}?\s)नहीं(?!\w)",
+    r"(?<!お)もう(?![一少す])(?=.{0,80}(?:ません|ない|なく))",
+    r"不再|(?:已经?|早就)不(?=[住在是叫当做开教养骑用上])|(?<![差要得])不(?=[住在是叫当做开教养骑用上][^。，,！？!?；\n]{1,30}了\W*$)",
+    r"(?:이제는?|더\s+이상)\s+([^.,!?\n]{1,40}?\s)안\s",
+    r"더\s+이상|이제는?(?=\s[^.,!?\n]{1,40}지\s*(?:않|못))",
+)
+DENIED = tuple(re.compile("|".join(each), re.IGNORECASE) for each in (_DENIED_IN_LATIN, _DENIED_ELSEWHERE))
+"""That something is not so any more. What is found is taken out of the sentence, but for the group of its alternative:
+the verb and the place stay."""
+NOT_SO = re.compile(r"て?は?(?:い|おり)?(?:ませ|な)|하?지\s*(?:않|못)|고\s*있지|[au]?m[ıu]yor")
 """How a verb of `FIXED` goes on that is denied by its end."""
 SEVERAL = re.compile(
     r"\b(?:auch|noch\s+ein\w*|ein(?:e[rs]?)?\s+(?:von|meiner)|manchmal|aussi|un\s+autre|une\s+autre|parfois|"
@@ -125,6 +163,6 @@ SEVERAL = re.compile(
 )
 TAIL = re.compile(
     r"\s+(?:mit|seit|und|aber|weil|der|die|das|wo|bis|avec|depuis|et|mais|parce|qui|où|jusqu|con|desde|y|pero|"
-    r"porque|que|donde|hasta)\b.*",
+    r"porque|que|donde|hasta)\b.*|\s+(?:mehr|meer|بعد)\W*$",
     re.IGNORECASE | re.DOTALL,
 )

@@ -71,10 +71,10 @@ _RESIDES = _by_script(
         rf"{_BORDER}(?P<subject>{_WHO})\s+(?:ist|is)\s+(?:\w+\s+){{0,2}}?(?:nach|naar)\s+"
         r"(?P<value>[^.,;:!?\n]{1,60}?)\s+(?P<moved>(?:um)?gezogen|verhuisd)\b",
         r"(?<![\w'’])(?P<subject>[\w'’]+(?:\s[\w'’]+)?)\s+(?P<value>\w{2,30})['’]?"
-        r"(?:[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)|y[ae]\s+(?P<moved>taşındı))\b",
+        r"(?:[dt][ae]\s+(?P<verb>oturm?uyor|yaş(?:am)?ıyor)|y[ae]\s+(?P<moved>taşındı))\b",
         _TURNED,
         _UNSAID,
-        rf"{_CLAUSE}(?P<value>\w{{2,30}})['’]?[dt][ae]\s+(?P<verb>oturuyor|yaşıyor)\b",
+        rf"{_CLAUSE}(?P<value>\w{{2,30}})['’]?[dt][ae]\s+(?P<verb>oturm?uyor|yaş(?:am)?ıyor)\b",
     ),
     cyrillic=(_SPACED, _UNSAID),
     arabic=(
@@ -86,7 +86,7 @@ _RESIDES = _by_script(
         r"(?:(?P<verb>रहत[ाीे])|(?P<moved>बस\s+गय[ाीे]))",
     ),
     kana=(
-        r"(?P<subject>[^。、は\s]{1,10})は、?(?:[^。、は\n]{1,12}て、)?(?P<value>[^。、は\n]{1,30}?)[にへ](?:(?P<verb>住んで)|(?P<moved>引っ?越し))",
+        r"(?P<subject>[^。、は\s]{1,10})は、?(?:[^。、は\n]{1,12}て、)?(?P<value>[^。、は\n]{1,30}?)[にへ]は?(?:(?P<verb>住んで)|(?P<moved>引っ?越し))",
     ),
     hangul=(
         r"(?P<subject>[^\s,.]{1,12}?)(?:은|는|이|가)\s+(?:[^\s,.]{1,8}서\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*"
@@ -137,11 +137,14 @@ _DOES = _by_script(
         r"मेर[ीाे]\s+(?P<subject>\S+)\s+(?P<value>\S+)\s+(?P<verb>है|हैं)[।.!]*$",
     ),
     kana=(
+        # Whoever is, or is not, something: the verb is the same, and none where it was so.
+        r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)(?P<verb>)(?:です|だ(?!っ)|(?:では|じゃ)(?:あり|な))\w*[。!！]*$",
         r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)[をにでへとが](?P<verb>\w)\w*[。!！]*$",
     ),
     hangul=(
         r"(?P<subject>(?:(?:우리|저희|[가-힣])\s+)?[^\s,.]{1,12}?)(?:은|는|이|가|께서|께서는)\s+"
-        r"(?P<value>[^,.\n]{1,40}?)\s+(?P<verb>[^\s.]{1,2})[^\s.]*[.!]*$",
+        # The ending of "to do" is another one where it is denied.
+        r"(?P<value>[^,.\n]{1,40}?)\s+(?P<verb>[^\s.하해]{1,2}|[하해])[^\s.]*?(?:지\s+(?:않|못)[^\s.]*|[^\s.]*)[.!]*$",
     ),
     han=(
         r"(?:我的?|(?=[他她])|(?=\w{2,4}在))(?P<subject>[^。，,！？\s在住搬我是叫上当做去到]{1,6}?)(?P<verb>[在是叫上当做去到开教养骑用])"
@@ -161,7 +164,7 @@ _NUMBERS = _by_script(
 )
 """Whose number is which, where no verb needs to say so, or only the end of a word does."""
 _LIVES = re.compile(
-    rf"\b(?:{_LIVE}|{_MOVE}|(?:um)?gezogen|verhuisd|oturuyor|yaşıyor|taşındı)\b", re.IGNORECASE
+    rf"\b(?:{_LIVE}|{_MOVE}|(?:um)?gezogen|verhuisd|oturm?uyor|yaş(?:am)?ıyor|taşındı)\b", re.IGNORECASE
 )
 """One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
 """
@@ -177,6 +180,8 @@ _SCRIPT = {
 }
 SCRIPTS = (*_SCRIPT, LATIN_SCRIPT)
 _VERB_LETTERS = 4
+_VERB_ENDING = re.compile(r"(?:[aeiu]?m)?[iu]yor$|(?<=[aeiou]\w)(?:ing|es|s|e)$")
+"""In Turkish with what denies a verb: "içiyor" and "içmiyor" are of one, as "uses" and "using" are."""
 _MENTION = re.compile(
     rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+(?:\s(?-i:[{CAPITAL}][\w'’-]+))?)|我的?[跟和给]?(?P<zh>[^。，,\s我在住叫是的现打来见看到跟]{{1,6}}?)(?:[在叫是昨今打来很不也都聊说了。，,]|$)|"
     r"^\W*(?P<ja>[^。、はがにの\s]{1,10}?)(?:[はがに]|から|と(?=会|話|電))|"
@@ -206,7 +211,6 @@ class Statement:
     verb: str
     value: str
     is_now: bool
-    is_denied: bool
 
     @property
     def name(self) -> str:
@@ -225,7 +229,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
         # Whoever is mentioned in front of the clause is nearer than the sentence before.
         if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before, plain)):
             is_now = changes or match.groupdict().get("moved") is not None
-            return Statement(subject, "residence", match["value"], is_now, _is_denied(sentence))
+            return Statement(subject, "residence", match["value"], is_now)
     return None
 
 
@@ -238,8 +242,8 @@ def read_statement(sentence: str, before: str) -> Statement | None:
         if match and "name" in pattern.groupindex and not _is_name(match):
             continue
         if match and (subject := _named(_subject_of(match), before, plain)):
-            verb = fold_text(match["verb"])[:_VERB_LETTERS]
-            return Statement(subject, verb, match["value"], changes, _is_denied(sentence))
+            verb = _VERB_ENDING.sub("", fold_text(match["verb"]))[:_VERB_LETTERS]
+            return Statement(subject, verb, match["value"], changes)
     return None
 
 
@@ -258,10 +262,6 @@ def _subject_of(match: re.Match[str]) -> str:
     return "I" if is_speaker else groups["subject"] or ""
 
 
-def _is_denied(sentence: str) -> bool:
-    return DENIED.search(sentence) is not None
-
-
 def scripts_in(text: str) -> list[str]:
     """Return the scripts of a text, the one that tells the language first."""
     if text.isascii():
@@ -278,14 +278,24 @@ def script_of(text: str) -> str:
 @lru_cache(maxsize=64)
 def without_now(sentence: str) -> tuple[str, bool]:
     """Return the sentence without words that say that something is so now, or no longer, and whether there were any."""
-    plain, now = NOW.subn(" ", bare_sentence(sentence))
-    plain, over = DENIED.subn(" ", plain)
-    if not (now or over):
+    said = bare_sentence(sentence)
+    # In this order: "now" is a part of some denials.
+    plain, now = NOW.subn(" ", without_denial(said))
+    if not now and plain == said:
         return plain, False
     # Where words are not parted, a word that was taken out leaves no gap; Korean parts its words.
     between = "" if UNSPACED_RUN.search(plain) and script_of(plain) != "hangul" else " "
     plain = between.join(plain.split()).strip(" ,、，")
     return plain[:1].upper() + plain[1:], True
+
+
+def without_denial(sentence: str) -> str:
+    """Return the sentence without words that say that something is so no longer."""
+    for pattern in DENIED:
+        sentence = pattern.sub(
+            lambda found: f" {found[found.lastindex]}" if found.lastindex else " ", sentence
+        )
+    return sentence
 
 
 def without_new(sentence: str) -> tuple[str, bool]:

@@ -19,6 +19,7 @@ from memory.claim_structure import (
     read_statement,
     script_of,
     scripts_in,
+    without_denial,
     without_new,
     without_now,
 )
@@ -92,7 +93,7 @@ _CHANGED = (
 _STATED = r"(?:(?P<past>was|were)|is|are|will be|became|has become|costs?|starts?|takes place)"
 _SUBJECT = re.compile(
     rf"\b(?P<owner>my|our|the)\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:(?P<changed>{_CHANGED})|{_STATED})"
-    rf"\s+(?P<adverb>(?:now|no longer|currently|actually)\s+)?{_VALUE}",
+    rf"\s+(?P<adverb>(?:now|currently|actually)\s+)?{_VALUE}",
     re.IGNORECASE,
 )
 _MARKED = re.compile(
@@ -102,7 +103,7 @@ _MARKED = re.compile(
 _SEVERAL = re.compile(r"\b(?:also|another|one of|too|as well|sometimes|each|every)\b", re.IGNORECASE)
 _TAIL = re.compile(
     r"\s+(?:with|since|and|but|because|which|where|who|as|now|these days|right now|until|so|though|instead|"
-    r"any ?more|for)\b.*",
+    r"any ?more|any longer|for)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
 _WHEN = re.compile(
@@ -116,13 +117,16 @@ _NO_VALUE = re.compile(r"^(?:called|named|not)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`text[start:end]` says that `key` has `value`. `replaces`: whatever was said of it before is over."""
+    """`text[start:end]` says that `key` has `value`. `replaces`: whatever was said of it before is over.
+
+    `is_denied`: it has that value no more, and only that is over."""
 
     key: Key
     value: Key
     replaces: bool
     start: int
     end: int
+    is_denied: bool = False
 
 
 def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
@@ -133,10 +137,10 @@ def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
     for sentence in split_sentences(text):
         if said := _read(sentence, before, vocabulary):
             end = start + len(sentence.rstrip())
-            yield Claim(said.key, said.value, said.replaces, start, end)
+            yield Claim(said.key, said.value, said.replaces, start, end, said.is_denied)
             if said.named:
                 # Somebody else of that name may be meant by "Ann" alone, but not by "my boss Ann".
-                yield Claim(said.named, said.value, False, start, end)
+                yield Claim(said.named, said.value, False, start, end, said.is_denied)
         start += len(sentence)
         before = sentence
 
@@ -145,8 +149,11 @@ class _Said(NamedTuple):
     key: Key
     value: Key
     replaces: bool
+    said: str
+    """The value as it is said."""
     named: Key = ()
     """The key of the same by name alone."""
+    is_denied: bool = False
 
 
 def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
@@ -157,20 +164,29 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
     ):
         return None
     sentence, is_new = without_new(sentence)
+    if (said := _read_plain(sentence, before, vocabulary, is_new=is_new)) is None:
+        return None
+    is_denied = _is_denied(sentence, said.said)
+    return said._replace(is_denied=is_denied, replaces=said.replaces and not is_denied)
+
+
+def _read_plain(sentence: str, before: str, vocabulary: Vocabulary, *, is_new: bool) -> _Said | None:
+    """Return what is said by the words that are left without a denial."""
     plain, _ = without_now(sentence)
-    # Read from the whole sentence: the plain one is without its denial.
-    is_denied = _is_denied(sentence)
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
         # What was never so ends nothing; what is so no more ends what was.
-        if match is not None and (is_denied or not languages.NOT_SO.match(plain, match.end())):
-            value = _value_of(match["value"], vocabulary, is_denied=is_denied)
-            return _Said((name,), value, True) if value else None
+        if match is not None and (
+            _is_denied(sentence, match["value"]) or not languages.NOT_SO.match(plain, match.end())
+        ):
+            value = _value_of(match["value"], vocabulary)
+            return _Said((name,), value, True, match["value"]) if value else None
     is_changed = is_new or _MARKED.search(sentence) is not None
+    affirmed = without_denial(sentence)
     return (
-        _read_subject(sentence, vocabulary, is_changed=is_changed)
+        _read_subject(affirmed, vocabulary, is_changed=is_changed)
         or _as_claim(read_residence(sentence, before), vocabulary, is_changed=is_changed)
-        or _read_subject_abroad(sentence, vocabulary)
+        or _read_subject_abroad(affirmed, vocabulary)
         or _as_claim(read_statement(sentence, before), vocabulary, is_changed=is_changed)
     )
 
@@ -187,8 +203,13 @@ def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
             yield from _BY_SCRIPT[script]
 
 
-def _is_denied(text: str) -> bool:
-    return languages.DENIED.search(text) is not None
+def _is_denied(sentence: str, value: str) -> bool:
+    """Return whether the clause with this value says that it is so no more; where no clause has it, the sentence."""
+    plain = _without_tail(value)
+    clauses = [clause for clause in languages.CLAUSES.split(sentence) if plain.strip() in clause] or [
+        sentence
+    ]
+    return any(without_denial(clause) != clause for clause in clauses)
 
 
 def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) -> _Said | None:
@@ -196,7 +217,7 @@ def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) ->
     if match is None or _NO_VALUE.match(match["value"]):
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
-    value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match["adverb"] or ""))
+    value = _value_of(match["value"], vocabulary)
     if not subject or not value:
         return None
     # What is ours is mine, too: both have one key.
@@ -204,12 +225,12 @@ def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) ->
     kind = _kind_of(match["value"])
     # The key of `read_residence`: "my sister moved to Rome" and "my sister lives in Rome" tell of the same.
     if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
-        return _Said(("of", *subject, "residence"), value, True)
+        return _Said(("of", *subject, "residence"), value, True, match["value"])
     # "The" may be another one each time: it replaces only where a word says that something changed. What was so ends
     # nothing that is so today; "now" behind it may be said of something else: "My boss was Ann, now it is Tom".
     says_change = match["adverb"] is not None if match["past"] else owner == "my" or is_changed
     replaces = match["changed"] is not None or says_change
-    return _Said((owner, *subject, kind), value, replaces)
+    return _Said((owner, *subject, kind), value, replaces, match["value"])
 
 
 def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> _Said | None:
@@ -218,19 +239,19 @@ def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> _Said | None:
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
     plain = languages.TAIL.sub("", match["value"])
-    value = _value_of(plain, vocabulary, is_denied=_is_denied(match["adverb"] or ""))
+    value = _value_of(plain, vocabulary)
     replaces = match["past"] is None or match["adverb"] is not None
-    return _Said(("my", *subject, _kind_of(plain)), value, replaces) if subject and value else None
+    return _Said(("my", *subject, _kind_of(plain)), value, replaces, plain) if subject and value else None
 
 
 def _as_claim(said: Statement | None, vocabulary: Vocabulary, *, is_changed: bool) -> _Said | None:
     if said is None:
         return None
     key = _key_of(said.subject, said.verb, vocabulary)
-    value = _value_of(said.value, vocabulary, is_denied=said.is_denied)
+    value = _value_of(said.value, vocabulary)
     if not key or not value:
         return None
-    return _Said(key, value, said.is_now or is_changed, _key_of(said.name, said.verb, vocabulary))
+    return _Said(key, value, said.is_now or is_changed, said.value, _key_of(said.name, said.verb, vocabulary))
 
 
 def _key_of(subject: str, verb: str, vocabulary: Vocabulary) -> Key:
@@ -238,10 +259,14 @@ def _key_of(subject: str, verb: str, vocabulary: Vocabulary) -> Key:
     return ("of", *sorted(words), verb) if words else ()
 
 
-def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:
-    plain = languages.TAIL.sub("", _TAIL.sub("", value))
+def _value_of(value: str, vocabulary: Vocabulary) -> Key:
+    plain = _without_tail(value)
     words = vocabulary.telling_words(plain) or frozenset(plain.casefold().split())
-    return ("not", *sorted(words)) if is_denied and words else tuple(sorted(words))
+    return tuple(sorted(words))
+
+
+def _without_tail(value: str) -> str:
+    return languages.TAIL.sub("", _TAIL.sub("", value))
 
 
 def _kind_of(value: str) -> str:

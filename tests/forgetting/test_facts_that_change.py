@@ -94,6 +94,21 @@ def test_who_moves_again_leaves_a_chain(alice: User, moved: list[Message]):
     assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
 
 
+def test_what_is_so_no_more_is_over_and_nothing_beside_it(alice: User, api_client: Clients):
+    conversation = new_conversation(alice)
+    texts = ("I drink tea.", "I drink coffee.", "I don't drink coffee anymore.")
+    for day, text in enumerate(texts):
+        say(conversation, text, role="user", at=MAY + timedelta(days=day))
+    index_conversation(conversation.pk)
+    found = {item["text"]: item["superseded_by"] for item in search(api_client(alice), q="What do I drink?")}
+    assert found["I drink coffee."]["text"] == "I don't drink coffee anymore."
+    assert [found[text] for text in texts if text != "I drink coffee."] == [None, None]
+    say(conversation, "I drink coffee.", role="user", at=NOW)
+    index_conversation(conversation.pk)
+    coffee = [row.superseded_by for row in StoredClaim.objects.order_by("said_at")][1:]
+    assert [row is not None for row in coffee] == [True, True, False]
+
+
 def test_what_is_forgotten_supersedes_nothing_any_more(
     alice: User, api_client: Clients, moved: list[Message]
 ):

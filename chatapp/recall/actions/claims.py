@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -250,7 +250,7 @@ def _claims(
 
 
 def _order(user_id: UUID, keys: Collection[int]) -> None:
-    """Set for each claim of these keys the next one that replaces it and says something else."""
+    """Set for each claim of these keys the next one that denies it, or replaces it and says something else."""
     if not keys:
         return
     sql = "SELECT id, key, value, replaces, superseded_by_id FROM chatapp_storedclaim WHERE user_id = %s AND key IN"
@@ -267,14 +267,19 @@ def _superseded_anew(rows: Iterable[_Ordered]) -> Iterator[tuple[_Key | None, _K
 
     The rows are the claims of one key, newest first.
     """
-    next_one: _Ordered | None = None
-    next_other: _Ordered | None = None
-    for row in rows:
+    next_one: tuple[int, _Ordered] | None = None
+    next_other: tuple[int, _Ordered] | None = None
+    nearest: dict[int, tuple[int, _Ordered]] = {}
+    for at, row in enumerate(rows):
         pk, _, value, replaces, superseded_by = row
         # Who repeats a value is not superseded by the repetition, but by the next other value.
-        newer = next_one if next_one is None or next_one[2] != value else next_other
+        replacing = next_one if next_one is None or next_one[1][2] != value else next_other
+        # What is denied has the complement of the value: nothing else of that key is over by it.
+        opposite = nearest.get(~value)
+        _, newer = max(filter(None, (replacing, opposite)), key=itemgetter(0), default=(0, None))
         if superseded_by != (newer[0] if newer else None):
             yield (newer[0] if newer else None), pk
+        nearest[value] = at, row
         if replaces:
-            is_other = next_one is None or next_one[2] != value
-            next_one, next_other = row, next_one if is_other else next_other
+            is_other = next_one is None or next_one[1][2] != value
+            next_one, next_other = (at, row), next_one if is_other else next_other

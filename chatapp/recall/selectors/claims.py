@@ -125,7 +125,7 @@ def repeated_claims(
 
 
 class HashedClaim(NamedTuple):
-    """What `text[start:end]` claims, as it is stored."""
+    """What `text[start:end]` claims, as it is stored. The value of what is denied is the complement of what it ends."""
 
     key: int
     value: int
@@ -142,12 +142,15 @@ def hashed_claims(text: str) -> tuple[HashedClaim, ...]:
     digest = hash_text(text)
     known = _known.get(digest)
     if known is None:
-        known = _known.put(digest, tuple(map(_hashed, find_claims(text, vocabulary))))
+        known = _known.put(digest, tuple(map(hash_claim, find_claims(text, vocabulary))))
     return known
 
 
-def _hashed(claim: Claim) -> HashedClaim:
-    return HashedClaim(hash_parts(claim.key), hash_parts(claim.value), claim.replaces, claim.start, claim.end)
+def hash_claim(claim: Claim) -> HashedClaim:
+    value = hash_parts(claim.value)
+    return HashedClaim(
+        hash_parts(claim.key), ~value if claim.is_denied else value, claim.replaces, claim.start, claim.end
+    )
 
 
 def _newest_superseded(

@@ -14,7 +14,7 @@ from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.analysis import ANALYSIS_VERSION, PackedTerms, pack_terms, vocabulary
 from chatapp.recall.models import SearchDocument, SearchOwner, StoredClaim
-from chatapp.recall.selectors.claims import hash_parts
+from chatapp.recall.selectors.claims import hash_claim
 from memory.claims import find_claims
 
 INDEXES_AT_ONCE = 20
@@ -95,6 +95,6 @@ def _other_claims(source: str, texts: Mapping[UUID, str]) -> list[UUID]:
 
 def _read_claims(text: str) -> set[ClaimValues]:
     return {
-        (claim.start, claim.end, hash_parts(claim.key), hash_parts(claim.value), claim.replaces)
-        for claim in find_claims(text, vocabulary)
+        (claim.start, claim.end, claim.key, claim.value, claim.replaces)
+        for claim in map(hash_claim, find_claims(text, vocabulary))
     }

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from memory.languages import (
     SCRIPTS,
@@ -28,8 +28,9 @@ SMALL_TALK = frozenset(_SMALL_TALK.split())
 """Words of messages that ask nothing; in a question they still count."""
 
 _HOW_ARE_YOU = re.compile(
-    r"\b(?:how are you|wie geht(?:['’]| e)?s(?: dir| euch| ihnen)?|como estas?|que tal|"
-    r"comment (?:ca va|vas tu|allez vous)|ca va|come (?:stai|sta|va)|como vai|tudo bem|"
+    r"\b(?:how are you|how(?:['’]?s| is) it going|what(?:['’]?s| is) up|"
+    r"wie geht(?:['’]| e)?s(?: dir| euch| ihnen)?|como estas?|que tal|"
+    r"comment (?:ca va|vas[ -]tu|allez[ -]vous)|ca va|come (?:stai|sta|va)|como vai|tudo bem|"
     r"hoe gaat het(?: met (?:je|jou|u))?|как дела|كيف حالك|nasilsin(?:iz)?)\b|"
     r"(?:आप|तुम) कैसे (?:हैं|हो)|你好吗|お元気ですか|(?:잘|어떻게) 지내(?:세요|니)?"
 )
@@ -65,6 +66,13 @@ LONGEST_NAME = 3
 MOST_WORDS_OF_A_GREETING = 2
 """Two words without content, as in "bom dia", ask nothing."""
 MOST_WORDS_OF_A_FAREWELL = 3
+_ASKS = re.compile(
+    r"(?:(?:and|so|but|und|et|y|e|en|и|а) )?(?:who|what|whe(?:n|re)|which|how|do (?:i|you|we)|"
+    r"wer|was|wo\w*|wann|wie|welche\w?|"
+    r"qui|quoi|ou|quand|comment|quel\w*|quien\w*|donde|cuando|como|chi|dove|quando|quem|onde|qual\w?|wat|waar|wanneer|hoe|"
+    r"кто|что|где|когда|как\w*|من|ما|ماذا|أين|متى)\b|.*(?:谁|誰|什么|哪|几|多少|何|どこ|いつ|누구|뭐|어디)"
+)
+"""How a question begins; where words are not parted, what is in it."""
 _QUESTION_MARKS = ("?", "？", "؟")
 _CLAUSES = re.compile(r"[,.!;:\n、，。！；：،؛।]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -83,9 +91,32 @@ _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 
 def is_courtesy(text: str) -> bool:
     """Return whether all of it is small talk, a call for help or a command without a subject, or it has no words."""
-    # A greeting in front makes no courtesy of a question: "Hi, who am I?"
-    asking = [one for one in _CLAUSES.split(text) if any(mark in one for mark in _QUESTION_MARKS)]
-    return all(map(_is_courtesy, [text, *asking]))
+    return _is_courtesy(text) and all(map(_is_courtesy, _questions_in(text)))
+
+
+def _questions_in(text: str) -> Iterator[str]:
+    """Yield the clauses that ask, each without the greeting in front of it, which makes no courtesy of a question: "Hi,
+    who am I?". Not everybody writes the mark: "Hi who am I"."""
+    folded = _HOW_ARE_YOU.sub(" hello ", fold_text(text))
+    for clause in _CLAUSES.split(folded):
+        rest = _behind_greeting(clause)
+        is_marked = any(mark in clause for mark in _QUESTION_MARKS)
+        if is_marked or (len(rest) < len(folded) and _ASKS.match(rest)):
+            yield f"{rest}?"
+
+
+def _behind_greeting(clause: str) -> str:
+    """Return what follows the greetings that a folded clause begins with; all of it where that is but a word."""
+    start = 0
+    for word in _WORD.finditer(clause):
+        if word[0] not in SMALL_TALK:
+            break
+        start = word.end()
+    rest = clause[start:].strip()
+    # Where words are not parted, a greeting is no word of its own.
+    if greeting := _GREETINGS.match(rest):
+        return rest[greeting.end() :]
+    return rest if " " in rest else clause
 
 
 def _is_courtesy(text: str) -> bool:

@@ -39,8 +39,9 @@ _MOST_WORDS = 4
 """Words of a name like "day before yesterday"."""
 _COUNT = re.compile(r"\d+(?:[.,]\d+)?")
 _MOST_DIGITS = 3
-_MOST_BEHIND = 20
-"""Characters of a unit and of "ago"."""
+_MOST_BESIDE = 20
+"""Characters of a unit and of "ago", in front of a count or behind it. No more is looked at: with all that stands
+before each of its numbers, a text of numbers would be read in the square of its length."""
 _UNSURE = 0.6
 """The weight of a weekday without a word that says which: "on Tuesday" may be any."""
 _EVERY_BEFORE = re.compile(r"(?:每|毎週の?|매주\s*|\d)$")
@@ -141,14 +142,18 @@ def _count_words(folded: str) -> str:
 def _so_long_ago(counted: str, today: date) -> Iterator[DateSpan]:
     yield from (span_ago(1, unit, today) for name, unit in _ONE_AGO.items() if f" {name} " in f" {counted} ")
     for number in _COUNT.finditer(counted):
-        unit = _unit_ago(counted[: number.start()], counted[number.end() :])
-        if unit and number[0].isdecimal() and len(number[0]) <= _MOST_DIGITS:
+        if not number[0].isdecimal() or len(number[0]) > _MOST_DIGITS:
+            continue
+        start, end = number.span()
+        # With the character beyond, which may go on with a word.
+        around = counted[max(0, start - _MOST_BESIDE - 1) : start], counted[end : end + _MOST_BESIDE + 1]
+        if unit := _unit_ago(*around):
             yield span_ago(int(number[0]), unit, today)
 
 
 def _unit_ago(said: str, rest: str) -> str:
     """Return the unit of which the count between these is so long ago, empty where it is not."""
-    beginnings = [rest[:length] for length in range(min(len(rest), _MOST_BEHIND) + 1)]
+    beginnings = [rest[:length] for length in range(min(len(rest), _MOST_BESIDE) + 1)]
     units = [
         (len(before) + len(behind), of_rest[behind])
         for before, of_rest in date_names().ago.items()

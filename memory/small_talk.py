@@ -128,9 +128,9 @@ def _is_courtesy(text: str) -> bool:
     phrases, beginnings = (_ASKING_PHRASES, _HELPING) if asks else (_PHRASES, (*_HELPING, *_MAKING))
     runs = UNSPACED_RUN.findall(folded)
     words = _WORD.findall(UNSPACED_RUN.sub(" ", folded))
-    known = [word for word in words if word in SMALL_TALK or word.startswith(beginnings)]
+    known = {word for word in words if word in SMALL_TALK or word.startswith(beginnings)}
     if not asks and len(words) <= MOST_WORDS_OF_A_FAREWELL:
-        known += [word for word in words if word in _TIMES_OF_GREETINGS]
+        known |= _TIMES_OF_GREETINGS.intersection(words)
     others = [word for word in words if word not in known and word not in _stop_words_of(word, language)]
     if others or any(_tells(rest) for run in runs for rest in phrases.sub(" ", run).split()):
         return False

@@ -34,6 +34,9 @@ RUNS = (
     "'",
     "non ",
     "もう",
+    "1 2 ",
+    "१२ ",
+    "hi what ",
 )
 ANALYZER = Analyzer()
 QUESTIONS = QuestionReader(ANALYZER)

@@ -87,18 +87,14 @@ def _text(content: str | list[dict[str, Any]]) -> str:
 
 
 def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the messages in pages, by position, with the metadata of their attachments."""
+    """Yield the messages in pages, by position, with the metadata of their attachments. Those that come meanwhile are
+    left out, with the calls of tools that an answer puts before itself: it moves on, and would be in two pages."""
     attachments = Prefetch("attachments", Attachment.objects.order_by("created_at", "pk"))
-    position = -1
-    while True:
-        rows = list(
-            # By position, as an offset would read again all that it passes over.
-            messages.filter(position__gt=position).order_by("position").prefetch_related(attachments)[:PAGE]
-        )
-        if not rows:
-            return
-        yield [_exported(row) for row in with_stored_pieces(rows)]
-        position = rows[-1].position
+    ids = list(messages.order_by("position").values_list("pk", flat=True))
+    for start in range(0, len(ids), PAGE):
+        rows = Message.objects.prefetch_related(attachments).in_bulk(ids[start : start + PAGE])
+        if found := [rows[pk] for pk in ids[start : start + PAGE] if pk in rows]:
+            yield [_exported(row) for row in with_stored_pieces(found)]
 
 
 def _exported(row: Message) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from chatapp.accounts.models import ApiToken, User
+from chatapp.conversations import export
 from chatapp.conversations.export import export_pages
 from chatapp.conversations.models import Message
 from chatapp.files.models import Attachment
@@ -81,6 +83,22 @@ def test_what_was_remembered_at_one_moment_stands_in_the_order_it_was_made(
         )
     [item] = alice_client.get(f"{V1}/conversations/{conversation.pk}/messages").json()["items"]
     assert [note["entry_id"] for note in item["remembered"]] == [str(entry_id) for entry_id in ids]
+
+
+def test_an_answer_that_moves_on_is_exported_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of a tool and its result come before it while the first page is sent."""
+    monkeypatch.setattr(export, "PAGE", 2)
+    conversation = new_conversation(alice)
+    question, answer, injected = say(conversation, "Where is it?", "I look.", "In the north.")
+    pages = export_pages(Message.objects.filter(conversation=conversation))
+    found = [message["id"] for message in next(pages)]
+    for moved, place in ((injected, 4), (answer, 3)):
+        Message.objects.filter(pk=moved.pk).update(position=place)
+    Message.objects.filter(pk=injected.pk).delete()
+    assert [*found, *(message["id"] for page in pages for message in page)] == [
+        str(question.pk),
+        str(answer.pk),
+    ]
 
 
 def test_files_of_a_message_are_exported_in_the_order_they_came(alice: User) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 
 
 class Compaction(models.Model):
@@ -24,6 +28,8 @@ class Compaction(models.Model):
     ACTIVE = (Status.PENDING, Status.RUNNING)
     CLEARED = "cleared"
     """The strategy of a checkpoint without a summary: the user started a new context."""
+    LEASE = timedelta(seconds=settings.LEASE_S)
+    """Short, and renewed while a model is asked: what a dead worker held is soon taken up."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(
@@ -111,3 +117,8 @@ class Compaction(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+    @classmethod
+    def is_abandoned(cls, now: datetime) -> Q:
+        """Return which are running under a lease that no living worker holds."""
+        return Q(is_out_of_lease(now, cls.LEASE), status=cls.Status.RUNNING)

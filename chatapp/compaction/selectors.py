@@ -51,10 +51,8 @@ QUIET_AFTER = timedelta(minutes=10)
 def waiting_compactions(now: datetime) -> list[UUID]:
     """Return the compactions that have been pending longer than a wake-up takes, or are held by a dead worker."""
     late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
-    late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
-    return list(
-        Compaction.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
-    )
+    rows = Compaction.objects.filter(late | Compaction.is_abandoned(now)).order_by("created_at", "pk")
+    return list(rows.values_list("pk", flat=True)[:20])
 
 
 def quiet_conversations(now: datetime) -> list[UUID]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -95,6 +96,9 @@ class Removal(models.Model):
         INDEX = "index", "its postings and documents go"
         ROWS = "rows", "its messages and all other rows go"
         FILES = "files", "its files go"
+
+    LEASE = timedelta(seconds=90)
+    """Longer than a worker stays at it; renewed each time it comes."""
 
     conversation_id = models.UUIDField(unique=True, null=True, help_text="None where messages are `chosen`.")
     chosen = models.JSONField(default=dict, help_text="Ids by kind: of what is left to do in this phase.")

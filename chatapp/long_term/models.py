@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 
 ENTRY_PREVIEW_CHARS = 200
 """What events and the messages beside them show of an entry."""
@@ -213,6 +216,8 @@ class Consolidation(models.Model):
         SKIPPED = "skipped", "no language model is configured"
 
     ACTIVE = (Status.PENDING, Status.RUNNING)
+    LEASE = timedelta(seconds=300)
+    """Longer than a call and its one repetition take: it is not renewed."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -246,6 +251,11 @@ class Consolidation(models.Model):
                 name="consolidation_active",
             ),
         ]
+
+    @classmethod
+    def is_abandoned(cls, now: datetime) -> Q:
+        """Return which are running under a lease that no living worker holds."""
+        return Q(is_out_of_lease(now, cls.LEASE), status=cls.Status.RUNNING)
 
 
 class StaleDay(models.Model):

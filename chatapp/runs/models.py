@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 
 
 class Run(models.Model):
@@ -74,10 +75,8 @@ class Run(models.Model):
 
     @staticmethod
     def is_out_of_lease(now: datetime) -> Q:
-        """Return which runs have a lease that ran out, or one that ends later than any can: it was given by a clock
-        that has been set back since, and its holder would have renewed it."""
-        furthest = now + 2 * timedelta(seconds=settings.LEASE_S)
-        return Q(lease_expires_at__lt=now) | Q(lease_expires_at__gt=furthest)
+        """Return which runs have a lease that no living process holds."""
+        return is_out_of_lease(now, timedelta(seconds=settings.LEASE_S))
 
     @classmethod
     def active(cls) -> models.QuerySet[Run]:

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from agents.errors import ModelError
-from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, settle
+from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, release_expired, settle
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import NANOS, Spender
@@ -239,3 +239,14 @@ def test_the_clean_up_deletes_periods_that_ended_months_ago(alice: User, set_bud
     left = BudgetPeriod.objects.values_list("starts_on", flat=True)
     assert min(left) == kept_from
     assert max(left) == clock.now().date()
+
+
+def test_what_a_call_held_by_a_clock_that_was_ahead_is_given_back(alice: User, set_budget: SetBudget) -> None:
+    """Its process is gone, and the clock was set back since."""
+    set_budget("deployment", tokens=1_000)
+    assert hold_of(alice)
+    release_expired(clock.now())
+    assert BudgetPeriod.objects.get().held_tokens == ONE.tokens
+    BudgetHold.objects.update(expires_at=clock.now() + timedelta(hours=1, minutes=30))
+    release_expired(clock.now())
+    assert BudgetPeriod.objects.get().held_tokens == 0

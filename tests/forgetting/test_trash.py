@@ -240,7 +240,7 @@ def test_moving_a_large_one_goes_on_behind_and_restoring_waits_for_it(alice: Use
     at_once = Pace(0.0, sleep=lambda _: None)
     move_to_trash(alice, str(life.conversation.pk), days=DAYS, now=NOW, pace=at_once)
     removal = Removal.objects.get()
-    Removal.objects.update(lease_expires_at=NOW + timedelta(days=1))
+    Removal.objects.update(lease_expires_at=NOW + Removal.LEASE)
     with pytest.raises(Conflict):
         restore(alice, str(life.conversation.pk), now=NOW)
     assert not Conversation.objects.filter(pk=life.conversation.pk).exists()

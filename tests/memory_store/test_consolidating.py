@@ -17,7 +17,6 @@ from chatapp.forgetting.services import forget_entry
 from chatapp.long_term import consolidation as consolidating
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.consolidations import (
-    LEASE,
     claim_consolidation,
     queue_consolidation,
     release_all_consolidations,
@@ -225,7 +224,7 @@ def test_a_worker_that_died_is_followed_by_another(alice: User, model: ModelConf
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
     assert row is not None
-    assert claim_consolidation(consolidation_id=row.pk, now=clock.now() - LEASE * 2) is not None
+    assert claim_consolidation(consolidation_id=row.pk, now=clock.now() - Consolidation.LEASE * 2) is not None
     assert waiting_consolidations(clock.now()) == [row.pk]
     consolidating.consolidate(row.pk)
     assert profile_of(alice) == "- Plays the cello."

@@ -17,7 +17,6 @@ from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks import sending
 from chatapp.features.webhooks.actions import (
-    LEASE,
     PAUSES,
     claim_delivery,
     create_webhook,
@@ -199,8 +198,8 @@ def test_a_user_has_one_attempt_under_way_at_a_time(alice: User, bob: User, rece
     record_attempt(delivery=first, status_code=204, error="", now=now)
     assert due_deliveries(now) == [second.pk]
     assert claim_delivery(delivery_id=second.pk, now=now)
-    assert not claim_delivery(delivery_id=first.pk, now=now + LEASE / 2)
-    assert claim_delivery(delivery_id=second.pk, now=now + LEASE)  # its worker is gone
+    assert not claim_delivery(delivery_id=first.pk, now=now + WebhookDelivery.LEASE / 2)
+    assert claim_delivery(delivery_id=second.pk, now=now + WebhookDelivery.LEASE)  # its worker is gone
 
 
 def test_the_end_of_an_attempt_wakes_a_worker_for_the_next_one(

@@ -13,6 +13,7 @@ from django.db.models import F, Q
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
 RELEASED_AT_ONCE = 500
@@ -88,7 +89,8 @@ def settle(*, spender: Spender, held: Hold, used: Amount, now: datetime) -> list
 
 def release_expired(now: datetime) -> None:
     """Give back what calls held whose process is gone."""
-    rows = BudgetHold.objects.filter(expires_at__lt=now)
+    longest = timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)
+    rows = BudgetHold.objects.filter(is_out_of_lease(now, longest, column="expires_at"))
     for row in rows.order_by("expires_at", "pk")[:RELEASED_AT_ONCE]:
         _release(row)
 

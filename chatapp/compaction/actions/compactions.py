@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
@@ -40,8 +39,6 @@ from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
 from memory.hygiene import correct_text
 
-# Short, and renewed while a model is asked: what a dead worker held is soon taken up.
-LEASE = timedelta(seconds=settings.LEASE_S)
 TAKEN = "Another summary took its place meanwhile."
 
 
@@ -63,7 +60,7 @@ def queue_compaction(
             if holder:
                 # As it is stored, so that no worker claims it in between.
                 row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
-            row.lease_expires_at, row.created_at = now + LEASE, now
+            row.lease_expires_at, row.created_at = now + Compaction.LEASE, now
             row.save(force_insert=True)
             record_made(row.pk)
             event_log.append(conversation, compact_event(row, "started", now))
@@ -95,14 +92,12 @@ def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> Comp
     """Claim a pending compaction, or one whose holder's lease ran out. Return its lease; None where it is
     not free."""
     with transaction.atomic():
-        free = Q(status=Compaction.Status.PENDING) | Q(
-            status=Compaction.Status.RUNNING, lease_expires_at__lt=now
-        )
+        free = Q(status=Compaction.Status.PENDING) | Compaction.is_abandoned(now)
         claimed = Compaction.objects.filter(free, pk=compaction_id).update(
             status=Compaction.Status.RUNNING,
             holder=holder,
             fence=F("fence") + 1,
-            lease_expires_at=now + LEASE,
+            lease_expires_at=now + Compaction.LEASE,
         )
         if not claimed:
             return None
@@ -118,7 +113,7 @@ def _leased(lease: CompactionLease) -> Any:
 
 def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
     """Renew the lease. Raise LeaseLost."""
-    if not _leased(lease).update(lease_expires_at=now + LEASE):
+    if not _leased(lease).update(lease_expires_at=now + Compaction.LEASE):
         raise LeaseLost("Another worker took this compaction over.")
 
 

@@ -21,8 +21,6 @@ from chatapp.operations.jobs import wake_worker
 MAX_UNFINISHED = 3
 FORGOTTEN = "forgotten"
 """In a report: the keys of the sources that are passed over, because their user has forgotten them meanwhile."""
-# Renewed about once a second while conversations come; without a renewal another worker takes over.
-LEASE = timedelta(seconds=90)
 KEEP = timedelta(days=90)
 """Reports are kept so long."""
 KEEP_FILE = timedelta(days=2)
@@ -167,10 +165,8 @@ def pass_over(user: User, source_keys: Iterable[str]) -> None:
 
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
     """Take the lease of an import and return its row; None where the import is done or another worker has it."""
-    free = Import.objects.filter(
-        pk=import_id, state__in=[Import.State.WAITING, Import.State.RUNNING], lease_expires_at__lte=now
-    )
-    claimed = free.update(state=Import.State.RUNNING, lease_expires_at=now + LEASE, fence=F("fence") + 1)
+    free, until = Import.free(now).filter(pk=import_id), now + Import.LEASE
+    claimed = free.update(state=Import.State.RUNNING, lease_expires_at=until, fence=F("fence") + 1)
     return Import.objects.select_related("user").filter(pk=import_id).first() if claimed else None
 
 
@@ -187,7 +183,7 @@ def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool
             report=report | forgotten,
             read_bytes=row.read_bytes,
             total_bytes=row.total_bytes,
-            lease_expires_at=now + LEASE,
+            lease_expires_at=now + Import.LEASE,
         )
     return True
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.db import models
 
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 
 
 class ImportedConversation(models.Model):
@@ -34,6 +37,9 @@ class Import(models.Model):
         RUNNING = "running"
         DONE = "done"
         FAILED = "failed"
+
+    LEASE = timedelta(seconds=90)
+    """Renewed about once a second while conversations come; without a renewal another worker takes over."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -77,3 +83,10 @@ class Import(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)  # not the file's name: it may say what was said
+
+    @classmethod
+    def free(cls, now: datetime) -> models.QuerySet[Import]:
+        """Return the imports that are to be carried out, and that no worker has."""
+        return cls.objects.filter(
+            is_out_of_lease(now, cls.LEASE), state__in=[cls.State.WAITING, cls.State.RUNNING]
+        )

@@ -96,10 +96,9 @@ def imports_of(user: User) -> list[Import]:
 
 def waiting_imports(now: datetime) -> list[UUID]:
     """Return the imports that no worker has."""
-    rows = Import.objects.filter(
-        state__in=[Import.State.WAITING, Import.State.RUNNING], lease_expires_at__lt=now
+    return list(
+        Import.free(now).order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:WOKEN_AT_ONCE]
     )
-    return list(rows.order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
 
 
 def forgotten_sources(row: Import) -> frozenset[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -19,11 +19,6 @@ from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 
-LEASE = timedelta(minutes=3)
-"""Longer than the model call may take."""
-MAX_ATTEMPTS = 2
-"""A second attempt is for a job whose worker died."""
-
 
 def want_title(conversation: Conversation, now: datetime) -> None:
     """Note, in the transaction that ends its first answer, that a conversation is to be named."""
@@ -36,9 +31,8 @@ def want_title(conversation: Conversation, now: datetime) -> None:
 
 def claim_title(*, conversation_id: UUID, now: datetime) -> bool:
     """Claim the job, and return whether that worked: no other worker has it, and it is not done."""
-    waiting = TitleJob.objects.filter(pk=conversation_id, lease_expires_at__lte=now)
-    claimed = waiting.filter(attempts__lt=MAX_ATTEMPTS)
-    return bool(claimed.update(lease_expires_at=now + LEASE, attempts=F("attempts") + 1))
+    free = TitleJob.free(now).filter(pk=conversation_id)
+    return bool(free.update(lease_expires_at=now + TitleJob.LEASE, attempts=F("attempts") + 1))
 
 
 def end_title(*, conversation_id: UUID) -> None:

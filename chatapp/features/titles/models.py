@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.db import models
 from django.db.models import Q
+
+from chatapp.operations.leases import is_out_of_lease
 
 
 class TitleJob(models.Model):
     """The one attempt to name a conversation. It stays when it is over, so that there is no second one."""
+
+    LEASE = timedelta(minutes=3)
+    """Longer than the model call may take."""
+    MAX_ATTEMPTS = 2
+    """A second attempt is for a job whose worker died."""
 
     conversation = models.OneToOneField(
         "chatapp.Conversation", primary_key=True, on_delete=models.CASCADE, related_name="+"
@@ -26,3 +35,8 @@ class TitleJob(models.Model):
                 name="title_job_waiting",
             )
         ]
+
+    @classmethod
+    def free(cls, now: datetime) -> models.QuerySet[TitleJob]:
+        """Return the jobs that are not over, and that no worker has."""
+        return cls.objects.filter(is_out_of_lease(now, cls.LEASE), attempts__lt=cls.MAX_ATTEMPTS)

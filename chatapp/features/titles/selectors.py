@@ -11,7 +11,6 @@ from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
-from chatapp.features.titles.actions import MAX_ATTEMPTS
 from chatapp.features.titles.models import TitleJob
 from chatapp.operations.editions import keep
 from chatapp.operations.forgetting_counts import read_forgetting_count
@@ -43,8 +42,7 @@ def _has_fast_models() -> bool:
 
 
 def waiting_titles(now: datetime) -> Sequence[UUID]:
-    waiting = TitleJob.objects.filter(lease_expires_at__lt=now, attempts__lt=MAX_ATTEMPTS)
-    return list(waiting.order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:20])
+    return list(TitleJob.free(now).order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def untitled(conversation_id: UUID) -> Untitled | None:

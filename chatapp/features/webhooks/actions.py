@@ -22,8 +22,6 @@ from chatapp.operations.jobs import wake_worker
 MAX_WEBHOOKS = 20
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"
-LEASE = timedelta(minutes=2)
-"""Longer than an attempt may take. After it another worker tries again."""
 PAUSES = (
     timedelta(seconds=5),
     timedelta(seconds=30),
@@ -74,12 +72,13 @@ def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
         # Of two claims at once, each would look without the other. In the order in which events lock them.
         webhooks = Webhook.objects.select_for_update(of=("self",), no_key=True)
         ids = [row.pk for row in webhooks.filter(user__webhooks__deliveries=delivery_id).order_by("pk")]
+        is_due = WebhookDelivery.is_due(now)
         # Without an error, the outcome of the latest attempt is not known yet.
-        under_way = pending.filter(webhook__in=ids, attempts__gt=0, error="", next_attempt_at__gt=now)
-        if under_way.exists():
+        if pending.filter(webhook__in=ids, attempts__gt=0, error="").exclude(is_due).exists():
             return False
-        due = pending.filter(pk=delivery_id, next_attempt_at__lte=now)
-        return bool(due.update(attempts=F("attempts") + 1, next_attempt_at=now + LEASE, error=""))
+        until = now + WebhookDelivery.LEASE
+        claimed = pending.filter(is_due, pk=delivery_id)
+        return bool(claimed.update(attempts=F("attempts") + 1, next_attempt_at=until, error=""))
 
 
 def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error: str, now: datetime) -> None:
@@ -110,7 +109,7 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
 
 def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
     """Count the attempt for everything else that is due at a silent address: each would wait for its time-out."""
-    due = deliveries_to_send().filter(webhook=webhook_id, next_attempt_at__lte=now)
+    due = deliveries_to_send().filter(WebhookDelivery.is_due(now), webhook=webhook_id)
     WebhookDelivery.objects.filter(pk__in=_locked(due)).update(
         attempts=F("attempts") + 1,
         status_code=None,

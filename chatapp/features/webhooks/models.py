@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 from chatapp.accounts.models import ApiToken
 from chatapp.operations.ids import new_id
+from chatapp.operations.leases import is_out_of_lease
 
 
 class Webhook(models.Model):
@@ -32,6 +36,9 @@ class WebhookDelivery(models.Model):
         DELIVERED = "delivered"
         FAILED = "failed"
 
+    LEASE = timedelta(minutes=2)
+    """Longer than an attempt may take. After it another worker tries again."""
+
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="+")
@@ -50,9 +57,16 @@ class WebhookDelivery(models.Model):
             # The sweep: what is due.
             models.Index(
                 fields=["next_attempt_at"],
-                condition=models.Q(state="pending"),
+                condition=Q(state="pending"),
                 name="webhook_delivery_due",
             ),
             # The delivery log, and what is old enough to go.
             models.Index(fields=["webhook", "-created_at", "-id"], name="webhook_delivery_log"),
         ]
+
+    @classmethod
+    def is_due(cls, now: datetime) -> Q:
+        """Return which are to be tried: their time has come, or whoever had them is gone."""
+        # Without an error, the outcome of the latest attempt is not known yet: the time is that of its lease.
+        is_lost = Q(is_out_of_lease(now, cls.LEASE, column="next_attempt_at"), attempts__gt=0, error="")
+        return Q(next_attempt_at__lte=now) | is_lost

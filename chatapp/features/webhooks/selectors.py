@@ -64,7 +64,7 @@ def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
 def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
     """Return of each user, or of one, the delivery that is due for the longest time. The end of an attempt wakes a
     worker for the next one."""
-    due = deliveries_to_send().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+    due = deliveries_to_send().filter(WebhookDelivery.is_due(now)).order_by("next_attempt_at", "pk")
     if user_id is not None:
         return list(due.filter(webhook__user=user_id).values_list("pk", flat=True)[:1])
     first: dict[UUID, UUID] = {}

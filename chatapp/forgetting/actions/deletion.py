@@ -13,7 +13,6 @@ from django.db.models import F
 
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
-from chatapp.forgetting.actions.removals import LEASE
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions.entries import delete_entries
@@ -85,7 +84,7 @@ def detach_conversation(
         for_good=for_good,
         entries={str(pk): text for pk, _, text in held} if forgets_memory else {},
         receipt=receipt,
-        lease_expires_at=now + LEASE,
+        lease_expires_at=now + Removal.LEASE,
     )
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
     transaction.on_commit(partial(publish_deletion, conversation.pk, user_id))

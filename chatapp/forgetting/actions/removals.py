@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
+from chatapp.operations.leases import is_out_of_lease
 from chatapp.operations.work_budget import Budget, LockTurns, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
@@ -34,8 +35,6 @@ from chatapp.recall.actions.claims import drop_message_claims
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.runs.models import Run, RunStep, ToolCall
 
-LEASE = timedelta(seconds=90)
-"""Longer than a worker stays at it; renewed each time it comes."""
 MESSAGES_AT_ONCE = 25
 CHARS_AT_ONCE = 50_000
 TOMBSTONES_AT_ONCE = 200
@@ -49,7 +48,7 @@ def begin_import(conversation: Conversation) -> Removal:
         conversation_id=conversation.pk,
         user_id=conversation.owner_id,
         phase=Removal.Phase.IMPORT,
-        lease_expires_at=clock.now() + LEASE,
+        lease_expires_at=clock.now() + Removal.LEASE,
     )
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
     return removal
@@ -59,7 +58,7 @@ def renew_import(removal: Removal) -> None:
     """Renew the lease of an import, in each transaction that adds rows. Raise Conflict where a sweep took the import
     for abandoned."""
     held = Removal.objects.filter(pk=removal.pk, phase=Removal.Phase.IMPORT)
-    if not held.update(lease_expires_at=clock.now() + LEASE):
+    if not held.update(lease_expires_at=clock.now() + Removal.LEASE):
         raise Conflict("The import took too long and was given up. Please try again.")
 
 
@@ -93,7 +92,7 @@ def begin_forgetting_many(
             chosen=chosen,
             for_good=for_good,
             receipt=ForgetReceipt.objects.create(user=user, what=what, at=now),
-            lease_expires_at=now + LEASE,
+            lease_expires_at=now + Removal.LEASE,
         )
 
 
@@ -161,7 +160,7 @@ def _with(chosen: Mapping[str, Any], kind: str, ids: Iterable[UUID]) -> list[str
 def _note(removal: Removal, **chosen: Any) -> None:
     removal.chosen = {**removal.chosen, **chosen}
     Removal.objects.filter(pk=removal.pk).update(
-        phase=removal.phase, chosen=removal.chosen, lease_expires_at=clock.now() + LEASE
+        phase=removal.phase, chosen=removal.chosen, lease_expires_at=clock.now() + Removal.LEASE
     )
 
 
@@ -187,7 +186,7 @@ def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
     texts = request_texts(chosen.get("conversations", ()))
     is_done = delete_some(texts.filter(pk__lte=chosen.get("newest_request_text", 0)), spending)
     add_to_receipt(removal.receipt, {"requests": spending.rows})
-    Removal.objects.filter(pk=removal.pk).update(lease_expires_at=clock.now() + LEASE)
+    Removal.objects.filter(pk=removal.pk).update(lease_expires_at=clock.now() + Removal.LEASE)
     return is_done
 
 
@@ -196,9 +195,8 @@ def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
 
 def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
     """Take the lease of a removal; None where the removal is done or another process holds it."""
-    claimed = Removal.objects.filter(pk=removal_id, lease_expires_at__lt=now).update(
-        lease_expires_at=now + LEASE
-    )
+    free = Removal.objects.filter(is_out_of_lease(now, Removal.LEASE), pk=removal_id)
+    claimed = free.update(lease_expires_at=now + Removal.LEASE)
     return Removal.objects.filter(pk=removal_id).select_related("receipt__user").first() if claimed else None
 
 
@@ -210,7 +208,7 @@ def release_removal(*, removal_id: int, now: datetime) -> None:
 def enter_phase(removal: Removal, phase: str) -> None:
     """Note how far it is, and hold it on. Another process may have finished it meanwhile: then no row is left."""
     removal.phase = phase
-    Removal.objects.filter(pk=removal.pk).update(phase=phase, lease_expires_at=clock.now() + LEASE)
+    Removal.objects.filter(pk=removal.pk).update(phase=phase, lease_expires_at=clock.now() + Removal.LEASE)
 
 
 def remember_nobody(removal: Removal) -> None:

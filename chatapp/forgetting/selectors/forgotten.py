@@ -19,6 +19,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.leases import is_out_of_lease
 from chatapp.recall.models import SearchOwner
 from memory.sentences import split_sentences
 
@@ -125,7 +126,7 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
 
 def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
     """Return those nobody is at work on, longest waiting first."""
-    rows = Removal.objects.filter(lease_expires_at__lt=now).order_by("lease_expires_at", "pk")
+    rows = Removal.objects.filter(is_out_of_lease(now, Removal.LEASE)).order_by("lease_expires_at", "pk")
     return list(rows.values_list("pk", flat=True)[:limit])
 
 

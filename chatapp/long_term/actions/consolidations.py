@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -22,8 +22,6 @@ from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.selectors.claims import SaidAt
 
-LEASE = timedelta(seconds=300)
-"""Longer than a call and its one repetition take: it is not renewed."""
 MAX_ATTEMPTS = 3
 _CLAIMS = MAX_ATTEMPTS + 1
 """From one beginning; the last of them gives up. The fences of a beginning follow a multiple of it."""
@@ -67,8 +65,7 @@ def queue_consolidation(*, user_id: UUID, night: date | None = None, now: dateti
 
 def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> ConsolidationLease | None:
     """Take the lease of a consolidation that is pending, or whose holder's lease ran out; None for any other."""
-    free = Q(status=Consolidation.Status.PENDING)
-    free |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
+    free = Q(status=Consolidation.Status.PENDING) | Consolidation.is_abandoned(now)
     with transaction.atomic():
         whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
         if whose is None:
@@ -76,7 +73,9 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         # A forgetting lets consolidations under way begin anew: it comes before a claim, or sees it.
         lock_forgetting_counts([whose, *scopes_of(whose)])
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
-            status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
+            status=Consolidation.Status.RUNNING,
+            fence=F("fence") + 1,
+            lease_expires_at=now + Consolidation.LEASE,
         )
         if not claimed:
             return None

@@ -111,10 +111,8 @@ def edits_of(user_id: UUID) -> UserEdits:
 def waiting_consolidations(now: datetime) -> list[UUID]:
     """Return consolidations that have been pending for longer than a wake-up takes, or whose worker is gone."""
     late = Q(status=Consolidation.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
-    late |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
-    return list(
-        Consolidation.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
-    )
+    rows = Consolidation.objects.filter(late | Consolidation.is_abandoned(now)).order_by("created_at", "pk")
+    return list(rows.values_list("pk", flat=True)[:20])
 
 
 def latest_consolidation(user_id: UUID) -> Consolidation | None:

@@ -82,6 +82,18 @@ def test_processes_of_other_machines_tell_through_redis(client: Client, settings
     assert (checks["worker"], checks["beat"]) == ("missing", "ok")
 
 
+def test_a_process_that_told_by_a_clock_that_was_ahead_does_not_live(
+    client: Client, settings: Any, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is gone, and the clock was set back since."""
+    settings.EMBEDDED, settings.REDIS_URL = False, redis.new_database()
+    with monkeypatch.context() as ahead:
+        now = time.time()
+        ahead.setattr(time, "time", lambda: now + 3600)
+        tell_life("worker")
+    assert client.get("/readyz").json()["checks"]["worker"] == "missing"
+
+
 def test_metrics_are_shown_while_redis_is_away(client: Client, settings: Any) -> None:
     settings.EMBEDDED, settings.REDIS_URL = False, "redis://127.0.0.1:9/0"
     answer = client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST="127.0.0.1:8000")

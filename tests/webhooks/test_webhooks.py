@@ -31,6 +31,7 @@ from chatapp.forgetting.services import delete_message
 from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
+from chatapp.realtime.models import Event
 from chatapp.runs.actions.sending import NewMessage, send_message
 from tests.fixtures.processes import ServiceStarter
 from tests.memory_store.rows import new_conversation
@@ -281,6 +282,52 @@ def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receive
     [told] = receiver.received
     assert told.body["data"]["message"]["forgotten"] is True
     assert b"XYLOPHONE" not in told.raw
+
+
+def test_an_event_that_is_gone_ends_its_delivery_at_once(
+    alice: User, receiver: Receiver, django_capture_on_commit_callbacks: Any
+) -> None:
+    hook_of(alice, receiver)
+    fail_a_run(alice)
+    gone, other = WebhookDelivery.objects.order_by("pk")
+    Event.objects.filter(conversation=gone.conversation_id, seq=gone.seq).delete()
+    with django_capture_on_commit_callbacks() as callbacks:
+        sending.deliver(gone.pk)
+    gone.refresh_from_db()
+    assert (gone.state, gone.attempts, gone.error) == ("failed", 1, sending.GONE)
+    assert not receiver.received
+    assert due_deliveries(clock.now()) == [other.pk]
+    assert len(callbacks) == 1
+
+
+def test_a_chat_that_goes_to_the_trash_as_its_delivery_begins_holds_up_nothing(
+    alice: User,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    trashed = fail_a_run(alice).conversation_id
+    delivery = WebhookDelivery.objects.get()
+    WebhookDelivery.objects.update(attempts=1, error="The address answered 500.")
+    fail_a_run(alice)
+    other = WebhookDelivery.objects.exclude(pk=delivery.pk).get()
+
+    def claim_and_move(**given: Any) -> bool:
+        is_claimed = claim_delivery(**given)
+        move_to_trash(alice, str(trashed), days=30, now=clock.now())
+        return is_claimed
+
+    with monkeypatch.context() as patched, django_capture_on_commit_callbacks() as callbacks:
+        patched.setattr(sending, "claim_delivery", claim_and_move)
+        sending.deliver(delivery.pk)
+    assert any("webhooks" in str(callback) for callback in callbacks)
+    sending.deliver(other.pk)
+    assert len(receiver.received) == 1
+    restore(alice, str(trashed), now=clock.now())
+    delivery.refresh_from_db()
+    assert (delivery.attempts, delivery.error) == (1, "The address answered 500.")
+    assert due_deliveries(clock.now()) == [delivery.pk]
 
 
 @pytest.mark.django_db(transaction=True)

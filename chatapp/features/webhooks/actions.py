@@ -103,8 +103,33 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
             _end_rest(delivery.webhook_id, now)
         elif error.startswith(NO_ANSWER):
             _count_for_all_due(delivery.webhook_id, error, now)
-        for next_id in due_deliveries(now, delivery.webhook.user_id):
-            wake_worker("chatapp.features.webhooks.tasks.deliver", str(next_id))
+        _wake_for_next(delivery, now)
+
+
+def give_up_delivery(*, delivery: WebhookDelivery, error: str, now: datetime) -> None:
+    """End a delivery that no further attempt can bring, and wake a worker for what is due next of the user's."""
+    held = WebhookDelivery.objects.filter(
+        pk=delivery.pk, state=WebhookDelivery.State.PENDING, attempts=delivery.attempts
+    )
+    with transaction.atomic():
+        held.update(state=WebhookDelivery.State.FAILED, status_code=None, error=error)
+        _wake_for_next(delivery, now)
+
+
+def release_delivery(*, delivery: WebhookDelivery, now: datetime) -> None:
+    """Take back a claim that came to no attempt, and wake a worker for what is due next of the user's. `delivery` is as
+    it was before the claim."""
+    claimed = WebhookDelivery.objects.filter(
+        pk=delivery.pk, state=WebhookDelivery.State.PENDING, attempts=delivery.attempts + 1
+    )
+    with transaction.atomic():
+        claimed.update(attempts=delivery.attempts, error=delivery.error, next_attempt_at=now)
+        _wake_for_next(delivery, now)
+
+
+def _wake_for_next(delivery: WebhookDelivery, now: datetime) -> None:
+    for next_id in due_deliveries(now, delivery.webhook.user_id):
+        wake_worker("chatapp.features.webhooks.tasks.deliver", str(next_id))
 
 
 def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:

@@ -21,7 +21,13 @@ from agents.guarded_http import (
     check_known_addresses,
     host_and_port,
 )
-from chatapp.features.webhooks.actions import SECRET_PREFIX, claim_delivery, record_attempt
+from chatapp.features.webhooks.actions import (
+    SECRET_PREFIX,
+    claim_delivery,
+    give_up_delivery,
+    record_attempt,
+    release_delivery,
+)
 from chatapp.features.webhooks.models import WebhookDelivery
 from chatapp.features.webhooks.selectors import NO_ANSWER, deliveries_to_send, event_of
 from chatapp.operations import clock
@@ -57,18 +63,20 @@ def deliver(delivery_id: UUID) -> None:
     now = clock.now()
     rows = deliveries_to_send().filter(pk=delivery_id)
     # Looked at first: what waits for its user or conversation to come back must not use up its attempts.
-    if not rows.exists() or not claim_delivery(delivery_id=delivery_id, now=now):
+    waiting = rows.first()
+    if waiting is None or not claim_delivery(delivery_id=delivery_id, now=now):
         return
     # With the attempt that this is.
     delivery = rows.first()
     if delivery is None:
+        release_delivery(delivery=waiting, now=now)
         return
     event = event_of(delivery)
     if event is None:
-        status_code, error = None, GONE
-    else:
-        body = json.dumps(_payload(delivery, event), ensure_ascii=False, separators=(",", ":")).encode()
-        status_code, error = asyncio.run(_post(delivery, body, now))
+        give_up_delivery(delivery=delivery, error=GONE, now=now)
+        return
+    body = json.dumps(_payload(delivery, event), ensure_ascii=False, separators=(",", ":")).encode()
+    status_code, error = asyncio.run(_post(delivery, body, now))
     record_attempt(delivery=delivery, status_code=status_code, error=error, now=clock.now())
 
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
-from chatapp.features.webhooks import sending
+from chatapp.features.webhooks import actions, sending
 from chatapp.features.webhooks.actions import (
     PAUSES,
     claim_delivery,
@@ -259,6 +259,51 @@ def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answer
     send_again(delivery=WebhookDelivery.objects.get(pk=old.pk), now=clock.now())
     sending.deliver(old.pk)
     assert due_deliveries(clock.now()) == [new.pk]
+
+
+def test_an_address_that_takes_its_time_rests_and_gets_all_of_it(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "run.failed")
+    for _ in range(3):
+        fail_a_run(alice)
+    first, refused, _ = WebhookDelivery.objects.order_by("pk")
+    refusal = "The address answered 500."
+    WebhookDelivery.objects.filter(pk=refused.pk).update(attempts=1, error=refusal)
+    now, took = clock.now(), timedelta(seconds=14)
+    assert claim_delivery(delivery_id=first.pk, now=now)
+    first.refresh_from_db()
+    record_attempt(delivery=first, status_code=204, error="", now=now, took=took)
+    assert due_deliveries(now + took * 1.9) == []
+    rows = WebhookDelivery.objects.order_by("pk").values_list("state", "attempts", "error")
+    assert list(rows) == [("delivered", 1, ""), ("pending", 1, refusal), ("pending", 0, "")]
+    # What is new waits as well, also where nothing else does.
+    WebhookDelivery.objects.exclude(pk=first.pk).delete()
+    fail_a_run(alice)
+    new = WebhookDelivery.objects.exclude(pk=first.pk).get()
+    assert due_deliveries(now + took * 1.9) == []
+    assert due_deliveries(now + took * 2) == [new.pk]
+    assert claim_delivery(delivery_id=new.pk, now=now + took * 2)
+    new.refresh_from_db()
+    record_attempt(delivery=new, status_code=204, error="", now=now + took * 2)
+    fail_a_run(alice)
+    assert len(due_deliveries(clock.now() + took * 2)) == 1
+
+
+def test_an_address_that_takes_its_time_to_refuse_rests_like_a_silent_one(
+    alice: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    for _ in range(2):
+        fail_a_run(alice)
+    monkeypatch.setattr(actions, "SLOW", timedelta(0))
+    receiver.answers.append(504)
+    sending.deliver(WebhookDelivery.objects.order_by("pk")[0].pk)
+    assert due_deliveries(clock.now()) == []
+    assert list(WebhookDelivery.objects.order_by("pk").values_list("attempts", "status_code")) == [
+        (1, 504),
+        (1, None),
+    ]
+    told = "The address does not answer within 0 s. The address answered 504."
+    assert set(WebhookDelivery.objects.values_list("error", flat=True)) == {told}
 
 
 def test_an_address_that_refuses_one_event_is_told_the_others(alice: User, receiver: Receiver) -> None:

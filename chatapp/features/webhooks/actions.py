@@ -32,6 +32,9 @@ PAUSES = (
     timedelta(hours=24),
 )
 """After each failed attempt; after the last one it is given up."""
+SLOW = timedelta(seconds=5)
+RESTS_FOR = 2
+"""Times as long as its slow attempt took: so it holds a worker for a third of the time at most."""
 KEEP = timedelta(days=30)
 ROWS_AT_ONCE = 500
 
@@ -81,15 +84,29 @@ def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
         return bool(claimed.update(attempts=F("attempts") + 1, next_attempt_at=until, error=""))
 
 
-def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error: str, now: datetime) -> None:
+def record_attempt(
+    *,
+    delivery: WebhookDelivery,
+    status_code: int | None,
+    error: str,
+    now: datetime,
+    took: timedelta = timedelta(0),
+) -> None:
     """Store how an attempt ended, and when the next one is due. `error` is empty where the address took it.
 
-    An address that does not answer rests: the attempt counts for all that is due there. One that takes a delivery gets
-    what waits for the end of its rest. Then a worker is woken for what is due next of the user's.
+    An address rests that did not answer, or not before SLOW, whatever it answered. Where it took nothing, the attempt
+    counts for all that is due there. Where it took the delivery, the others wait RESTS_FOR times as long as the attempt
+    took, and no attempt is counted. One that takes a delivery in time gets what waits for the end of its rest. Then a
+    worker is woken for what is due next of the user's.
     """
+    is_slow = took >= SLOW
+    if error and is_slow and not error.startswith(NO_ANSWER):
+        error = f"{NO_ANSWER} within {SLOW.seconds} s. {error}"
+    rests_until = now + RESTS_FOR * took if is_slow else now
     values: dict[str, object] = {"status_code": status_code, "error": error[:200]}
     if not error:
         values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
+        values["next_attempt_at"] = rests_until  # of the address: see `end_of_rest`
     # One attempt at once, and one after each pause.
     elif delivery.attempts > len(PAUSES):
         values["state"] = WebhookDelivery.State.FAILED
@@ -99,7 +116,9 @@ def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error:
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
     with transaction.atomic():
         (pending.filter(attempts=delivery.attempts) if error else pending).update(**values)
-        if not error:
+        if not error and is_slow:
+            _put_off(delivery.webhook_id, rests_until)
+        elif not error:
             _end_rest(delivery.webhook_id, now)
         elif error.startswith(NO_ANSWER):
             _count_for_all_due(delivery.webhook_id, error, now)
@@ -147,6 +166,18 @@ def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
             default=F("next_attempt_at"),
         ),
     )
+
+
+def _put_off(webhook_id: UUID, until: datetime) -> None:
+    """Let what waits at a slow address, or for its answer, wait until then."""
+    # Of what has no error, another worker is at the attempt or lost it: that is for the lease.
+    would_be_tried = Q(Q(attempts=0) | ~Q(error=""), next_attempt_at__lt=until)
+    waiting = WebhookDelivery.objects.filter(
+        would_be_tried | Q(error__startswith=NO_ANSWER),
+        webhook=webhook_id,
+        state=WebhookDelivery.State.PENDING,
+    )
+    WebhookDelivery.objects.filter(pk__in=_locked(waiting)).update(next_attempt_at=until)
 
 
 def _end_rest(webhook_id: UUID, now: datetime) -> None:

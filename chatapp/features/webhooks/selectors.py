@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import valid_tokens
@@ -17,7 +18,9 @@ from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 
 NO_ANSWER = "The address does not answer"
-"""So begins the error of an attempt that a network or a silent receiver ended: the address rests after it."""
+"""So begins the error of an attempt that a network, a silent or a slow receiver ended: the address rests after it."""
+NEW_FOR = timedelta(minutes=5)
+"""Longer than an address rests. After an older delivery, which waited for long, one more is tried at once."""
 
 
 def live_webhooks() -> QuerySet[Webhook]:
@@ -73,12 +76,14 @@ def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
     return list(first.values())
 
 
-def end_of_rest(now: datetime) -> Subquery:
-    """Return, for a query of webhooks, when an address that did not answer is tried again; NULL for others."""
-    waiting = WebhookDelivery.objects.filter(
-        webhook=OuterRef("pk"),
-        state=WebhookDelivery.State.PENDING,
-        error__startswith=NO_ANSWER,
-        next_attempt_at__gt=now,
-    )
-    return Subquery(waiting.order_by("next_attempt_at", "pk").values("next_attempt_at")[:1])
+def end_of_rest(now: datetime) -> Coalesce:
+    """Return, for a query of webhooks, when an address that rests is tried again; NULL for others."""
+    later = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), next_attempt_at__gt=now)
+    was_silent = later.filter(state=WebhookDelivery.State.PENDING, error__startswith=NO_ANSWER)
+    # What an address took slowly tells when its rest ends. Two queries, for each has an index: the log is long.
+    was_slow = later.filter(state=WebhookDelivery.State.DELIVERED, created_at__gt=now - NEW_FOR)
+    return Coalesce(_first_time(was_silent), _first_time(was_slow))
+
+
+def _first_time(rows: QuerySet[WebhookDelivery]) -> Subquery:
+    return Subquery(rows.order_by("next_attempt_at", "pk").values("next_attempt_at")[:1])

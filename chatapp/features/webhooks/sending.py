@@ -7,7 +7,8 @@ import base64
 import hashlib
 import hmac
 import json
-from datetime import datetime
+import time
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -76,8 +77,10 @@ def deliver(delivery_id: UUID) -> None:
         give_up_delivery(delivery=delivery, error=GONE, now=now)
         return
     body = json.dumps(_payload(delivery, event), ensure_ascii=False, separators=(",", ":")).encode()
+    began = time.monotonic()
     status_code, error = asyncio.run(_post(delivery, body, now))
-    record_attempt(delivery=delivery, status_code=status_code, error=error, now=clock.now())
+    took = timedelta(seconds=time.monotonic() - began)
+    record_attempt(delivery=delivery, status_code=status_code, error=error, now=clock.now(), took=took)
 
 
 def _payload(delivery: WebhookDelivery, event: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Finding:
     is_well: bool
     what: str
     remedy: str = ""
+    is_used: bool = True
+    """False where the service does without this part, which neither works nor is broken."""
 
 
 def check_database() -> Finding:
@@ -160,7 +162,8 @@ def check_clock() -> Finding:
 def check_models() -> Iterator[Finding]:
     models = list(models_by_preference().filter(enabled=True))
     if not models:
-        yield Finding("model", True, "none yet; the first start of `manage.py serve` makes one")
+        what = "none yet; the first start of `manage.py serve` makes one"
+        yield Finding("model", True, what, is_used=False)
     for config in models:
         checked = check_model(config, lambda row: rules_for(row).resolved)
         remedy = "Correct its address, key or name in the admin panel, under Models, or switch it off there."
@@ -171,7 +174,8 @@ def check_embeddings() -> Iterator[Finding]:
     """Yield what embeddings would cost, also where none are configured; search and recall then go by words."""
     configured = endpoint()
     if configured is None:
-        yield Finding("embeddings", True, f"none, recall goes by words; {count_cost()} (EMBEDDINGS_MODEL)")
+        what = f"none, recall goes by words; {count_cost()} (EMBEDDINGS_MODEL)"
+        yield Finding("embeddings", True, what, is_used=False)
         return
     part = f"embeddings {configured.model_id}"
     try:
@@ -212,7 +216,8 @@ def check_bucket() -> Iterator[Finding]:
 
 def check_mail() -> Finding:
     if not has_mail():
-        return Finding("mail", True, "not set up: nobody can reset a password by mail (EMAIL_URL)")
+        what = "not set up: nobody can reset a password by mail (EMAIL_URL)"
+        return Finding("mail", True, what, is_used=False)
     return Finding("mail", True, f"sent from {mail_sender()}")
 
 
@@ -230,7 +235,7 @@ def check_address() -> Finding:
         if settings.IS_BEHIND_PROXY and not address.hostname
         else "not needed: only this machine is served"
     )
-    return Finding("HTTPS", True, what)
+    return Finding("HTTPS", True, what, is_used=False)
 
 
 def check_sign_up() -> Finding:

@@ -142,6 +142,17 @@ def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
     assert mark_code("a `<b>` and c") == "a <code>&lt;b&gt;</code> and c"
 
 
+@pytest.mark.parametrize(("has_mail", "state"), [(False, "Unused"), (True, "Works")])
+def test_what_is_not_set_up_is_not_said_to_work(
+    admin_client: Client, settings: Settings, has_mail: bool, state: str
+) -> None:
+    settings.HAS_MAIL = has_mail
+    shown = admin_client.get("/admin/checks/").content.decode()
+    [of_mail] = [item for item in shown.split("<li>") if "<strong>mail</strong>" in item]
+    assert state in of_mail
+    assert ("not set up" in of_mail) is not has_mail
+
+
 def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, alice: User) -> None:
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, model_id="demo")
     client.force_login(alice)

@@ -16,7 +16,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         broken = 0
         for finding in examine():
-            mark = self.style.SUCCESS("well  ") if finding.is_well else self.style.ERROR("BROKEN")
+            well = self.style.SUCCESS("well  ") if finding.is_used else "unused"
+            mark = well if finding.is_well else self.style.ERROR("BROKEN")
             self.stdout.write(f"{mark} {finding.part}: {finding.what}")
             if not finding.is_well:
                 broken += 1

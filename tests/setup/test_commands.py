@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -127,3 +128,10 @@ def test_the_doctor_goes_on_where_the_database_is_away_or_has_no_tables_yet(tmp_
     # Nothing that asks the database says that something else is broken.
     assert [line.startswith(broken) for line in told if line.startswith("BROKEN")] == [True]
     assert told[-1].startswith("well   data folder: ")
+
+
+def test_an_argument_that_is_not_utf_8_is_refused_in_one_sentence(tmp_path):
+    typed = os.fsdecode(b"al\xffice@example.com")
+    done = run_manage({"DATA_DIR": str(tmp_path)}, "create_token", typed, is_forked=False)
+    told = "This is not UTF-8, as arguments have to be: al\\xffice@example.com\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)

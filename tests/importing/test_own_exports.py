@@ -21,6 +21,7 @@ from chatapp.conversations.export import json_pieces
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.importer import Report, import_file
 from chatapp.files.attachments import store_image
+from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.long_term.models import MemoryPause
 from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.operations import clock
@@ -125,6 +126,21 @@ def test_what_is_there_already_is_not_doubled_and_what_was_deleted_returns(
     assert take_in(alice, tmp_path / "own.json", export).known == 1
     chat.delete()
     assert take_in(alice, tmp_path / "own.json", export).conversations == 1
+
+
+def test_a_chat_in_the_trash_is_not_copied_and_its_user_is_told_where_it_is(
+    chat: Conversation, alice: User, bob: User, tmp_path: Path
+) -> None:
+    export, now = exported(chat), clock.now()
+    move_to_trash(alice, str(chat.pk), days=30, now=now)
+    report = take_in(alice, tmp_path / "own.json", export)
+    assert (report.conversations, report.known, report.problem_count) == (0, 0, 1)
+    assert "in your trash" in report.problems[0]["reason"]
+    assert not Conversation.objects.exists()
+    # Of another account it is a copy, as ever.
+    assert take_in(bob, tmp_path / "own.json", export).conversations == 1
+    restore(alice, str(chat.pk), now=now)
+    assert take_in(alice, tmp_path / "own.json", export).known == 1
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,8 @@ class _Importing:
     def store_waiting(self) -> None:
         """Store what waits and is not here yet, in groups that fit a transaction each."""
         known = known_conversations(self.user, [each.key for each in self.waiting])
-        own = own_conversations(self.user, [each.source.id for each in self.waiting if each.is_ours])
+        ours = [each.source.id for each in self.waiting if each.is_ours]
+        own, trashed = own_conversations(self.user, ours, clock.now())
         # After what is here: a conversation that is gone meanwhile was forgotten before.
         forgotten = self.forgotten() or frozenset()
         budget, group, rows, chars = self.turns.pace.budget, list[tuple[_Read, Prepared]](), 0, 0
@@ -194,6 +195,8 @@ class _Importing:
                 if here is not None or one.key in known or one.key in forgotten:
                     self._pass_over(one, here, known.get(one.key))
                     continue
+                if one.is_ours and one.source.id in trashed:
+                    raise Unreadable("It is in your trash. Restore it there.")
                 prepared = self._prepare(one)
             except (Unreadable, ServiceError) as error:
                 self.report.add_problem(one.index, str(error), one.source.title)

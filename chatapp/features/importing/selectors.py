@@ -15,6 +15,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
 from chatapp.files.models import Attachment
+from chatapp.forgetting.trash.selectors import trash_of
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import NotFound
 from chatapp.providers.selectors import default_model, fast_model_of
@@ -34,14 +35,19 @@ def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUI
     return dict(rows.values_list("source_key", "conversation_id"))
 
 
-def own_conversations(user: User, conversation_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversations of the user that an export of ours names, by the id in the export."""
+def own_conversations(
+    user: User, conversation_ids: Iterable[str], now: datetime
+) -> tuple[dict[str, UUID], set[str]]:
+    """Return the conversations of the user that an export of ours names, by the id in the export, and the ids of those
+    that the user can restore from the trash."""
     named = {each: known for each in conversation_ids if (known := uuid_or_none(each)) is not None}
     if not named:
-        return {}
+        return {}, set()
     rows = Conversation.objects.filter(user=user, pk__in=named.values())
     here = set(rows.values_list("pk", flat=True))
-    return {each: known for each, known in named.items() if known in here}
+    in_trash = set(trash_of(user, now).filter(pk__in=named.values()).values_list("pk", flat=True))
+    trashed = {each for each, known in named.items() if known in in_trash}
+    return {each: known for each, known in named.items() if known in here}, trashed
 
 
 def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UUID]:

@@ -204,6 +204,7 @@ export const serverSentences = {
   "It does not say where its branches begin.": "它没有说明各分支从何处开始。",
   "A number in it is not one that an export has.": "其中有导出文件不会有的数字。",
   "A message in it has a role, status or kind that no message has.": "其中有消息的角色、状态或类型不存在。",
+  "It is in your trash. Restore it there.": "它在你的回收站中。请在那里恢复。",
   "It is no conversation of a program that is known here.": "它不是此处已知程序的对话。",
   "there is no model to write one": "没有可用的模型来写摘要",
   "the summary model's window is too small": "摘要模型的窗口太小",

@@ -3,9 +3,10 @@ export function startViewport() {
   const viewport = window.visualViewport;
   if (!viewport) return;
   const fit = () => {
-    document.documentElement.style.setProperty("--viewport-height", `${viewport.height}px`);
+    // What two fingers enlarge is as tall as before: less of it is seen, and where is theirs to choose.
+    document.documentElement.style.setProperty("--viewport-height", `${viewport.height * viewport.scale}px`);
     // Safari scrolls the page under the keyboard; there is nothing to see there.
-    if (viewport.offsetTop > 0) scrollTo(0, 0);
+    if (viewport.scale === 1 && viewport.offsetTop > 0) scrollTo(0, 0);
   };
   viewport.addEventListener("resize", fit);
   viewport.addEventListener("scroll", fit);

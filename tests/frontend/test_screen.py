@@ -159,12 +159,22 @@ def test_a_draft_survives_a_reload_and_stays_with_its_chat(page: Page) -> None:
     expect(page.locator("#composer")).to_have_value("")
 
 
-def test_drafts_go_when_their_user_signs_out(page: Page) -> None:
+def test_drafts_go_when_their_user_signs_out_also_after_a_sign_in_in_another_tab(page: Page) -> None:
     page.locator("#composer").fill("not for the next one at this computer")
     drafts = "Object.keys(localStorage).filter((key) => key.includes('draft.')).length"
     assert page.evaluate(drafts) == 1
-    page.locator(".account-button").click()
-    page.get_by_role("menuitem", name="Sign out").click()
+
+    def choose_sign_out() -> None:
+        page.locator(".account-button").click()
+        page.get_by_role("menuitem", name="Sign out").click()
+
+    page.route("**/accounts/logout/", lambda route: route.fulfill(status=503))
+    choose_sign_out()
+    expect(page.get_by_text("The server answered with an error (503).")).to_be_visible()
+    assert page.evaluate(drafts) == 1
+    page.unroute("**/accounts/logout/")
+    page.evaluate("document.cookie = `csrftoken=${'a'.repeat(32)}; path=/`")  # what a sign-in changes
+    choose_sign_out()
     page.wait_for_url(re.compile("/accounts/login/"))
     assert page.evaluate(drafts) == 0
 

@@ -74,6 +74,12 @@ export const put = (/** @type {string} */ path, /** @type {unknown} */ body, /**
   request("PUT", path, body, headers);
 export const remove = (/** @type {string} */ path, /** @type {unknown} */ body = undefined) => request("DELETE", path, body);
 
+/** Ends the session: at a page of the site, which leads elsewhere once it is done. */
+export async function endSession() {
+  const { response } = await fetchText(boot.logout_url, { method: "POST", redirect: "manual", headers: { "X-CSRFToken": csrfToken() } });
+  if (response.type !== "opaqueredirect") throw errorOf(response.status, null);
+}
+
 /** Answers at once with ids; the run's events come over the socket. */
 export const postAsync = (/** @type {string} */ path, /** @type {unknown} */ body = {}) =>
   request("POST", path, body, { Prefer: "respond-async" });

@@ -2,11 +2,11 @@
 
 import { boot } from "../boot.js";
 import { loadListing } from "../commands/conversations.js";
+import { signOut } from "../commands/session.js";
 import { openFolderDialog } from "../folders/commands.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
-import { removeDrafts } from "../storage.js";
 import { chooseTheme, theme } from "../theme.js";
 import { openTrash } from "../trash/commands.js";
 import { Icon } from "./icons.js";
@@ -51,21 +51,6 @@ function accountItems() {
     { label: t("Export everything"), icon: "export", href: "/api/v1/export" },
     { label: t("Sign out"), icon: "signOut", onSelect: signOut },
   ];
-}
-
-/** A form, because signing out changes something; a link could be followed by anybody's page. */
-export function signOut() {
-  removeDrafts();
-  const form = document.createElement("form");
-  form.method = "post";
-  form.action = boot.logout_url;
-  const token = document.createElement("input");
-  token.type = "hidden";
-  token.name = "csrfmiddlewaretoken";
-  token.value = boot.csrf_token;
-  form.append(token);
-  document.body.append(form);
-  form.submit();
 }
 
 export function ThemeSwitch() {

@@ -182,11 +182,14 @@ def test_drafts_go_when_their_user_signs_out_also_after_a_sign_in_in_another_tab
 def test_a_tab_whose_user_signs_out_in_another_leads_to_the_sign_in_without_an_error(page: Page) -> None:
     errors: list[str] = []
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    other = page.context.new_page()
+    memory, other = page.context.new_page(), page.context.new_page()
+    memory.goto("/memory")
+    expect(memory.locator(".memory-main")).to_be_visible()
     other.goto("/")
     other.locator(".account-button").click()
     other.get_by_role("menuitem", name="Sign out").click()
-    page.wait_for_url(re.compile("/accounts/login/"))
+    for tab in (page, memory):
+        tab.wait_for_url(re.compile("/accounts/login/"))
     # The socket may try once more before the page hears of it; that line is the browser's own.
     assert [error for error in errors if not error.startswith("WebSocket connection")] == []
 

@@ -10,6 +10,7 @@ import { loadListing, reloadListing } from "./commands/conversations.js";
 import { startLive } from "./commands/live.js";
 import { loadAgents, loadModels, startNavigation } from "./commands/navigation.js";
 import { loadToDivider } from "./commands/pages.js";
+import { checkUser, startSession } from "./commands/session.js";
 import { reportTimeZone } from "./commands/time_zone.js";
 import { App } from "./components/App.js";
 import { loadFolders } from "./folders/commands.js";
@@ -61,9 +62,11 @@ effect(() => {
 removeDrafts({ exceptOwn: true });
 startViewport();
 startKeyboard();
+startSession();
 startLive((isAgain) => {
   loadAttention();
   if (!isAgain) return;
+  checkUser();
   reloadListing();
   loadFolders();
 });

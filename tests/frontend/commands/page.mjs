@@ -51,7 +51,7 @@ globalThis.WebSocket = class {
 export const asked = [];
 globalThis.fetch = (address, init = {}) =>
   new Promise((resolve, reject) => {
-    const answer = (body, status = 200) => resolve({ ok: status < 300, status, type: "basic", text: async () => JSON.stringify(body) });
+    const answer = (body, status = 200, type = "basic") => resolve({ ok: status < 300, status, type, text: async () => JSON.stringify(body) });
     asked.push({ address, method: init.method ?? "GET", body: init.body && JSON.parse(init.body), answer, fail: () => reject(new TypeError("no network")), isAnswered: false });
   });
 

@@ -2,11 +2,10 @@
 
 import { useSignal } from "@preact/signals";
 import { remove } from "../api.js";
-import { boot } from "../boot.js";
 import { sentenceOf } from "../commands/conversations.js";
+import { leave } from "../commands/session.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { removeDrafts } from "../storage.js";
 
 export function DeleteAccount() {
   const isAsked = useSignal(false);
@@ -18,8 +17,7 @@ export function DeleteAccount() {
     isBusy.value = true;
     try {
       await remove("/me", { password: String(new FormData(event.target).get("password")) });
-      removeDrafts();
-      location.assign(boot.login_url);
+      leave();
     } catch (error) {
       problem.value = sentenceOf(error);
       isBusy.value = false;

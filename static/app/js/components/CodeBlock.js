@@ -121,15 +121,17 @@ function countLines(code, isWrapped = false) {
   return isWrapped ? Math.max(count, Math.ceil(code.length / WRAPPED_CHARS)) : count;
 }
 
+const COPIED = { name: t("Copied"), icon: "check" };
+const NOT_COPIED = { name: t("Not copied"), icon: "warning" };
+
 /** @param {{text: string, label: string, isNamed?: boolean}} props */
 export function CopyButton({ text, label, isNamed = false }) {
-  const isCopied = useSignal(false);
+  const outcome = useSignal(/** @type {typeof COPIED|null} */ (null));
   const copy = async () => {
-    await copyText(text);
-    isCopied.value = true;
-    setTimeout(() => (isCopied.value = false), COPIED_MS);
+    outcome.value = (await copyText(text)) ? COPIED : NOT_COPIED;
+    setTimeout(() => (outcome.value = null), COPIED_MS);
   };
-  const name = isCopied.value ? t("Copied") : label;
+  const name = outcome.value?.name ?? label;
   return html`<button type="button" class=${isNamed ? "copy-button" : "icon-button is-small"} aria-label=${name} title=${name}
-    onClick=${copy}><${Icon} name=${isCopied.value ? "check" : "copy"} size=${16} />${isNamed && html`<span>${isCopied.value ? t("Copied") : t("Copy")}</span>`}</button>`;
+    onClick=${copy}><${Icon} name=${outcome.value?.icon ?? "copy"} size=${16} />${isNamed && html`<span>${outcome.value?.name ?? t("Copy")}</span>`}</button>`;
 }

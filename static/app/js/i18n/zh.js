@@ -332,6 +332,7 @@ export const sentences = {
   "No tokens yet.": "还没有令牌。",
   "No, thanks": "不用了",
   "Normal": "标准",
+  "Not copied": "未复制",
   "Not correct": "不正确",
   "Not in a folder": "不在这里",
   "Not sent": "未发送",

@@ -191,6 +191,32 @@ def test_words_from_before_the_subscription_are_asked_for(
     model.release()
 
 
+def test_with_forced_colours_one_sees_what_is_chosen_what_goes_on_and_how_to_stop_it(
+    page: Page, model: ModelServer
+) -> None:
+    page.emulate_media(forced_colors="active")
+    style = "(one, name) => getComputedStyle(one)[name]"
+    model.script(says("Slow and steady", hold_after=2))
+    say(page, "Go")
+    stop = page.get_by_role("button", name="Stop")
+    expect(stop).to_have_css("border-width", "1px")
+    for shape, ground in (
+        (stop.locator("i"), stop),
+        (page.locator(".dot.is-busy"), page.locator(".sidebar")),
+    ):
+        colours = [one.evaluate(style, "backgroundColor") for one in (shape, ground)]
+        assert len(set(colours)) == 2, colours
+    expect(page.locator(".row.is-open .row-link")).to_have_css("outline-style", "solid")
+    model.release()
+    page.locator("#composer").fill("/")
+    expect(page.locator(".commands .is-chosen")).to_have_css("outline-style", "solid")
+    page.locator(".account-button").click()
+    expect(page.locator(".theme-switch [aria-checked=true]")).to_have_css("outline-style", "solid")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.locator(".palette .is-chosen")).to_have_css("outline-style", "solid")
+
+
 def test_a_growing_answer_has_a_caret(page: Page, model: ModelServer) -> None:
     model.script(says("Slow and steady", hold_after=2))
     say(page, "Go")

@@ -146,12 +146,19 @@ def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
     expect(page.locator(".version")).to_have_count(3)
 
 
-def test_the_profile_is_learned_at_once_from_what_was_remembered(page: Page) -> None:
+def test_the_profile_is_learned_at_once_and_not_overwritten_by_who_edits_it_meanwhile(page: Page) -> None:
     page.get_by_role("link", name="Profile").click()
     expect(page.get_by_text("There is nothing here yet.")).to_be_visible()
+    page.get_by_role("button", name="Edit").click()
+    words = page.get_by_label("Text of the profile")
+    words.fill("- Builds boats")
     page.get_by_role("button", name="Learn now").click()
-    expect(page.locator(".prose")).to_have_text("Sails a boat called Halcyon.")
     expect(page.get_by_text("made version 1")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(words).to_have_value("- Builds boats")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".prose")).to_have_text("Sails a boat called Halcyon.")
     expect(page.locator(".version")).to_contain_text("Version 1")
     page.get_by_role("button", name="Learn now").click()
     expect(page.get_by_text("found nothing new")).to_be_visible()

@@ -7,12 +7,14 @@ import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 
 /**
+ * `onSave` is that of the first drawing: it knows the version whose text is edited, where a newer one comes meanwhile.
  * @param {{label: string, text: string, action: string, isCode?: boolean, mayBeEmpty?: boolean,
  *   onSave: (text: string) => Promise<unknown>, onCancel: () => void}} props
  */
 export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = false, onSave, onCancel }) {
   const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   const words = useSignal(text);
+  const saveText = useRef(onSave).current;
   const problem = useSignal("");
   const isBusy = useSignal(false);
   useLayoutEffect(() => area.current?.focus(), []);
@@ -21,7 +23,7 @@ export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = f
     isBusy.value = true;
     problem.value = "";
     try {
-      await onSave(words.value);
+      await saveText(words.value);
     } catch (error) {
       problem.value = sentenceOf(error);
     }

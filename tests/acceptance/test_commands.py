@@ -81,7 +81,12 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")
     expect(page.locator(".command-answer")).to_have_count(0)
     assert "the codes" in model.requests_of("summary")[0].text
+    refused = {"status": 503, "json": {"error": {"code": "unavailable", "message": "The database is away."}}}
+    page.route("**/compactions", lambda route: route.fulfill(**refused))
     divider.click()
+    expect(page.locator(".divider-panel")).to_contain_text("The database is away.")
+    page.unroute("**/compactions")
+    page.locator(".divider-panel").get_by_role("button", name="Try again").click()
     expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")
     expect(divider).to_be_in_viewport()
     page.get_by_role("button", name="Edit summary").click()

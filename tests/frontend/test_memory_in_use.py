@@ -57,6 +57,20 @@ def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
     expect(results).to_have_count(2)
 
 
+def test_what_a_wish_to_forget_may_mean_is_read_again_where_that_failed(
+    page: Page, alice: httpx2.Client
+) -> None:
+    alice.post("/api/v1/memory/entries", json={"text": "My dog is called Rex."}).raise_for_status()
+    refused = {"status": 503, "json": {"error": {"code": "unavailable", "message": "The database is away."}}}
+    page.route("**/memory/forget/proposals/*", lambda route: route.fulfill(**refused))
+    ask(page, "Forget that my dog is called Rex")
+    card = page.get_by_role("region", name="Forget")
+    expect(card.get_by_role("alert")).to_contain_text("The database is away.")
+    page.unroute("**/memory/forget/proposals/*")
+    card.get_by_role("button", name="Try again").click()
+    expect(card).to_contain_text("My dog is called Rex.")
+
+
 def test_a_chat_in_a_shared_memory_says_so_and_marks_what_was_recalled_from_it(
     page: Page, service: Service, alice: httpx2.Client, model: ModelServer
 ) -> None:

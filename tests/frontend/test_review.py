@@ -60,7 +60,13 @@ def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, 
 
     wait_for(lambda: waiting() == 2, what="both are proposed")
     assert not found(alice, "boat") + found(alice, "dog")
+    refused = {"status": 503, "json": {"error": {"code": "unavailable", "message": "The database is away."}}}
+    page.route("**/memory/review*", lambda route: route.fulfill(**refused))
     page.goto("/memory?view=review")
+    expect(page.get_by_role("alert")).to_contain_text("The database is away.")
+    expect(page.get_by_role("status", name="Loading…")).to_have_count(0)
+    page.unroute("**/memory/review*")
+    page.get_by_role("button", name="Try again").click()
     proposed = page.locator(".entry")
     expect(proposed).to_have_count(2)
     assert barriers(page) == []

@@ -30,14 +30,13 @@ export async function compactNow(id) {
 }
 
 /** Summaries are not in the events. @param {string} id */
-export async function loadCompactions(id) {
-  try {
-    const { items } = await get(`/conversations/${id}/compactions`);
-    dispatch({ type: "compactions/loaded", id, compactions: items });
-  } catch (error) {
-    showToast(sentenceOf(error), "bad");
-  }
+export async function readCompactions(id) {
+  const { items } = await get(`/conversations/${id}/compactions`);
+  dispatch({ type: "compactions/loaded", id, compactions: items });
 }
+
+/** After what changed them, which is done also where this fails. @param {string} id */
+export const loadCompactions = (id) => readCompactions(id).catch((error) => showToast(sentenceOf(error), "bad"));
 
 /** The messages are in context again; the toast offers the way back. @param {import("../state/types.js").Compaction} compaction */
 export async function undoCompaction({ id: compactionId }) {

@@ -1,7 +1,7 @@
 /** Where a summary stands for what is above it. The originals stay there, and inside it. */
 
 import { useSignal } from "@preact/signals";
-import { editSummary, loadCompactions, undoCompaction } from "../commands/context.js";
+import { editSummary, readCompactions, undoCompaction } from "../commands/context.js";
 import { loadOlder } from "../commands/pages.js";
 import { exact, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
@@ -9,6 +9,7 @@ import { plural, t, told } from "../i18n.js";
 import { currentThread } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
+import { useLoaded, Waiting } from "./loading.js";
 import { Markdown } from "./Markdown.js";
 
 /** @typedef {import("../state/types.js").Compaction} Compaction */
@@ -30,14 +31,10 @@ function Divider({ compaction }) {
   if (compaction.status === "running") {
     return html`<div class="divider is-running" role="status"><span class="divider-text shimmer">${t("Summarizing earlier messages…")}</span></div>`;
   }
-  const toggle = () => {
-    isOpen.value = !isOpen.value;
-    if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
-  };
   const text = html`<span class="divider-sentence">${sentenceFor(compaction)}</span>`;
   if (compaction.status === "waiting") return html`<div class="divider" role="note"><span class="divider-text">${text}</span></div>`;
   return html`<section class="divider-box">
-    <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
+    <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${() => (isOpen.value = !isOpen.value)}>
       <span class="divider-text">${text}<${Icon} name="down" size=${16} /></span>
     </button>
     ${isOpen.value && html`<${Details} compaction=${compaction} />`}
@@ -89,11 +86,17 @@ function Editor({ compaction, close }) {
 
 /** @param {{compaction: Compaction}} props */
 function Summary({ compaction: { summary, fallback_reason: reason } }) {
-  if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
+  if (summary === null) return currentThread.value && html`<${MissingSummary} threadId=${currentThread.value.id} />`;
   return summary
     ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason: told(reason) })}</p>`}
       <${Markdown} text=${summary} />`
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
+}
+
+/** Until it is in the store. @param {{threadId: string}} props */
+function MissingSummary({ threadId }) {
+  const { problem, again } = useLoaded(() => readCompactions(threadId), threadId);
+  return html`<${Waiting} problem=${problem} again=${again} />`;
 }
 
 /** @param {{compaction: Compaction}} props */

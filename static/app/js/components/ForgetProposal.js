@@ -1,7 +1,7 @@
 /** What a wish to forget may mean: the reader chooses, and only that goes. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { ApiError } from "../api.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { confirmForgetting, readProposal } from "../commands/forgetting.js";
 import { formatMoment, plainText } from "../format.js";
@@ -9,6 +9,7 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { ForGood } from "./ForGood.js";
 import { Icon } from "./icons.js";
+import { useLoaded, Waiting } from "./loading.js";
 import { ReceiptView } from "./Receipt.js";
 
 /** @typedef {import("../commands/forgetting.js").Proposal} Proposal */
@@ -17,19 +18,20 @@ import { ReceiptView } from "./Receipt.js";
 
 /** In the chat, below the message that wished for it. @param {{id: string}} props */
 export function ForgetCard({ id }) {
-  const proposal = useSignal(/** @type {Proposal|null} */ (null));
   const isClosed = useSignal(false);
-  useEffect(() => {
-    readProposal(id).then(
-      (read) => (proposal.value = read),
-      () => (isClosed.value = true),
-    );
-  }, [id]);
-  if (isClosed.value || !proposal.value || (!proposal.value.items.length && !proposal.value.receipt)) return null;
+  /** It went with what it was about. @param {unknown} error */
+  const closeIfGone = (error) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+    isClosed.value = true;
+    return null;
+  };
+  const { loaded: proposal, problem, again } = useLoaded(() => readProposal(id).catch(closeIfGone), id);
+  const isEmpty = !proposal?.items.length && !proposal?.receipt;
+  if (isClosed.value || (isEmpty && !problem)) return null;
   return html`<section class="card forget-card" aria-label=${t("Forget")}>
     <${Icon} name="trash" />
     <div class="card-body">
-      <${ForgetProposal} proposal=${proposal.value} isAsking onCancel=${() => (isClosed.value = true)} /></div>
+      ${proposal ? html`<${ForgetProposal} proposal=${proposal} isAsking onCancel=${() => (isClosed.value = true)} />` : html`<${Waiting} problem=${problem} again=${again} />`}</div>
   </section>`;
 }
 

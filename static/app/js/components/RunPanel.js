@@ -1,8 +1,6 @@
 /** One run from inside: its steps as a waterfall, and what the model was sent in each. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
 import { listRequests, readRequest, readTrace } from "../commands/runs.js";
 import { exact, formatSeconds, formatTokens } from "../format.js";
 import { html } from "../html.js";
@@ -10,6 +8,7 @@ import { plural, t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { drawTrace, nameCall, stateName } from "../state/trace.js";
 import { Icon } from "./icons.js";
+import { useLoaded, Waiting } from "./loading.js";
 import { Piece } from "./Piece.js";
 
 /** @typedef {import("../commands/runs.js").Trace} Trace */
@@ -33,30 +32,6 @@ export function RunPanel({ runId }) {
     </div>
   </aside>`;
 }
-
-/** @template T @param {() => Promise<T>} load @param {string} key */
-function useLoaded(load, key) {
-  const loaded = useSignal(/** @type {T|null} */ (null));
-  const problem = useSignal("");
-  const attempt = useSignal(0);
-  useEffect(() => {
-    let isWanted = true;
-    loaded.value = null;
-    problem.value = "";
-    load().then(
-      (read) => isWanted && (loaded.value = read),
-      (error) => isWanted && (problem.value = sentenceOf(error)),
-    );
-    return () => void (isWanted = false);
-  }, [key, attempt.value]);
-  return { loaded: loaded.value, problem: problem.value, again: () => void attempt.value++ };
-}
-
-/** @param {{problem: string, again: () => void}} props */
-const Waiting = ({ problem, again }) =>
-  problem
-    ? html`<p class="form-error" role="alert">${problem} <button type="button" class="link" onClick=${again}>${t("Try again")}</button></p>`
-    : html`<p class="shimmer" role="status">${t("Loading…")}</p>`;
 
 /** @param {{runId: string}} props */
 function TraceView({ runId }) {

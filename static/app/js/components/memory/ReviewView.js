@@ -11,6 +11,7 @@ import { t } from "../../i18n.js";
 import { memorySettings } from "../../state/memory.js";
 import { showToast } from "../../state/store.js";
 import { Icon } from "../icons.js";
+import { Waiting } from "../loading.js";
 import { Markdown } from "../Markdown.js";
 import { MoreButton } from "../MoreButton.js";
 import { TextEditor } from "./TextEditor.js";
@@ -20,13 +21,16 @@ import { TextEditor } from "./TextEditor.js";
 export function ReviewView() {
   const entries = useSignal(/** @type {Entry[]|null} */ (null));
   const cursor = useSignal(/** @type {string|null} */ (null));
+  const problem = useSignal("");
   const load = async (/** @type {string|null} */ from) => {
+    problem.value = "";
     try {
       const page = await waitingEntries(from);
       entries.value = from ? [...(entries.value ?? []), ...page.items] : page.items;
       cursor.value = page.next_cursor;
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      if (entries.value) showToast(sentenceOf(error), "bad");
+      else problem.value = sentenceOf(error);
     }
   };
   useEffect(() => void load(null), []);
@@ -39,7 +43,8 @@ export function ReviewView() {
   return html`<article>
     <header class="view-head"><h2 class="day-title">${t("To review")}</h2></header>
     <p class="muted view-note">${isOff ? t("What is extracted is remembered at once. Turn on “Ask me first” to approve each entry.") : t("Nothing here is remembered before you approve it.")}</p>
-    ${entries.value === null && html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`}
+    ${problem.value && html`<${Waiting} problem=${problem.value} again=${() => load(null)} />`}
+    ${entries.value === null && !problem.value && html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`}
     ${entries.value?.length === 0 && html`<p role="status">${t("Nothing waits for you.")}</p>`}
     ${(entries.value ?? []).map((entry) => html`<${Proposed} key=${`${entry.id} ${entry.revision}`} entry=${entry} onSettled=${settle} />`)}
     ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}

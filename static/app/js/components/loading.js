@@ -1,0 +1,31 @@
+/** What is loaded as it is shown: it comes, or one reads why not, and tries again. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { sentenceOf } from "../commands/conversations.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+
+/** Loads anew where `key` is another. @template T @param {() => Promise<T>} load @param {string} key */
+export function useLoaded(load, key) {
+  const loaded = useSignal(/** @type {T|null} */ (null));
+  const problem = useSignal("");
+  const attempt = useSignal(0);
+  useEffect(() => {
+    let isWanted = true;
+    loaded.value = null;
+    problem.value = "";
+    load().then(
+      (read) => isWanted && (loaded.value = read),
+      (error) => isWanted && (problem.value = sentenceOf(error)),
+    );
+    return () => void (isWanted = false);
+  }, [key, attempt.value]);
+  return { loaded: loaded.value, problem: problem.value, again: () => void attempt.value++ };
+}
+
+/** @param {{problem: string, again: () => void}} props */
+export const Waiting = ({ problem, again }) =>
+  problem
+    ? html`<p class="form-error" role="alert">${problem} <button type="button" class="link" onClick=${again}>${t("Try again")}</button></p>`
+    : html`<p class="shimmer" role="status">${t("Loading…")}</p>`;

@@ -32,6 +32,8 @@ SMALL = """() => [...document.querySelectorAll("button, a, input, select, textar
   .map(([name, width, height]) => `${name} ${Math.round(width)}x${Math.round(height)}`)"""
 """Return what a finger may miss, with its size. A link in a line of text is left out; what another one has around it
 belongs to it."""
+TWICE = "button => { button.click(); button.click(); }"
+"""A double click, both halves of which find the button as it was."""
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import ask, barriers
+from tests.frontend.chatting import TWICE, ask, barriers
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 
@@ -33,7 +33,7 @@ def test_an_offloaded_result_is_read_page_by_page_to_its_end(page: Page, model: 
     ask(page, "Look it up in the catalogue")
     tool = page.locator(".tool")
     tool.locator("summary").click()
-    tool.get_by_role("button", name="Open").click()
+    tool.get_by_role("button", name="Open").evaluate(TWICE)
     text = tool.locator("pre.is-tall")
     expect(tool).to_contain_text(f"Showing 20,000 of {len(RESULT):,} characters")
     expect(text).to_contain_text(LINES[0])
@@ -43,7 +43,7 @@ def test_an_offloaded_result_is_read_page_by_page_to_its_end(page: Page, model: 
     more = tool.get_by_role("button", name="More")
     while more.count():
         shown = text.inner_text()
-        more.click()
+        more.evaluate(TWICE)
         expect(text).not_to_have_text(shown)
     assert text.inner_text() == RESULT
     page.reload()

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import ask, barriers, overflows, reload, sign_in
+from tests.frontend.chatting import TWICE, ask, barriers, overflows, reload, sign_in
 from tests.servers.behaviour import ERRORS
 from tests.servers.openai_server import ModelServer
 from tests.servers.waiting import wait_for
@@ -155,20 +155,24 @@ def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx
     expect(tokens).to_have_count(before - 1)
 
 
-def test_a_new_token_is_copied_in_its_dialog_over_plain_http_too(page: Page, email: str) -> None:
+def test_a_new_token_is_made_once_and_copied_in_its_dialog_over_plain_http_too(
+    page: Page, email: str, alice: httpx2.Client
+) -> None:
+    before = len(alice.get("/api/v1/tokens").json()["items"])
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.context.clear_cookies()
     sign_in(page, email)
     dialog = open_settings(page)
     name = dialog.get_by_label("Name", exact=True)
     name.fill("The heating")
-    dialog.get_by_role("button", name="Create token").click()
+    dialog.get_by_role("button", name="Create token").evaluate(TWICE)
     dialog.get_by_role("button", name="Copy token").click()
     copied = dialog.get_by_role("button", name="Copied")
     expect(copied).to_be_focused()
     name.focus()
     page.keyboard.press("Control+v")
     expect(name).to_have_value(dialog.locator(".secret code").inner_text())
+    assert len(alice.get("/api/v1/tokens").json()["items"]) == before + 1
 
 
 def test_an_error_of_the_server_is_told_in_the_language_of_the_page(

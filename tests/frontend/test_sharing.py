@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import httpx2
 from playwright.sync_api import Browser, Page, expect
 
 from tests.files.test_attachments import picture
 from tests.fixtures.browser import VIEWPORT
-from tests.frontend.chatting import SIZES, ask, barriers, overflows
+from tests.frontend.chatting import SIZES, TWICE, ask, barriers, overflows
 from tests.servers.service import Service
 
 
@@ -53,7 +54,7 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
     stranger.context.close()
 
 
-def test_whoever_is_signed_in_continues_as_their_own_copy(page: Page, service: Service) -> None:
+def test_whoever_is_signed_in_continues_as_one_copy_of_their_own(page: Page, alice: httpx2.Client) -> None:
     ask(page, "Where is the ferry?")
     conversation = page.url.rpartition("/")[2]
     url = page.evaluate(
@@ -65,8 +66,9 @@ def test_whoever_is_signed_in_continues_as_their_own_copy(page: Page, service: S
         conversation,
     )
     page.goto(url)
-    page.get_by_role("button", name="Continue as my own copy").click()
+    page.get_by_role("button", name="Continue as my own copy").evaluate(TWICE)
     expect(page.locator("article.is-user .bubble")).to_have_text("Where is the ferry?")
     assert page.url.rpartition("/")[2] != conversation
     expect(page.locator("article.is-assistant")).to_have_count(1)
     ask(page, "And back?")
+    assert len(alice.get("/api/v1/conversations").json()["items"]) == 2

@@ -1,4 +1,4 @@
-/** The button below a list that loads its next page: once, however often it is pressed until the page is there. */
+/** The button that loads the next page of a list or text: once, however often it is pressed until the page is there. */
 
 import { useSignal } from "@preact/signals";
 import { html } from "../html.js";

@@ -7,6 +7,7 @@ import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { currentId } from "../state/store.js";
+import { MoreButton } from "./MoreButton.js";
 
 /** @param {{offloadRef: string}} props */
 export function OffloadedResult({ offloadRef }) {
@@ -25,11 +26,11 @@ export function OffloadedResult({ offloadRef }) {
   };
   const shown = page.value;
   if (!shown)
-    return html`<p class="fold-label">${t("The model saw the beginning and the end; all of it is kept.")} <button type="button" class="link" onClick=${read}>${t("Open")}</button></p>
+    return html`<p class="fold-label">${t("The model saw the beginning and the end; all of it is kept.")} <${MoreButton} className="link" label=${t("Open")} load=${read} /></p>
       ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}`;
   if (shown.total_chars === null) return html`<img src=${shown.content_url} alt=${t("Image a tool gave")} loading="lazy" />`;
   return html`<p class="fold-label" role="status">${t("Showing {n} of {all} characters", { n: exact(text.value.length), all: exact(shown.total_chars) })}</p>
     <pre class="is-tall" tabindex="0">${text.value}</pre>
-    <p class="fold-label">${shown.next_offset !== null && html`<button type="button" class="link" onClick=${read}>${t("More")}</button> · `}<a class="link" href=${shown.content_url} download>${t("Download")}</a></p>
+    <p class="fold-label">${shown.next_offset !== null && html`<${MoreButton} className="link" label=${t("More")} load=${read} /> · `}<a class="link" href=${shown.content_url} download>${t("Download")}</a></p>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}`;
 }

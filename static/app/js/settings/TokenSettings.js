@@ -38,14 +38,18 @@ export function TokenSettings() {
     }
   };
   useEffect(() => void attempt(async () => {}), []);
-  const create = (/** @type {any} */ event) => {
+  const isMaking = useSignal(false);
+  const create = async (/** @type {any} */ event) => {
     event.preventDefault();
+    if (isMaking.value) return;
+    isMaking.value = true;
     const form = new FormData(event.target);
-    attempt(async () => {
+    await attempt(async () => {
       secret.value = (await createToken(readToken(form))).token;
       needsPassword.value = false;
       event.target.reset();
     });
+    isMaking.value = false;
   };
   return html`<section class="setting is-stacked">
     <div><h3>${t("API tokens")}</h3><p>${t("For programs that talk to this server in your name.")}</p></div>
@@ -62,7 +66,7 @@ export function TokenSettings() {
         ${LIVES.map(([days, name]) => html`<option value=${days}>${name}</option>`)}
       </select></label>
       ${needsPassword.value && html`<label class="field"><span>${t("Your password")}</span><input name="password" type="password" required autocomplete="current-password" /></label>`}
-      <button class="button is-primary">${t("Create token")}</button>
+      <button class="button is-primary" aria-disabled=${isMaking.value}>${t("Create token")}</button>
     </form>
   </section>`;
 }

@@ -27,10 +27,15 @@ export function SharedPage({ token, isSignedIn }) {
     }
   };
   useEffect(() => void load(null), []);
+  const isCopying = useSignal(false);
   const copy = async () => {
+    if (isCopying.value) return;
+    isCopying.value = true;
+    error.value = "";
     try {
       location.assign(`/c/${(await post(`/shared/${token}/copy`)).id}`);
     } catch (problem) {
+      isCopying.value = false;
       error.value = problem instanceof Error ? problem.message : String(problem);
     }
   };
@@ -42,7 +47,7 @@ export function SharedPage({ token, isSignedIn }) {
       html`<header class="shared-head">
       <h1><bdi>${first.title || t("Shared conversation")}</bdi></h1>
       <p class="muted">${t("A copy made on {date}. It can be read, but not changed.", { date: formatDate(first.created_at) })}</p>
-      ${isSignedIn && html`<button type="button" class="button" onClick=${copy}>${t("Continue as my own copy")}</button>`}
+      ${isSignedIn && html`<button type="button" class="button" aria-disabled=${isCopying.value} onClick=${copy}>${t("Continue as my own copy")}</button>`}
     </header>`
     }
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}

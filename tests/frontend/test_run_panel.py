@@ -43,3 +43,5 @@ def test_each_part_fails_by_itself_and_is_tried_again(answered: Page, refused: s
     expect(pieces).to_have_count(2)
     page.get_by_role("tab", name="Steps").click()
     expect(steps).to_have_count(1)
+    page.get_by_role("complementary").get_by_role("button", name="Close").click()
+    expect(page.locator("article.is-assistant").get_by_role("button", name="More")).to_be_focused()

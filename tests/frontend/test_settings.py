@@ -148,6 +148,7 @@ def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx
     confirm.hover()
     assert barriers(page) == []
     question.get_by_role("button", name="Cancel").click()
+    expect(delete).to_be_focused()
     expect(tokens).to_have_count(before)
     delete.click()
     confirm.click()

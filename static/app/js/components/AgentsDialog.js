@@ -10,6 +10,7 @@ import { models, state } from "../state/store.js";
 import { AskFirst } from "./AskFirst.js";
 import { Dialog } from "./Dialog.js";
 import { Icon } from "./icons.js";
+import { useInPlace } from "./inPlace.js";
 
 /** @typedef {import("../commands/agents.js").AgentForm} AgentForm */
 /** @typedef {import("../commands/agents.js").Tool} Tool */
@@ -51,7 +52,6 @@ export function AgentsDialog() {
 /** @param {{onEdit: (id: string) => void, onDelete: (id: string) => void, onNew: () => void, onImport: (file: File) => void}} props */
 function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
-  const asked = useSignal(/** @type {string|null} */ (null));
   const own = state.value.agents.filter((agent) => agent.is_mine);
   const onChosen = () => {
     const file = field.current?.files?.[0];
@@ -60,19 +60,25 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
   };
   return html`
     ${own.length === 0 && html`<p class="muted">${t("An agent has instructions, a model and tools of its own. Make one for tasks that you repeat.")}</p>`}
-    <ul class="tokens">${own.map(
-      (agent) => asked.value === agent.id ? html`<li key=${agent.id}><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
-        action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${() => (asked.value = null)} /></li>` : html`<li class="token" key=${agent.id}><${Icon} name="spark" size=${18} />
-        <span class="token-text"><strong><bdi>${agent.name}</bdi></strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
-        <button type="button" class="icon-button is-small" aria-label=${t("Change {name}", { name: agent.name })} title=${t("Change")} onClick=${() => onEdit(agent.id)}><${Icon} name="rename" size=${18} /></button>
-        <a class="icon-button is-small" href=${exportAddress(agent.id)} download aria-label=${t("Export {name} as YAML", { name: agent.name })} title=${t("Export as YAML")}><${Icon} name="export" size=${18} /></a>
-        <button type="button" class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => (asked.value = agent.id)}><${Icon} name="trash" size=${18} /></button></li>`,
-    )}</ul>
+    <ul class="tokens">${own.map((agent) => html`<${OwnAgent} key=${agent.id} agent=${agent} onEdit=${onEdit} onDelete=${onDelete} />`)}</ul>
     <div class="card-actions">
       <button type="button" class="button is-primary" onClick=${onNew}><${Icon} name="plus" size=${16} />${t("New agent")}</button>
       <input ref=${field} type="file" accept=".yaml,.yml,application/yaml,text/yaml" hidden onChange=${onChosen} aria-label=${t("YAML file")} />
       <button type="button" class="button" onClick=${() => field.current?.click()}>${t("Import YAML")}</button>
     </div>`;
+}
+
+/** @param {{agent: import("../state/types.js").Agent, onEdit: (id: string) => void, onDelete: (id: string) => void}} props */
+function OwnAgent({ agent, onEdit, onDelete }) {
+  const { isOpen: isAsked, opener, close } = useInPlace();
+  if (isAsked.value)
+    return html`<li><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
+      action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${close} /></li>`;
+  return html`<li class="token"><${Icon} name="spark" size=${18} />
+    <span class="token-text"><strong><bdi>${agent.name}</bdi></strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
+    <button type="button" class="icon-button is-small" aria-label=${t("Change {name}", { name: agent.name })} title=${t("Change")} onClick=${() => onEdit(agent.id)}><${Icon} name="rename" size=${18} /></button>
+    <a class="icon-button is-small" href=${exportAddress(agent.id)} download aria-label=${t("Export {name} as YAML", { name: agent.name })} title=${t("Export as YAML")}><${Icon} name="export" size=${18} /></a>
+    <button type="button" ref=${opener} class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => (isAsked.value = true)}><${Icon} name="trash" size=${18} /></button></li>`;
 }
 
 /** @param {{id: string|null, form: AgentForm, onDone: () => void, attempt: (work: () => Promise<unknown>) => Promise<void>}} props */

@@ -6,9 +6,10 @@ import { compactNow, loadContext, previewCompaction } from "../commands/context.
 import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { changeUi, currentThread, ui } from "../state/store.js";
+import { currentThread, ui } from "../state/store.js";
 import { describeContext } from "./ContextRing.js";
 import { Icon } from "./icons.js";
+import { Panel } from "./Panel.js";
 import { Piece } from "./Piece.js";
 
 /** @type {[keyof import("../state/types.js").ContextUse["parts"], string][]} */
@@ -24,19 +25,14 @@ const PARTS = [
 export function ContextPanel() {
   const thread = currentThread.value;
   if (ui.value.panel !== "context" || !thread) return null;
-  const close = () => changeUi({ panel: null });
-  return html`<aside class="panel" aria-label=${t("Context")}>
-    <header class="panel-head">
-      <h2>${t("Context")}</h2>
-      <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${close}><${Icon} name="close" /></button>
-    </header>
+  return html`<${Panel} label=${t("Context")} title=${t("Context")}>
     ${thread.context && html`<${Parts} context=${thread.context} />`}
     <${Totals} thread=${thread} />
     <button type="button" class="button is-wide" disabled=${Boolean(thread.run)} onClick=${() => compactNow(thread.id)}>
       <${Icon} name="fold" size=${18} />${t("Compact now")}</button>
     <button type="button" class="link" onClick=${() => previewCompaction(thread.id)}>${t("Preview first")}</button>
     <${ModelView} key=${thread.id} id=${thread.id} />
-  </aside>`;
+  <//>`;
 }
 
 /** @param {{context: import("../state/types.js").ContextUse}} props */

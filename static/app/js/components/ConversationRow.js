@@ -1,6 +1,5 @@
 /** One conversation in the sidebar: title, state, and the menu of what can be done with it. */
 
-import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
 import { shownIds } from "../bulk/commands.js";
@@ -16,6 +15,7 @@ import { printWhole } from "../printing/keys.js";
 import { changeUi, currentId } from "../state/store.js";
 import { deleteConversation } from "../trash/commands.js";
 import { Icon } from "./icons.js";
+import { useInPlace } from "./inPlace.js";
 import { Menu } from "./Menu.js";
 
 /** @typedef {import("../state/types.js").Conversation} Conversation */
@@ -24,7 +24,7 @@ export const ConversationRow = memo(Row);
 
 /** @param {{conversation: Conversation}} props */
 function Row({ conversation }) {
-  const isRenaming = useSignal(false);
+  const { isOpen: isRenaming, opener, close } = useInPlace();
   const isOpen = currentId.value === conversation.id;
   const open = (/** @type {MouseEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -32,7 +32,7 @@ function Row({ conversation }) {
     goTo(conversation.id);
   };
   if (isRenaming.value) {
-    return html`<li class="row"><${TitleField} conversation=${conversation} onDone=${() => (isRenaming.value = false)} /></li>`;
+    return html`<li class="row"><${TitleField} conversation=${conversation} onDone=${close} /></li>`;
   }
   const title = conversation.title || t("New chat");
   if (selection.value) {
@@ -41,7 +41,7 @@ function Row({ conversation }) {
       <span class="row-title"><bdi>${title}</bdi></span></label></li>`;
   }
   return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>
-    <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open} onDragStart=${dragged(conversation.id)}
+    <a ref=${opener} class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open} onDragStart=${dragged(conversation.id)}
       aria-current=${isOpen ? "page" : undefined} onDblClick=${() => (isRenaming.value = true)}>
       <span class="row-title"><bdi>${title}</bdi></span>
     </a>

@@ -5,10 +5,10 @@ import { listRequests, readRequest, readTrace } from "../commands/runs.js";
 import { exact, formatSeconds, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
-import { changeUi } from "../state/store.js";
 import { drawTrace, nameCall, stateName } from "../state/trace.js";
 import { Icon } from "./icons.js";
 import { useLoaded, Waiting } from "./loading.js";
+import { Panel } from "./Panel.js";
 import { Piece } from "./Piece.js";
 
 /** @typedef {import("../commands/runs.js").Trace} Trace */
@@ -21,16 +21,12 @@ export function RunPanel({ runId }) {
   const tab = useSignal("trace");
   const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab" id=${`run-tab-${name}`}
     aria-selected=${tab.value === name} aria-controls="run-panel" onClick=${() => (tab.value = name)}>${label}</button>`;
-  return html`<aside class="panel" aria-label=${t("How this answer was made")}>
-    <header class="panel-head">
-      <h2>${t("This answer")}</h2>
-      <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${() => changeUi({ panel: null })}><${Icon} name="close" /></button>
-    </header>
+  return html`<${Panel} label=${t("How this answer was made")} title=${t("This answer")}>
     <div role="tablist" class="tabs">${tabButton("trace", t("Steps"))}${tabButton("requests", t("What the model saw"))}</div>
     <div role="tabpanel" id="run-panel" class="panel-body" tabindex="0" aria-labelledby=${`run-tab-${tab.value}`}>
       ${tab.value === "trace" ? html`<${TraceView} runId=${runId} />` : html`<${Requests} runId=${runId} />`}
     </div>
-  </aside>`;
+  <//>`;
 }
 
 /** @param {{runId: string}} props */

@@ -11,6 +11,7 @@ import { t } from "../i18n.js";
 import { AskFirst } from "../components/AskFirst.js";
 import { CopyButton } from "../components/CodeBlock.js";
 import { Icon } from "../components/icons.js";
+import { useInPlace } from "../components/inPlace.js";
 
 /** @typedef {import("../commands/tokens.js").ApiToken} ApiToken */
 
@@ -86,15 +87,15 @@ function readToken(form) {
 /** @param {{token: ApiToken, onDelete: () => void}} props */
 function TokenRow({ token, onDelete }) {
   const ends = token.expires_at ? ` · ${t("valid until {date}", { date: formatDate(token.expires_at) })}` : "";
-  const isAsked = useSignal(false);
+  const { isOpen: isAsked, opener, close } = useInPlace();
   const used = token.last_used_at ? t("last used {date}", { date: formatDate(token.last_used_at) }) : t("never used");
   if (isAsked.value)
     return html`<li><${AskFirst} text=${t("Programs with the token {name} will be refused at once. It cannot be undone.", { name: token.name })}
-      action=${t("Delete token {name}", { name: token.name })} onConfirm=${onDelete} onCancel=${() => (isAsked.value = false)} /></li>`;
+      action=${t("Delete token {name}", { name: token.name })} onConfirm=${onDelete} onCancel=${close} /></li>`;
   return html`<li class="token">
     <${Icon} name="key" size=${18} />
     <span class="token-text"><strong><bdi>${token.name}</bdi></strong><small>${token.prefix ? `${token.prefix}… · ` : ""}${token.scopes.join(", ")} · ${used}${ends}</small></span>
-    <button type="button" class="icon-button is-small" aria-label=${t("Delete token {name}", { name: token.name })} title=${t("Delete")} onClick=${() => (isAsked.value = true)}><${Icon} name="trash" size=${18} /></button>
+    <button type="button" ref=${opener} class="icon-button is-small" aria-label=${t("Delete token {name}", { name: token.name })} title=${t("Delete")} onClick=${() => (isAsked.value = true)}><${Icon} name="trash" size=${18} /></button>
   </li>`;
 }
 

@@ -7,6 +7,7 @@ import { sentenceOf } from "../commands/conversations.js";
 import { AskFirst } from "../components/AskFirst.js";
 import { CopyButton } from "../components/CodeBlock.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
+import { useInPlace } from "../components/inPlace.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -27,7 +28,7 @@ export function ShareDialog({ conversation }) {
   const address = `/conversations/${conversation.id}/share`;
   const share = useSignal(/** @type {Share|null|undefined} */ (undefined));
   const error = useSignal("");
-  const isAsked = useSignal(false);
+  const { isOpen: isAsked, opener, close } = useInPlace();
   const attempt = async (/** @type {() => Promise<Share|null>} */ work) => {
     error.value = "";
     try {
@@ -55,11 +56,11 @@ export function ShareDialog({ conversation }) {
     ${
       share.value !== undefined &&
       (isAsked.value ? html`<${AskFirst} text=${t("The link will stop working. A new link has a different address.")}
-        action=${t("Revoke link")} onConfirm=${revoke} onCancel=${() => (isAsked.value = false)} />` : html`<form key=${share.value?.expires_at} onSubmit=${make}>
+        action=${t("Revoke link")} onConfirm=${revoke} onCancel=${close} />` : html`<form key=${share.value?.expires_at} onSubmit=${make}>
       <label class="field"><span>${t("The link ends after")}</span>
         <select name="days">${endsLater(share.value) && html`<option value=${AS_IT_IS}>${t("Unchanged")}</option>`}${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>
       <div class="dialog-actions">
-        ${share.value && html`<button type="button" class="button is-danger" onClick=${() => (isAsked.value = true)}>${t("Revoke link")}</button>`}
+        ${share.value && html`<button type="button" ref=${opener} class="button is-danger" onClick=${() => (isAsked.value = true)}>${t("Revoke link")}</button>`}
         <button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button>
         <button class="button is-primary">${share.value ? t("Update") : t("Create link")}</button>
       </div>

@@ -7,12 +7,14 @@ import time
 from allauth.account import app_settings
 from allauth.account.internal.flows.login import get_authentication_records, record_authentication
 from asgiref.sync import sync_to_async
+from django.contrib.auth.hashers import check_password
 
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.rate_limits import check_password_guess
 from chatapp.operations import audit
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.models import AuditEvent
+from memory.bounds import MAX_PASSWORD_CHARS
 
 
 async def confirm_identity(request: ApiRequest, password: str | None) -> None:
@@ -54,7 +56,8 @@ def _signed_in_recently(request: ApiRequest) -> bool:
 
 def _is_password(request: ApiRequest, password: str) -> bool:
     user = request.auth.user
-    if user.check_password(password):
+    # Not `user.check_password`, which stores an outdated hash anew: that ends all sessions of the user, this one too.
+    if len(password) <= MAX_PASSWORD_CHARS and check_password(password, user.password):
         # allauth's own pages need not ask again in the next minutes.
         record_authentication(request, user, method="password", reauthenticated=True)
         return True

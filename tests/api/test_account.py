@@ -203,6 +203,16 @@ def test_a_stolen_session_makes_a_token_with_the_password_only(page: Client) -> 
     assert post(page, "tokens").status_code == 201, "the password was entered just now"
 
 
+def test_a_password_that_was_hashed_in_an_older_way_confirms_and_keeps_the_session(
+    page: Client, settings: Settings
+) -> None:
+    hashers = "django.contrib.auth.hashers"
+    settings.PASSWORD_HASHERS = [f"{hashers}.ScryptPasswordHasher", f"{hashers}.MD5PasswordHasher"]
+    sign_in_long_ago(page)
+    assert post(page, "tokens", password=PASSWORD).status_code == 201
+    assert page.get(f"{V1}/me").status_code == 200
+
+
 async def test_a_password_cannot_be_guessed_with_a_stolen_session(page: Client) -> None:
     await sync_to_async(sign_in_long_ago)(page)
     cookies = "; ".join(f"{name}={cookie.value}" for name, cookie in page.cookies.items())

@@ -35,7 +35,9 @@ def share_conversation(
     assert conversation.branch is not None
     shown = visible_messages(conversation.branch)
     # Up to the question of an answer that is being written: what comes behind it may still change places with it.
-    answer = shown.filter(status=Message.Status.STREAMING).select_related("parent").order_by("position").first()
+    answer = (
+        shown.filter(status=Message.Status.STREAMING).select_related("parent").order_by("position").first()
+    )
     if answer is not None:
         shown = shown.filter(position__lte=answer.parent.position if answer.parent else answer.position - 1)
     last = shown.aggregate(last=Max("position"))["last"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC
+from uuid import UUID
 
 import pytest
 
@@ -12,8 +15,9 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
-from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.actions.indexing import delete_index, index_conversation, index_some
 from chatapp.recall.models import StoredClaim
+from chatapp.recall.selectors.claims import hashed_claims
 from chatapp.recall.user_search import search_memory
 from chatapp.runs.actions.endings import Outcome, finish_run
 from chatapp.runs.actions.injected_messages import edit_queued, inject_message, send_queued
@@ -72,6 +76,34 @@ def test_a_held_message_that_is_edited_is_found_by_its_new_words(alice: User) ->
     claims = StoredClaim.objects.filter(message=held)
     assert {key for key, _ in before} <= set(claims.values_list("key", flat=True))
     assert before.isdisjoint(claims.values_list("key", "value"))
+
+
+class ThenEdited(deque[UUID]):
+    """Conversations to index. When the last one is taken, and the others are read but not stored, `edit` is called."""
+
+    edit: Callable[[], object]
+
+    def popleft(self) -> UUID:
+        if len(self) == 1:
+            self.edit()
+        return super().popleft()
+
+
+def test_a_held_message_that_is_edited_while_the_worker_indexes_it_is_found_by_its_new_words(
+    alice: User,
+) -> None:
+    conversation, other = (create_conversation(user=alice, now=clock.now()) for _ in range(2))
+    held = hold(alice, conversation, "My locker code is 4711.")
+    delete_index(alice.pk)
+    StoredClaim.objects.all().delete()
+    waiting = ThenEdited([conversation.pk, other.pk])
+    waiting.edit = lambda: edit(alice, conversation, held, "My locker code is 9925, behind the boiler.")
+    while waiting:  # a slow machine takes fewer at once
+        index_some(waiting)
+    assert found(alice, "boiler") == ["My locker code is 9925, behind the boiler."]
+    assert found(alice, "4711") == []
+    values = set(StoredClaim.objects.filter(message=held).values_list("key", "value"))
+    assert values == {claim[:2] for claim in hashed_claims("My locker code is 9925, behind the boiler.")}
 
 
 def test_what_is_edited_in_a_temporary_chat_leaves_no_trace_in_the_index(alice: User) -> None:

@@ -6,6 +6,7 @@ row, which is taken after those of conversations and entries; the user's before 
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -140,7 +141,7 @@ class _Said:
 
 
 def _read_said(batch: Batch) -> _Said:
-    said = [row for row in batch.messages if row.role == Message.Role.USER and row.forgotten_at is None]
+    said = [row for row in batch.messages if row.role == Message.Role.USER]
     claims = find_message_claims(batch.user_id, said)
     return _Said([row.pk for row in said], claims, {row.pk for row in said if _asks_to_remember(row)})
 
@@ -148,10 +149,11 @@ def _read_said(batch: Batch) -> _Said:
 _LAST_ORDINAL = """
 SELECT last_ordinal FROM chatapp_conversation WHERE id = %s AND indexed_below = %s AND user_id IS NOT NULL
 """
-_FORGOTTEN = """
-SELECT id, forgotten_at IS NOT NULL FROM chatapp_message
-WHERE conversation_id = %s AND position >= %s AND position < %s
+_PARTS = """
+SELECT id, parts FROM chatapp_message
+WHERE conversation_id = %s AND position >= %s AND position < %s AND role <> 'tool'
 """
+"""Nothing that a tool said is indexed, and it may be long."""
 _INDEXED = "UPDATE chatapp_conversation SET indexed_below = %s, last_ordinal = %s WHERE id = %s"
 
 
@@ -163,23 +165,25 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
             return None
         # Only now: conversations are locked before indexes.
         owner = _lock_owner(user_id=batch.user_id)
-        rows = execute(_FORGOTTEN, batch.conversation_id, batch.start, batch.end).fetchall()
+        rows = execute(_PARTS, batch.conversation_id, batch.start, batch.end).fetchall()
         # What was deleted since the batch was read is missing here: its documents must not come back.
-        present = {as_key(key) for key, is_forgotten in rows if not is_forgotten}
-        gone = {as_key(key) for key, is_forgotten in rows if is_forgotten}
+        parts = {as_key(key): json.loads(parts) for key, parts in rows}
+        present = {row.pk for row in batch.messages if parts.get(row.pk) == row.parts}
         sources = {as_stored(key) for key in present}
         documents = [document for document in batch.documents if document.source_id in sources]
-        # Read anew: they may have lost words since the batch was read.
-        emptied = list(Message.objects.filter(pk__in=gone)) if gone else []
-        for row in emptied:
+        # Read anew: they were edited, or lost words, since the batch was read.
+        changed = (
+            list(Message.objects.filter(pk__in=parts.keys() - present)) if len(parts) > len(present) else []
+        )
+        for row in changed:
             documents += [document.stored() for document in message_documents(row)]
         last_ordinal = _append(owner, [documents], found[0])
         execute(_INDEXED, batch.end, last_ordinal, batch.conversation_id)
         claiming = [key for key in said.claiming if key in present]
         store_message_claims(batch.user_id, claiming, said.claims)
-        if emptied:
-            note_messages(batch.user_id, emptied)
-        asking = said.asking | {row.pk for row in emptied if _asks_to_remember(row)}
+        if changed:
+            note_messages(batch.user_id, changed)
+        asking = (said.asking & present) | {row.pk for row in changed if _asks_to_remember(row)}
         # Hardly a message asks: without this, each batch would read its messages once more.
         if asking:
             lift_requested(batch.user_id, asking)

@@ -105,7 +105,7 @@ class View:
 
     @property
     def compacted_count(self) -> int:
-        """Return the stored messages that are still in the view."""
+        """Return how many stored messages are left in `history`, pins among them; the question is not counted."""
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
     def messages(self, recall: Message | None = None, earlier: Recalled = NOTHING) -> tuple[Message, ...]:

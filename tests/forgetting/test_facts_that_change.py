@@ -13,6 +13,7 @@ from chatapp.context.recalled import mark_superseded
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
+from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.long_term.actions.consolidations import queue_consolidation
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.long_term.consolidation import consolidate
@@ -22,7 +23,7 @@ from chatapp.long_term.selectors.scopes import NO_ACCESS
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, fold_sentence
+from chatapp.recall.selectors.claims import SaidAt, fold_sentence, repeated_claims
 from chatapp.recall.turn_recall import InContext, RecalledTurn
 from memory.ranking import RecallSize
 from tests.blocking import beside
@@ -132,6 +133,30 @@ def test_what_a_deleted_chat_superseded_is_superseded_by_the_next_statement(
     [older] = StoredClaim.objects.filter(message=moved[0].pk)
     assert older.superseded_by is not None
     assert older.superseded_by.message_id == newest.pk
+
+
+def test_what_a_chat_in_the_trash_superseded_is_superseded_by_the_next_statement(
+    alice: User, api_client: Clients, moved: list[Message]
+) -> None:
+    client = api_client(alice)
+    move_to_trash(alice, str(moved[1].conversation_id), days=30, now=NOW)
+    [older] = [item for item in search(client, q="Where do I live?") if item["text"] == OLD]
+    assert older["valid_until"] is None, "nothing that is shown supersedes it"
+
+    again, third = new_conversation(alice), new_conversation(alice)
+    say(again, OLD, at=NOW + timedelta(days=8))
+    index_conversation(again.pk)
+    [newest, *_] = say(third, "I have moved to Nice now.", at=NOW + timedelta(days=9))
+    index_conversation(third.pk)
+    [older, same] = [item for item in search(client, q="Where do I live?") if item["text"] == OLD]
+    assert older["superseded_by"]["message_id"] == same["superseded_by"]["message_id"] == str(newest.pk)
+    assert [over.message_id for over in repeated_claims(alice.pk, [OLD])[OLD]] == [newest.pk]
+    as_of = [item for item in search(client, q="Where do I live?", as_of="2026-11-29") if item["text"] == OLD]
+    assert {item["valid_until"] for item in as_of} == {None}
+
+    restore(alice, moved[1].conversation_id, now=NOW)
+    until = {item["valid_until"] for item in search(client, q="Where do I live?") if item["text"] == OLD}
+    assert until == {"2026-11-21T20:00:00Z", "2026-11-30T20:00:00Z"}
 
 
 def said_at(message: Message) -> SaidAt:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
@@ -48,8 +48,8 @@ class Superseded:
         return self.message_id or self.entry_id
 
 
-_IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
-"""The newer statement is not in a conversation that is being deleted."""
+_IS_SHOWN = Q(message=None) | Q(message__conversation__user__isnull=False)
+"""The statement is not in a conversation that is in the trash or being deleted."""
 _SOURCES = ("message", "entry", "superseded_by__message", "superseded_by__entry")
 _ANY = "SELECT 1 FROM chatapp_storedclaim WHERE user_id = %s AND superseded_by_id IS NOT NULL LIMIT 1"
 
@@ -63,14 +63,36 @@ def superseded_claims(
         return found  # as nearly always: without the joins
     for some in _slices(list(source_ids)):
         of_sources = Q(message__in=some) | Q(entry__in=some)
-        rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
-        if before is not None:
-            rows = rows.filter(superseded_by__said_at__lt=before)
-        for row in rows.select_related(*_SOURCES).order_by("start", "pk"):
+        rows = StoredClaim.objects.filter(of_sources, user_id=user_id)
+        for row, newer in _with_newer(rows.order_by("start", "pk"), before):
             source_id = row.message_id or row.entry_id
-            if source_id is not None and row.superseded_by is not None:
-                found[source_id].append(_superseded(row, row.superseded_by))
+            if source_id is not None:
+                found[source_id].append(_superseded(row, newer))
     return found
+
+
+def _with_newer(
+    rows: QuerySet[StoredClaim], before: datetime | None
+) -> Iterator[tuple[StoredClaim, StoredClaim]]:
+    """Yield claims, each with the next one that superseded it and is shown, and was said `before`."""
+    superseded = rows.filter(superseded_by__isnull=False).select_related(*_SOURCES)
+    if before is not None:
+        superseded = superseded.filter(superseded_by__said_at__lt=before)
+    shown = StoredClaim.objects.filter(_IS_SHOWN, pk=OuterRef("superseded_by"))
+    for row in superseded.annotate(has_shown=Exists(shown)):
+        newer = row.superseded_by if row.has_shown else _next_shown(row)
+        if newer is not None and (before is None or newer.said_at < before):
+            yield row, newer
+
+
+def _next_shown(row: StoredClaim) -> StoredClaim | None:
+    """Return what supersedes a claim while the one that does is not shown."""
+    assert row.superseded_by is not None
+    later = StoredClaim.objects.filter(
+        _IS_SHOWN, user_id=row.user_id, key=row.key, replaces=True, said_at__gte=row.superseded_by.said_at
+    )
+    others = later.exclude(value=row.value).select_related("message", "entry")
+    return others.order_by("said_at", "start", "pk").first()
 
 
 def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -115,9 +137,9 @@ def repeated_claims(
     claims = [(text, claim) for text in texts for claim in hashed_claims(text)]
     newest = _newest_superseded(user_id, {claim.key for _, claim in claims}, before)
     for text, claim in claims:
-        row = newest.get((claim.key, claim.value))
-        if row is not None and row.superseded_by is not None:
-            over = _superseded(row, row.superseded_by)
+        pair = newest.get((claim.key, claim.value))
+        if pair is not None:
+            over = _superseded(*pair)
             found[text].append(
                 replace(over, said=text[claim.start : claim.end], start=claim.start, end=claim.end)
             )
@@ -155,17 +177,13 @@ def hash_claim(claim: Claim) -> HashedClaim:
 
 def _newest_superseded(
     user_id: UUID, keys: Iterable[int], before: datetime | None
-) -> dict[tuple[int, int], StoredClaim]:
-    """Return by key and value the newest superseded claim."""
-    newest: dict[tuple[int, int], StoredClaim] = {}
+) -> dict[tuple[int, int], tuple[StoredClaim, StoredClaim]]:
+    """Return by key and value the newest superseded claim, and what superseded it."""
+    newest: dict[tuple[int, int], tuple[StoredClaim, StoredClaim]] = {}
     for some in _slices(sorted(keys)):
-        rows = StoredClaim.objects.filter(
-            _IS_SHOWN, user_id=user_id, key__in=some, superseded_by__isnull=False
-        )
-        if before is not None:
-            rows = rows.filter(superseded_by__said_at__lt=before)
-        for row in rows.select_related(*_SOURCES).order_by("said_at", "start", "pk"):
-            newest[row.key, row.value] = row
+        rows = StoredClaim.objects.filter(user_id=user_id, key__in=some).order_by("said_at", "start", "pk")
+        for row, newer in _with_newer(rows, before):
+            newest[row.key, row.value] = row, newer
     return newest
 
 

@@ -49,7 +49,7 @@ from chatapp.recall.actions.indexing import (
 )
 from chatapp.recall.actions.removal import delete_documents, documents_made_of
 from chatapp.recall.actions.sources import note_read
-from chatapp.recall.models import SearchOwner
+from chatapp.recall.models import SearchDocument, SearchOwner
 from chatapp.runs.actions.runs import Lease, renew_leases
 from chatapp.runs.models import Run
 from tests.blocking import check_order, lock_at_once, somebody_waits
@@ -600,3 +600,27 @@ def test_a_restored_chat_waits_for_one_count_without_a_later_one(alice: User) ->
         ForgettingCount.objects.filter(pk=counts[0].pk),
         ForgettingCount.objects.filter(pk=counts[1].pk),
     )
+
+
+@pytest.mark.parametrize("moves", ["to the trash", "back"])
+def test_who_moves_a_chat_changes_its_entries_in_the_index_under_the_lock_of_the_index(
+    alice: User, moves: str
+) -> None:
+    """A worker that reads documents anew changes many rows under that lock, in an order of its own."""
+    chat = new_conversation(alice)
+    entry = MemoryEntry.objects.create(
+        user=alice, day=NOW.date(), text=SAID, created_at=NOW, conversation=chat
+    )
+    index_entry(entry)
+    if moves == "back":
+        move_to_trash(alice, str(chat.pk), days=30, now=NOW)
+    check_order(
+        lambda: (
+            restore(alice, str(chat.pk), now=NOW)
+            if moves == "back"
+            else move_to_trash(alice, str(chat.pk), days=30, now=NOW)
+        ),
+        SearchOwner.objects.all(),
+        SearchDocument.objects.all(),
+    )
+    assert SearchDocument.objects.get().conversation == (chat if moves == "back" else None)

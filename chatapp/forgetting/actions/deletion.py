@@ -19,8 +19,8 @@ from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.realtime.hub import publish_deletion, stop_runs_after_commit
+from chatapp.recall.actions.indexing import move_documents
 from chatapp.recall.actions.removal import remove_entries
-from chatapp.recall.models import SearchDocument
 from chatapp.runs.models import Run, ToolCall
 
 
@@ -72,7 +72,8 @@ def detach_conversation(
     if not keeps_rows:
         EntrySource.objects.filter(conversation=conversation).delete()
     ForgetProposal.objects.filter(conversation=conversation).delete()
-    SearchDocument.objects.filter(source_id__in=own.values("pk")).update(conversation=None)
+    if held and not forgets_memory:
+        move_documents(user_id, [pk for pk, _, _ in held], None)
     own.update(conversation=None)
     removal = Removal.objects.create(
         conversation_id=conversation.pk,

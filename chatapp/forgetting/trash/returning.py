@@ -12,7 +12,7 @@ from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import Conflict
-from chatapp.recall.models import SearchDocument
+from chatapp.recall.actions.indexing import move_documents
 
 BUSY = "This chat is still being moved to the trash. Please try again in a moment."
 
@@ -48,7 +48,8 @@ def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conver
     mark_days_stale(row.user_id, tuple(sorted({day for _, day in held})))
     ids = [pk for pk, _ in held]
     MemoryEntry.objects.filter(pk__in=ids).update(conversation=conversation)
-    documents = SearchDocument.objects.filter(source_id__in=ids, owner__user=row.user_id)
-    documents.update(conversation=conversation)
+    # Who deletes it locks further entries, and those come before the index.
+    if ids and not gives_up_work:
+        move_documents(row.user_id, ids, conversation.pk)
     TrashedConversation.objects.filter(pk=row.pk).delete()
     return conversation

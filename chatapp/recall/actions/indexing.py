@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -276,6 +276,14 @@ def index_entries(
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
     store_entry_claims(user_id, ids, read.claims)
+
+
+def move_documents(user_id: UUID, entry_ids: Collection[UUID], conversation_id: UUID | None) -> None:
+    """Let the documents of entries name another conversation, or none, in the transaction that moves the entries."""
+    # Under the lock, as all is written here: else this and a worker would wait for each other's rows.
+    lock_owners(Q(user=user_id))
+    documents = SearchDocument.objects.filter(source_id__in=entry_ids, owner__user=user_id)
+    documents.update(conversation=conversation_id)
 
 
 def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:

@@ -8,18 +8,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group
+from django.http import HttpRequest
 
 from agents.errors import ModelError
 from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, release_expired, settle
+from chatapp.accounts.budgets.admin import BudgetAdmin
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.accounts.models import User
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, in_writer
+from chatapp.operations.ids import new_id
 from chatapp.operations.tasks import clean_up, sweep
-from tests.blocking import check_no_wait, lock_at_once
+from tests.blocking import check_no_wait, check_order, lock_at_once
 from tests.context_engine.chatting import on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -224,6 +228,20 @@ def test_what_nobody_can_be_told_of_is_warned_of_later(alice: User, set_budget: 
     warned: list[str] = []
     assert spend(alice, Amount(1, 0), warned)
     assert len(warned) == 1
+
+
+@pytest.mark.postgres
+def test_budgets_are_deleted_together_in_the_order_in_which_calls_hold_them(set_budget: SetBudget) -> None:
+    first, second = set_budget("deployment", tokens=100), set_budget("deployment", "month", tokens=100)
+    for budget in (second, first):  # the row of the second is the first that a scan finds
+        BudgetPeriod.objects.create(pk=new_id(), budget=budget, starts_on=clock.now().date())
+    request, page = HttpRequest(), BudgetAdmin(Budget, AdminSite())
+    check_order(
+        lambda: page.delete_queryset(request, Budget.objects.order_by("-pk")),
+        BudgetPeriod.objects.filter(budget=first),
+        BudgetPeriod.objects.filter(budget=second),
+    )
+    assert not Budget.objects.exists()
 
 
 def test_the_clean_up_deletes_periods_that_ended_months_ago(alice: User, set_budget: SetBudget) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
@@ -108,6 +108,14 @@ def _release(row: BudgetHold) -> None:
             BudgetPeriod.objects.filter(pk=row.period_id).update(
                 held_tokens=F("held_tokens") - row.tokens, held_nanos=F("held_nanos") - row.nanos
             )
+
+
+@transaction.atomic
+def delete_budgets(budgets: QuerySet[Budget]) -> None:
+    """Delete budgets, with what was spent of them."""
+    # One after the other, each with its periods: in the order in which calls lock them.
+    for budget in budgets.order_by("pk"):
+        budget.delete()
 
 
 def delete_old_periods(*, now: datetime) -> None:

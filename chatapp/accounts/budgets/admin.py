@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.accounts.budgets.actions import delete_budgets
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.selectors import limit_of
 from chatapp.accounts.budgets.values import NANOS
@@ -36,6 +37,9 @@ class BudgetAdmin(SentAtOnce):
         if budget.scope == Budget.Scope.EVERY_USER:
             return gettext("%(tokens)s tokens, %(money)s at most") % used
         return gettext("%(tokens)s tokens, %(money)s") % used
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
+        delete_budgets(queryset)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Keep what was counted with whom it was counted for: another scope or period is another budget."""

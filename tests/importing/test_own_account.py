@@ -33,6 +33,7 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import ConversationOffloads, read_content
 from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources
 from chatapp.long_term.actions.profile import write_profile
+from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.operations import clock
 from chatapp.operations.ids import new_id
@@ -414,3 +415,21 @@ def test_an_archive_names_nothing_of_others(archive: Path, alice: User, bob: Use
     of_alice.refresh_from_db()
     assert of_alice.user == alice
     assert not Attachment.objects.filter(user=charlie).exists()
+
+
+def test_an_old_export_does_not_bring_back_to_memory_what_is_not_to_be_learned_again(
+    alice: User, bob: User, tmp_path: Path
+) -> None:
+    entry = add_entry(user=alice, text="My favourite colour is teal.", now=NOW)
+    edit_entry(user=alice, entry_id=str(entry.pk), text="My favourite colour is celadon. It rains in Lund.")
+    add_entry(user=alice, text="My favourite colour is celadon.", now=NOW)
+    write_profile(user_id=alice.pk, text="- My favourite colour is celadon.\n- It rains in Lund.", now=NOW)
+    say(new_conversation(alice), "Good morning.", "Hello.")
+    path = export_of(alice, tmp_path / "old.zip")
+    raise_tombstones(bob.pk, ["My favourite colour is celadon."], clock.now(), for_good=True)
+    for _ in range(2):  # the file may be imported once more
+        assert not take_in(bob, path).left_out
+        [left] = MemoryEntry.objects.filter(user=bob)
+        assert left.text == "It rains in Lund."
+        assert [row.text for row in left.revisions.all()] == ["My favourite colour is teal."]
+        assert [row.text for row in ProfileVersion.objects.filter(profile=bob.pk)] == ["- It rains in Lund."]

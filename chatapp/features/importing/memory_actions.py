@@ -3,7 +3,7 @@ they say is taken for consolidated already."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from chatapp.features.importing.account import Account, Entry, ProfileVersion, S
 from chatapp.long_term import models
 from chatapp.long_term.actions.profile import lock_profile, without_lines
 from chatapp.long_term.actions.stale_days import mark_days_stale
+from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.clock import iso_time
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import insert_rows, update_rows
@@ -36,7 +37,7 @@ def store_entries(
     known = _known_entries(user)
     ids: dict[str, str] = {}
     missing: list[Entry] = []
-    for entry in account.entries:
+    for entry in _without_forgotten(user.pk, account.entries):
         if (found := known.get((entry.day, iso_time(entry.created_at), entry.text))) is not None:
             ids[entry.id] = str(found)
         else:
@@ -52,6 +53,19 @@ def store_entries(
     return ids, len(missing)
 
 
+def _without_forgotten(user_id: UUID, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield what is left of entries and of what they said before, without what is not to be learned again."""
+    barred = tombstones_of(user_id)
+    for entry in entries:
+        if not barred:
+            yield entry
+        elif text := barred.filter_text(entry.text):
+            earlier = [
+                each.model_copy(update={"text": barred.filter_text(each.text)}) for each in entry.earlier
+            ]
+            yield entry.model_copy(update={"text": text, "earlier": [each for each in earlier if each.text]})
+
+
 def _known_entries(user: User) -> dict[_Key, UUID]:
     rows = models.MemoryEntry.objects.filter(user=user).values_list("pk", "day", "created_at", "text")
     return {(day, iso_time(at), text): pk for pk, day, at, text in rows.iterator()}
@@ -65,7 +79,8 @@ def _store_some(
     lock_forgetting_counts([user.pk])
     if (forgotten := gone()) is None:
         return {}
-    entries = [entry for entry in some if entry.id not in forgotten]
+    left = _without_forgotten(user.pk, some)  # again: the rest may have been forgotten meanwhile
+    entries = [entry for entry in left if entry.id not in forgotten]
     rows = [_row(user, account, entry, now) for entry in entries]
     insert_rows(rows)
     for row, entry in zip(rows, entries, strict=True):
@@ -144,13 +159,16 @@ def store_profile(
         return True
     profile = lock_profile(user.pk)
     in_order = sorted({each.version: each for each in versions}.values(), key=lambda each: each.version)
+    barred = tombstones_of(user.pk)
+
+    def is_gone(line: str, made_of: Sequence[str]) -> bool:
+        return not forgotten.isdisjoint(made_of) or barred.filter_text(line) != line
+
+    kept = [(each, *without_lines(each.markdown, each.sources, is_gone)[:2]) for each in in_order]
     # The same profile again is no loss: the file may be imported once more.
     if profile.version:
-        return [profile.text] == [each.markdown for each in in_order[-1:]]
-    for each in in_order:
-        text, sources, _ = without_lines(
-            each.markdown, each.sources, lambda _, made_of: not forgotten.isdisjoint(made_of)
-        )
+        return [profile.text] == [text for _, text, _ in kept[-1:]]
+    for each, text, sources in kept:
         models.ProfileVersion.objects.create(
             profile=profile,
             number=each.version,

@@ -7,14 +7,16 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.forgetting.services import forget_entry
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import add_entry, edit_entry
 from chatapp.long_term.actions.profile import write_profile
@@ -22,7 +24,9 @@ from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.operations.ids import new_id
 from chatapp.operations.schema_version import database_made_at
 from chatapp.providers.models import Usage
-from chatapp.recall.models import SearchOwner
+from chatapp.recall.actions.indexing import rebuild_index
+from chatapp.recall.analysis import pack_terms
+from chatapp.recall.models import SearchDocument, SearchOwner
 from chatapp.recall.user_search import search_memory
 from memory.tokens import estimate_text
 from tests.memory_store.rows import NOW
@@ -98,6 +102,34 @@ def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):
     assert before == rebuild()
     assert "charlie@example.com" in before
     assert MemoryEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["edited", "deleted"])
+def test_what_is_changed_while_the_index_is_rebuilt_is_in_it_as_it_is_now(
+    alice: User, remembered: MemoryEntry, is_deleted: bool
+) -> None:
+    later = add_entry(user=alice, text="The ferry leaves at noon.", now=NOW + timedelta(minutes=1))
+    changed = []
+
+    def change(run: Callable[..., Any], sql: str, *more: Any) -> Any:
+        """Change the later entry when the earlier one is about to be indexed."""
+        if "chatapp_searchowner AS owner" in sql and not changed:
+            changed.append(later)
+            if is_deleted:
+                forget_entry(alice, later.pk, now=NOW)
+            else:
+                edit_entry(user=alice, entry_id=str(later.pk), text="The tram leaves at dawn.")
+        return run(sql, *more)
+
+    with connection.execute_wrapper(change):
+        rebuild_index(alice.pk)
+    assert changed
+    found = search_memory(user_id=alice.pk, query="the tram at dawn", limit=5, now=NOW, zone=UTC)
+    assert ("The tram leaves at dawn." in [item.text for item in found]) is not is_deleted
+    indexed = SearchDocument.objects.filter(source_id=later.pk)
+    assert len(indexed) == (0 if is_deleted else 1)
+    for row in indexed:
+        assert bytes(row.terms) == pack_terms("The tram leaves at dawn.").terms
 
 
 def test_an_unknown_user_is_told(db: None):

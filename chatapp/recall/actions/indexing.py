@@ -399,7 +399,10 @@ def rebuild_index(user_id: UUID) -> int:
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)
     kept = MemoryEntry.objects.filter(user_id=user_id, state=MemoryEntry.State.KEPT)
-    for entry in kept.order_by("created_at", "pk"):
-        index_entry(entry)
+    for entry_id in kept.order_by("created_at", "pk").values_list("pk", flat=True):
+        # Each as it is now, under its lock: it may be edited, moved or forgotten meanwhile.
+        with transaction.atomic():
+            if (entry := kept.select_for_update().filter(pk=entry_id).first()) is not None:
+                index_entry(entry)
     seal_documents(user_id=user_id)
     return SearchOwner.objects.filter(user_id=user_id).values_list("document_count", flat=True).first() or 0

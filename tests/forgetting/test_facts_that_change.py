@@ -159,6 +159,16 @@ def test_what_a_chat_in_the_trash_superseded_is_superseded_by_the_next_statement
     assert until == {"2026-11-21T20:00:00Z", "2026-11-30T20:00:00Z"}
 
 
+def test_what_a_chat_in_the_trash_superseded_is_over_where_it_is_denied(
+    alice: User, api_client: Clients, moved: list[Message]
+) -> None:
+    move_to_trash(alice, str(moved[1].conversation_id), days=30, now=NOW)
+    [denied] = say(new_conversation(alice), "I don't live in Paris any more.", at=NOW + timedelta(days=9))
+    index_conversation(denied.conversation_id)
+    [older] = [item for item in search(api_client(alice), q="Where do I live?") if item["text"] == OLD]
+    assert older["superseded_by"]["message_id"] == str(denied.pk)
+
+
 def said_at(message: Message) -> SaidAt:
     text = text_of(message.parts)
     return SaidAt(fold_sentence(text), 0, len(text), message.created_at, message_id=message.pk)

@@ -88,11 +88,16 @@ def _with_newer(
 def _next_shown(row: StoredClaim) -> StoredClaim | None:
     """Return what supersedes a claim while the one that does is not shown."""
     assert row.superseded_by is not None
+    replacing = Q(replaces=True) & ~Q(value=row.value)
     later = StoredClaim.objects.filter(
-        _IS_SHOWN, user_id=row.user_id, key=row.key, replaces=True, said_at__gte=row.superseded_by.said_at
+        _IS_SHOWN,
+        # What denies it ends nothing else, and so replaces nothing.
+        replacing | Q(value=~row.value),
+        user_id=row.user_id,
+        key=row.key,
+        said_at__gte=row.superseded_by.said_at,
     )
-    others = later.exclude(value=row.value).select_related("message", "entry")
-    return others.order_by("said_at", "start", "pk").first()
+    return later.select_related("message", "entry").order_by("said_at", "start", "pk").first()
 
 
 def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -120,6 +120,7 @@ def _add_recalled(rows: Sequence[Event]) -> None:
     """Add recalled texts as their rows are now; an item whose row is gone, or may not be read by the conversation's
     user any more, is left out."""
     homes = Conversation.objects.select_related("scope").in_bulk({row.conversation_id for row in rows})
+    scopes = {pk: open_scope(home) for pk, home in homes.items()}
     items = [item for row in rows for item in row.payload["items"]]
     owned = Message.objects.filter(conversation__user__isnull=False)
     messages = owned.in_bulk(_named(items, "message_id"))
@@ -132,20 +133,21 @@ def _add_recalled(rows: Sequence[Event]) -> None:
             text, role = "", ""
             if home is not None and message is not None and message.user_id == home.user_id:
                 text, role = text_of(message.parts), message.role
-            elif home is not None and entry is not None and _is_known_in(home, entry):
+            elif home is not None and entry is not None and _is_known_in(home, scopes[home.pk], entry):
                 text = entry.text
             piece = read_piece(text, item.pop("start"), item.pop("end"), role)
             item["preview"] = piece[:RECALL_PREVIEW_CHARS]
         row.payload["items"] = [item for item in row.payload["items"] if item["preview"]]
 
 
-def _is_known_in(home: Conversation, entry: MemoryEntry) -> bool:
-    """Return whether an entry is the user's own, or shared in the conversation's open scope. Like `shared_entries` of
-    the long-term memory, except that an entry whose summary was undone stays hidden when another summary says the same.
+def _is_known_in(home: Conversation, scope_id: UUID | None, entry: MemoryEntry) -> bool:
+    """Return whether an entry is the user's own, or shared in `scope_id`, the conversation's open scope. Like
+    `shared_entries` of the long-term memory, except that an entry whose summary was undone stays hidden when another
+    summary says the same.
     """
     if entry.user_id == home.user_id:
         return True
-    if entry.scope_id is None or entry.scope_id != open_scope(home):
+    if entry.scope_id is None or entry.scope_id != scope_id:
         return False
     summary = entry.compaction
     is_undone = summary is not None and summary.status == Compaction.Status.UNDONE

@@ -174,4 +174,5 @@ def test_however_much_was_recalled_it_takes_as_many_queries(alice: User, bob: Us
         with CaptureQueriesContext(connection) as queries:
             assert len(read_after(chat.pk, 0)) == count
         counts.append(len(queries))
-    assert counts[0] == counts[1]
+    # What groups allow is read with the first one, and kept.
+    assert counts[1] <= counts[0]

@@ -32,3 +32,4 @@ def test_a_429_with_retry_after_is_told_and_loses_no_words(page: Page) -> None:
     expect(page.locator("article.is-assistant")).to_have_count(1)
     page.reload()
     expect(page.locator("#composer")).to_have_value("One too many")
+    expect(page.get_by_text(REASON)).to_be_visible()

@@ -35,6 +35,19 @@ export const readDraft = (conversationId) => recall(draftName(conversationId)) ?
 /** @param {string|null} conversationId @param {string} text */
 export const writeDraft = (conversationId, text) => remember(draftName(conversationId), text);
 
+/** What was taken from it and is not acknowledged. @param {string|null} conversationId @returns {import("./state/draft.js").Unsent|null} */
+export function readUnsent(conversationId) {
+  try {
+    return JSON.parse(recall(`${draftName(conversationId)}.unsent`) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string|null} conversationId @param {import("./state/draft.js").Unsent|null} unsent */
+export const writeUnsent = (conversationId, unsent) =>
+  remember(`${draftName(conversationId)}.unsent`, unsent && JSON.stringify(unsent));
+
 /** What is attached to it, uploaded already. @param {string|null} conversationId @returns {import("./state/types.js").Attached[]} */
 export function readDraftFiles(conversationId) {
   try {

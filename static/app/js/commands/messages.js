@@ -5,24 +5,25 @@ import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { chosenFolder } from "../folders/store.js";
 import { t } from "../i18n.js";
-import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploaded, uploads } from "../state/draft.js";
+import { answerOfCommand, branchAfter, changeDraft, clearUploads, draftText, giveBack, isCreating, noteSending, noteSent, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
-import { readDraft, writeDraft } from "../storage.js";
+import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 import { goTo } from "./navigation.js";
 import { commandIn, runCommand, unknownCommandIn } from "./slash.js";
 import { backToNewest } from "./window.js";
 
 /** @typedef {import("../state/types.js").Attached} Attached */
-/** @typedef {{clientId: string, text: string, attached: Attached[], parent?: string}} Outgoing */
+/** @typedef {import("../state/draft.js").Outgoing} Outgoing */
 
 const LOOK_EVERY_MS = 50;
 
-/** Kept when the same words are sent again: should the first one have arrived after all, it stays one. */
-function clientIdFor(/** @type {string} */ text, /** @type {string} */ fileIds) {
+/** With the key of what came back, if it is the same: should the first one have arrived after all, it stays one. @param {Omit<Outgoing, "clientId">} said @returns {Outgoing} */
+function withClientId(said) {
   const before = notSent.value;
-  return before && before.text === text && before.fileIds === fileIds ? before.clientId : newClientId();
+  const isSame = before && before.text === said.text && before.parent === said.parent && fileIdsOf(before.attached) === fileIdsOf(said.attached);
+  return { clientId: isSame ? before.clientId : newClientId(), ...said };
 }
 
 /** Random enough without a secure context, where `crypto.randomUUID` is missing. */
@@ -44,7 +45,7 @@ function takeDraft() {
     showToast(t("A message may have {n} characters at most.", { n: exact(boot.limits.max_message_chars) }), "bad");
     return null;
   }
-  return { clientId: clientIdFor(text, fileIdsOf(attached)), text, attached, parent: branchAfter.value ?? undefined };
+  return withClientId({ text, attached, parent: branchAfter.value ?? undefined });
 }
 
 /** @param {Attached[]} attached */
@@ -63,8 +64,7 @@ export async function sendDraft() {
   }
   if (command) {
     const text = draftText.value;
-    draftText.value = "";
-    writeDraft(currentId.value, "");
+    changeDraft(currentId.value, "");
     await runCommand(command, text);
     return;
   }
@@ -76,10 +76,11 @@ export async function sendDraft() {
   const outgoing = takeDraft();
   if (!outgoing) return;
   // At once: what is typed from here on is the next message.
-  draftText.value = "";
+  clearUploads(from);
+  changeDraft(from, "");
+  noteSending(from, outgoing);
   answerOfCommand.value = null;
   branchAfter.value = null;
-  clearUploads(from);
   notSent.value = null;
   const id = from ?? (await createConversation(outgoing));
   if (id !== null) await send(id, outgoing);
@@ -112,17 +113,19 @@ async function createConversation(outgoing) {
     chosenFolder.value = null;
     const isHere = currentId.value === null;
     const typed = isHere ? draftText.value : "";
-    if (isHere || readDraft(null) === outgoing.text) writeDraft(null, "");
+    if (isHere) writeDraft(null, "");
+    noteSent(null, outgoing);
+    noteSending(conversation.id, outgoing);
     dispatch({ type: "conversation/put", conversation });
     if (isHere) {
       dispatch({ type: "conversation/opened", id: conversation.id });
       dispatch({ type: "thread/loaded", conversation, page: { items: [], next_cursor: null }, compactions: [] });
       goTo(conversation.id);
-      draftText.value = typed;
+      changeDraft(conversation.id, typed);
     }
     return /** @type {string} */ (conversation.id);
   } catch (error) {
-    giveBack(null, outgoing, error);
+    takeBack(null, outgoing, error);
     return null;
   } finally {
     isCreating.value = false;
@@ -133,20 +136,17 @@ async function createConversation(outgoing) {
 async function send(id, outgoing) {
   const { clientId, text, attached, parent } = outgoing;
   dispatch({ type: "send/started", id, pending: { clientId, text, attached, messageId: null } });
-  // Until it is acknowledged the words stay where a reload finds them.
-  writeDraft(id, text);
   try {
     const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
     // Into the answer that is being written, if one is: the model reads it before its next step.
     const answer = state.value.threads[id]?.run
       ? await postTwice(`/conversations/${id}/inject`, body)
       : await postTwice(`/conversations/${id}/messages`, { ...body, parent });
-    if (currentId.value === id) writeDraft(id, draftText.value);
-    else if (readDraft(id) === text) writeDraft(id, "");
+    noteSent(id, outgoing);
     dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
   } catch (error) {
     dispatch({ type: "send/failed", id, clientId });
-    giveBack(id, outgoing, error);
+    takeBack(id, outgoing, error);
   }
 }
 
@@ -161,25 +161,11 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
   }
 }
 
-/**
- * Back into the composer of its chat, before what was typed since.
- * @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error
- */
-function giveBack(chat, { clientId, text, attached, parent }, error) {
-  const isHere = currentId.value === chat;
-  const typed = isHere ? draftText.value : readDraft(chat);
-  const whole = typed && typed !== text ? `${text}\n\n${typed}` : text;
-  writeDraft(chat, whole);
-  if (isHere) draftText.value = whole;
-  const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
-  const returned = attached.filter((one) => !known.has(one.id));
-  addUploads(...returned.map((one) => uploaded(one, chat)));
-  if (!isHere) {
-    showToast(t("Not sent: {reason}", { reason: sentenceOf(error) }), "bad");
-    return;
-  }
-  branchAfter.value = parent ?? null;
-  notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
+/** Back into the composer of its chat; who looks at another one is told. @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error */
+function takeBack(chat, outgoing, error) {
+  const reason = sentenceOf(error);
+  giveBack(chat, { ...outgoing, reason });
+  if (currentId.value !== chat) showToast(t("Not sent: {reason}", { reason }), "bad");
 }
 
 export async function stopRun() {

@@ -4,9 +4,8 @@ import { boot } from "../boot.js";
 import { get } from "../api.js";
 import { placeIn } from "../state/address.js";
 import { changeUi, currentId, dispatch, state } from "../state/store.js";
-import { answerOfCommand, branchAfter, draftText, editedId, notSent, restoreUploads } from "../state/draft.js";
+import { answerOfCommand, editedId, restoreDraft } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
-import { readDraft } from "../storage.js";
 import { loadContext } from "./context.js";
 import { watch } from "./live.js";
 import { loadThread, loadToDivider } from "./pages.js";
@@ -36,11 +35,8 @@ export function goToMessage(id, messageId) {
 async function open(id) {
   if (id !== currentId.value) answerOfCommand.value = null;
   dispatch({ type: "conversation/opened", id });
-  draftText.value = readDraft(id);
-  restoreUploads(id);
-  notSent.value = null;
+  restoreDraft(id);
   editedId.value = null;
-  branchAfter.value = null;
   if (id === null) return watch(null);
   const { messageId } = placeIn(location);
   const isShown = messageId !== null && (await showMessage(id, messageId));

@@ -13,7 +13,7 @@ import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
 import { personal } from "../settings/store.js";
 import { DictateButton } from "../speech/DictateButton.js";
-import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
+import { branchAfter, changeDraft, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
@@ -34,9 +34,8 @@ export function Composer() {
     if (!isTouch.matches) area.current?.focus();
   }, [id]);
   const write = (/** @type {string} */ text) => {
-    draftText.value = text;
+    changeDraft(id, text);
     chosenCommand.value = 0;
-    writeDraft(id, text);
   };
   const onInput = (/** @type {any} */ event) => write(event.target.value);
   const complete = (/** @type {string} */ text) => {

@@ -1,13 +1,15 @@
 /** What stands in the composer: text, uploads on their way, and what was not sent. */
 
 import { computed, signal } from "@preact/signals";
-import { readDraft, readDraftFiles, writeDraft, writeDraftFiles } from "../storage.js";
+import { t } from "../i18n.js";
+import { readDraft, readDraftFiles, readUnsent, writeDraft, writeDraftFiles, writeUnsent } from "../storage.js";
 import { currentId } from "./store.js";
 
 /**
  * @typedef {{key: string, chat: string|null, name: string, preview: string, share: number, error: string,
  *   attached: import("./types.js").Attached|null, abort: AbortController}} Upload
- * @typedef {{clientId: string, text: string, fileIds: string, reason: string}} NotSent
+ * @typedef {{clientId: string, text: string, attached: import("./types.js").Attached[], parent?: string}} Outgoing
+ * @typedef {Outgoing & {reason?: string}} Unsent `reason`: why it came back; without one it is on its way
  */
 
 export const draftText = signal("");
@@ -21,7 +23,60 @@ export const editedId = signal(/** @type {string|null} */ (null));
 export const branchAfter = signal(/** @type {string|null} */ (null));
 /** A long text that was pasted; it may go as a file instead. */
 export const longPaste = signal("");
-export const notSent = signal(/** @type {NotSent|null} */ (null));
+/** What came back into the composer of this chat. */
+export const notSent = signal(/** @type {Unsent|null} */ (null));
+/** The client ids of what this page is sending. */
+const onItsWay = new Set();
+
+/** The whole draft, as its writer left it. An emptied one is sent no more. @param {string|null} chat @param {string} text */
+export function changeDraft(chat, text) {
+  draftText.value = text;
+  writeDraft(chat, text);
+  if (!notSent.value || text || uploads.value.length) return;
+  notSent.value = null;
+  writeUnsent(chat, null);
+}
+
+/** Until it is acknowledged, or came back, its words and files are kept where a reload finds them. @param {string|null} chat @param {Outgoing} outgoing */
+export function noteSending(chat, outgoing) {
+  onItsWay.add(outgoing.clientId);
+  writeUnsent(chat, outgoing);
+}
+
+/** It is stored, or goes from another chat. @param {string|null} chat @param {Outgoing} outgoing */
+export function noteSent(chat, { clientId }) {
+  onItsWay.delete(clientId);
+  if (readUnsent(chat)?.clientId === clientId) writeUnsent(chat, null);
+}
+
+/** Into the composer, before what was typed since. @param {string|null} chat @param {Unsent} unsent */
+export function giveBack(chat, unsent) {
+  const isHere = currentId.value === chat;
+  const { clientId, text, attached, parent } = unsent;
+  onItsWay.delete(clientId);
+  const typed = isHere ? draftText.value : readDraft(chat);
+  const whole = typed && typed !== text ? `${text}\n\n${typed}` : text;
+  writeDraft(chat, whole);
+  writeUnsent(chat, unsent);
+  const known = new Set(allUploads.value.flatMap((upload) => (upload.chat === chat && upload.attached ? upload.attached.id : [])));
+  addUploads(...attached.filter((one) => !known.has(one.id)).map((one) => uploaded(one, chat)));
+  if (!isHere) return;
+  draftText.value = whole;
+  branchAfter.value = parent ?? null;
+  notSent.value = unsent;
+}
+
+/** Shows what this browser kept of a chat that is opened. @param {string|null} chat */
+export function restoreDraft(chat) {
+  draftText.value = readDraft(chat);
+  restoreUploads(chat);
+  const unsent = readUnsent(chat);
+  const isBack = unsent !== null && !onItsWay.has(unsent.clientId);
+  notSent.value = isBack ? unsent : null;
+  branchAfter.value = (isBack && unsent.parent) || null;
+  // The page that sent it was closed before an answer came.
+  if (isBack && !unsent.reason) giveBack(chat, { ...unsent, reason: t("The server did not answer. Check your connection and try again.") });
+}
 
 /** What somebody has begun to write stays: the text comes below it. @param {string|null} chat @param {string} text */
 export function addToDraft(chat, text) {
@@ -50,7 +105,7 @@ function setUploads(all) {
 }
 
 /** What this browser kept with the draft of a chat. @param {string|null} chat */
-export function restoreUploads(chat) {
+function restoreUploads(chat) {
   if (allUploads.value.some((upload) => upload.chat === chat)) return;
   const files = readDraftFiles(chat);
   if (files.length) addUploads(...files.map((file) => uploaded(file, chat)));

@@ -183,12 +183,12 @@ function SendButton() {
 }
 
 function Banner() {
-  if (connection.value === "lost") {
-    return html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`;
-  }
   const failed = notSent.value;
-  if (failed)
-    return html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`;
+  const isLost = connection.value === "lost";
+  if (failed || isLost)
+    return html`
+      ${failed && html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`}
+      ${isLost && html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`}`;
   if (branchAfter.value !== null)
     return html`<p class="banner is-quiet" role="status"><${Icon} name="branch" size=${16} />${t("Your next message begins a branch of its own.")}
       <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;

@@ -4,22 +4,26 @@ import { boot } from "./boot.js";
 
 const PREFIX = "palimpsest.";
 
-/** Private windows and full disks refuse; then nothing is remembered. @param {string} name */
+/** What the browser did not store, or is not to store any longer: known until this page is left. @type {Map<string, string>} */
+const onlyHere = new Map();
+
+/** @param {string} name @returns {string|null} */
 export function recall(name) {
   try {
-    return localStorage.getItem(PREFIX + name);
+    return onlyHere.get(name) ?? localStorage.getItem(PREFIX + name);
   } catch {
     return null;
   }
 }
 
-/** @param {string} name @param {string|null} value */
+/** Private windows and full disks refuse; what was stored before stays, for it is most of a draft. @param {string} name @param {string|null} value */
 export function remember(name, value) {
+  onlyHere.delete(name);
   try {
     if (value === null || value === "") localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
   } catch {
-    return;
+    if (value) onlyHere.set(name, value);
   }
 }
 
@@ -60,6 +64,15 @@ export function readDraftFiles(conversationId) {
 /** @param {string|null} conversationId @param {import("./state/types.js").Attached[]} files */
 export const writeDraftFiles = (conversationId, files) =>
   remember(`${draftName(conversationId)}.files`, files.length ? JSON.stringify(files) : null);
+
+/** The chat was deleted: its draft is stored no longer, and there again where the deletion is undone at once. @param {string} conversationId */
+export function unstoreDraft(conversationId) {
+  for (const name of ["", ".unsent", ".files"].map((ending) => draftName(conversationId) + ending)) {
+    const value = recall(name);
+    remember(name, null);
+    if (value) onlyHere.set(name, value);
+  }
+}
 
 /** Remove the drafts that this browser keeps, at sign-out all of them. @param {{exceptOwn?: boolean}} [which] */
 export function removeDrafts({ exceptOwn = false } = {}) {

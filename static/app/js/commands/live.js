@@ -4,6 +4,7 @@ import { goToSignIn } from "../api.js";
 import { ChatSocket } from "../socket.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, dispatch, state } from "../state/store.js";
+import { unstoreDraft } from "../storage.js";
 import { loadThread } from "./pages.js";
 
 const ASK_AGAIN_MS = 2000;
@@ -39,6 +40,7 @@ export function startLive(onOpen) {
 /** @param {any[]} frames */
 function takeFrames(frames) {
   dispatch({ type: "events/received", events: frames });
+  for (const { type, conversation_id: id } of frames) if (type === "conversation.deleted") unstoreDraft(id);
   healThread();
 }
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
 
-def rewrite(page: Page, old: str, new: str) -> None:
+def begin_to_edit(page: Page, old: str, new: str, expected: str = "") -> Locator:
+    """Return the editor with the new text, which showed the old one, or the expected one, before."""
     question = page.locator("article.is-user", has_text=old)
     question.hover()
     question.get_by_role("button", name="Edit").click()
     editor = page.get_by_role("form", name="Edit message")
-    expect(editor.get_by_label("Message")).to_have_value(old)
+    expect(editor.get_by_label("Message")).to_have_value(expected or old)
     editor.get_by_label("Message").fill(new)
+    return editor
+
+
+def rewrite(page: Page, old: str, new: str) -> None:
+    editor = begin_to_edit(page, old, new)
     editor.get_by_role("button", name="Save & rerun").click()
     expect(editor).to_have_count(0)
 
@@ -34,6 +40,11 @@ def test_an_edited_question_is_a_branch_and_the_old_one_stays_behind_it(
     new = ["Capital of Norway?", "Oslo it is."]
     expect_texts(page, *old)
 
+    begin_to_edit(page, "Capital of France?", "Capital of France in 1943?")
+    page.get_by_role("link", name="New chat").click()
+    page.go_back()
+    begin_to_edit(page, "Capital of France?", "Capital of", expected="Capital of France in 1943?")
+    page.keyboard.press("Escape")
     rewrite(page, "Capital of France?", "Capital of Norway?")
     expect(page.locator("article.is-assistant")).to_have_attribute("data-status", "complete")
     expect(page.locator("article.is-assistant")).to_contain_text("Oslo it is.")

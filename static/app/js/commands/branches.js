@@ -2,7 +2,7 @@
 
 import { patch, patchAsync, post } from "../api.js";
 import { t } from "../i18n.js";
-import { branchAfter, editedId } from "../state/draft.js";
+import { branchAfter, stopEditing } from "../state/draft.js";
 import { currentId, currentThread, dispatch, showToast } from "../state/store.js";
 import { reloadThread } from "./live.js";
 import { newClientId, tell } from "./messages.js";
@@ -19,7 +19,7 @@ export async function sendEdited({ id, images, files }, content) {
   const isSent = await tell(() => patchAsync(path, { content, attachments, client_id: newClientId() }));
   if (!isSent || chat === null) return;
   await reloadThread(chat);
-  if (editedId.value === id) editedId.value = null;
+  stopEditing(id);
 }
 
 /** An answer in the user's words, beside the old one. @param {ViewMessage} message @param {string} content */
@@ -28,7 +28,7 @@ export async function saveAnswer({ id }, content) {
   const isSaved = await tell(() => patch(`/conversations/${chat}/messages/${id}`, { content }));
   if (!isSaved || chat === null) return;
   await reloadThread(chat);
-  if (editedId.value === id) editedId.value = null;
+  stopEditing(id);
 }
 
 /** A new chat that begins with this one up to the message. @param {string} messageId */

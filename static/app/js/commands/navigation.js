@@ -33,10 +33,9 @@ export function goToMessage(id, messageId) {
 
 /** @param {string|null} id */
 async function open(id) {
-  if (id !== currentId.value) answerOfCommand.value = null;
+  if (id !== currentId.value) answerOfCommand.value = editedId.value = null;
   dispatch({ type: "conversation/opened", id });
   restoreDraft(id);
-  editedId.value = null;
   if (id === null) return watch(null);
   const { messageId } = placeIn(location);
   const isShown = messageId !== null && (await showMessage(id, messageId));

@@ -1,6 +1,7 @@
 /** What is loaded of a conversation: its newest page, one around a message, older ones. */
 
 import { ApiError, get, query } from "../api.js";
+import { editedId } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { dispatch, showToast, state } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
@@ -42,7 +43,8 @@ export async function loadOlder(id, leavesNewest = false) {
   dispatch({ type: "older/loading", id });
   try {
     const page = await get(`/conversations/${id}/messages${query({ before, limit: PAGE })}`);
-    dispatch({ type: "older/loaded", id, before, page, leavesNewest });
+    // Whoever scrolls up to look something up for a message that is being edited comes back to it.
+    dispatch({ type: "older/loaded", id, before, page, leavesNewest: leavesNewest && editedId.value === null });
     return true;
   } catch (error) {
     dispatch({ type: "older/failed", id });

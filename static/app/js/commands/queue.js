@@ -3,7 +3,7 @@
 import { brief } from "../format.js";
 import { t } from "../i18n.js";
 import { patch, postAsync, remove } from "../api.js";
-import { addToDraft, editedId } from "../state/draft.js";
+import { addToDraft, stopEditing } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
 import { tell } from "./messages.js";
 
@@ -15,7 +15,7 @@ export async function editQueued({ id, images, files }, content) {
     const message = await patch(`/conversations/${chat}/messages/${id}`, { content, attachments });
     dispatch({ type: "message.edited", conversation_id: chat, message });
   });
-  if (isSaved && editedId.value === id) editedId.value = null;
+  if (isSaved) stopEditing(id);
 }
 
 /** All that was held when the answer was stopped. */

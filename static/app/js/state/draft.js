@@ -19,6 +19,8 @@ export const answerOfCommand = signal(/** @type {import("../commands/slash.js").
 export const chosenCommand = signal(0);
 /** Which of the own messages is being written anew. */
 export const editedId = signal(/** @type {string|null} */ (null));
+/** By message, what was typed in its place; also while another chat is open. @type {Map<string, string>} */
+export const editedTexts = new Map();
 /** The answer after which the next message goes, in a branch of its own. */
 export const branchAfter = signal(/** @type {string|null} */ (null));
 /** A long text that was pasted; it may go as a file instead. */
@@ -27,6 +29,12 @@ export const longPaste = signal("");
 export const notSent = signal(/** @type {Unsent|null} */ (null));
 /** The client ids of what this page is sending. */
 const onItsWay = new Set();
+
+/** It was saved, or given up. @param {string} messageId */
+export function stopEditing(messageId) {
+  editedTexts.delete(messageId);
+  if (editedId.value === messageId) editedId.value = null;
+}
 
 /** The whole draft, as its writer left it. An emptied one is sent no more. @param {string|null} chat @param {string} text */
 export function changeDraft(chat, text) {

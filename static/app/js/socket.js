@@ -9,6 +9,8 @@ const SILENCE_MS = 45_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 const SIGNED_OUT = 4401;
+/** Too many connections or frames of one user. */
+const TOO_MANY = 4429;
 const DOUBTS_EVERY = 3;
 /** Not worth a banner: the time of one quick reconnection. */
 const UNNOTICED_MS = 900;
@@ -32,6 +34,8 @@ export class ChatSocket {
     /** @type {any[]} */
     this.frames = [];
     this.attempts = 0;
+    /** Whether the server has said anything since the last connection was made. */
+    this.isHeard = false;
     this.lastHeard = 0;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     this.batchTimer = undefined;
@@ -53,16 +57,24 @@ export class ChatSocket {
   }
 
   opened() {
-    this.attempts = 0;
+    this.isHeard = false;
     this.lastHeard = Date.now();
+    this.listener.onOpen();
+    this.send({ type: "ping" });
+  }
+
+  /** A connection may be taken and closed at once: only what comes through it proves it. */
+  proved() {
+    this.isHeard = true;
+    this.attempts = 0;
     clearTimeout(this.lostTimer);
     this.lostTimer = undefined;
     this.listener.onState("open");
-    this.listener.onOpen();
   }
 
   /** @param {any} frame */
   heard(frame) {
+    if (!this.isHeard) this.proved();
     this.lastHeard = Date.now();
     if (frame.type === "pong") return;
     this.frames.push(frame);
@@ -80,9 +92,9 @@ export class ChatSocket {
     this.socket = null;
     this.lostTimer ??= setTimeout(() => this.listener.onState("lost"), UNNOTICED_MS);
     // Closed as signed out, which may be meant for another device; or the attempt to come back was refused.
-    if (code === SIGNED_OUT || this.attempts % DOUBTS_EVERY === 1) this.listener.onDoubt();
-    // Who is signed out would be refused; who is not connects as soon as that is known.
-    const longest = code === SIGNED_OUT ? LONGEST_RETRY_MS : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
+    if (code === SIGNED_OUT || (code !== TOO_MANY && this.attempts % DOUBTS_EVERY === 1)) this.listener.onDoubt();
+    // Who is signed out, or has too many, would be refused; who is not signed out connects as soon as that is known.
+    const longest = code === SIGNED_OUT || code === TOO_MANY ? LONGEST_RETRY_MS : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
     this.attempts += 1;
     // Half of it by chance, so that a thousand tabs do not come back in the same moment.
     this.retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));

@@ -62,6 +62,37 @@ def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> N
     assert asked == ["First?", "Second?"]
 
 
+def test_escape_closes_what_is_open_and_empties_a_field_before_it_stops_the_answer(
+    page: Page, model: ModelServer
+) -> None:
+    model.script(says("Slow and long.", hold_after=1))
+    say(page, "First?")
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_visible()
+    told = page.locator(".command-answer")
+    say(page, "/help")
+    expect(told).to_be_visible()
+    composer, offered = page.locator("#composer"), page.get_by_role("listbox", name="Commands")
+    composer.fill("/co")
+    expect(offered).to_be_visible()
+    composer.press("Shift+Tab")
+    expect(composer).to_have_value("/co")
+    for gone in (offered, told):
+        composer.press("Escape")
+        expect(gone).to_have_count(0)
+    composer.fill("/com")
+    expect(offered).to_be_visible()
+    composer.fill("")
+    search = page.get_by_role("searchbox", name="Search conversations")
+    search.fill("harbour")
+    search.press("Escape")
+    expect(search).to_have_value("")
+    expect(stop).to_be_visible()
+    with page.expect_request("**/stop"):
+        search.press("Escape")
+    expect(stop).to_have_count(0)
+
+
 @both_sizes
 def test_a_stopped_answer_goes_on_with_what_it_held(page: Page, model: ModelServer, size: str) -> None:
     resize(page, size)

@@ -2,6 +2,7 @@
 
 import { stopRun } from "./commands/messages.js";
 import { goTo } from "./commands/navigation.js";
+import { closeTopmost } from "./commands/slash.js";
 import { t } from "./i18n.js";
 import { changeUi, currentThread, ui } from "./state/store.js";
 
@@ -42,11 +43,15 @@ function onKeyDown(event) {
   action();
 }
 
+/** There the key empties or leaves the field. @param {EventTarget|null} target */
+const isTypingElsewhere = (target) =>
+  (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) && target.id !== "composer" && target.type !== "checkbox" && target.value !== "";
+
 /** The topmost thing closes; where nothing is open, the answer stops. @param {KeyboardEvent} event */
 function onEscape(event) {
   if (event.shiftKey) return focusOn("composer");
   const isOverlayOpen = ui.value.dialog || ui.value.image || document.querySelector(".menu:popover-open");
-  if (isOverlayOpen) return;
+  if (isOverlayOpen || isTypingElsewhere(event.target) || closeTopmost()) return;
   if (ui.value.panel) changeUi({ panel: null });
   else if (matchMedia("(max-width: 860px)").matches && ui.value.sidebar) changeUi({ sidebar: false });
   else if (currentThread.value?.run) stopRun();

@@ -5,7 +5,7 @@ import { exact, formatDate } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
-import { answerOfCommand } from "../state/draft.js";
+import { answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
 import { currentId, currentThread } from "../state/store.js";
 import { readOneOff, readValue } from "../state/typed_settings.js";
 import { loadCompactions } from "./context.js";
@@ -55,6 +55,18 @@ export function completions(text) {
   const typed = text.toLowerCase();
   const commands = COMMANDS.filter(({ name }) => name.startsWith(typed) && name !== typed.trimEnd());
   return [...commands, ...promptsFor(typed).map((one) => ({ name: `/${one.name}`, usage: "", about: one.about || one.text.slice(0, PREVIEW_CHARS), text: one.text }))];
+}
+
+/** What is shown above the composer. */
+export const offered = () => (chosenCommand.value < 0 ? [] : completions(draftText.value));
+
+/** What the composer shows above itself. @returns {boolean} whether there was something to close */
+export function closeTopmost() {
+  const answer = answerOfCommand.value;
+  if (offered().length) chosenCommand.value = -1;
+  else if (answer && !answer.isOver?.()) answerOfCommand.value = null;
+  else return false;
+  return true;
 }
 
 /** @type {Record<string, string>} */

@@ -6,7 +6,7 @@ import { mayOffer } from "../attention/store.js";
 import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
-import { commandIn, completions } from "../commands/slash.js";
+import { commandIn, offered } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
 import { describeEnd, exact, goesSoon } from "../format.js";
 import { html } from "../html.js";
@@ -33,10 +33,7 @@ export function Composer() {
   useEffect(() => {
     if (!isTouch.matches) area.current?.focus();
   }, [id]);
-  const write = (/** @type {string} */ text) => {
-    changeDraft(id, text);
-    chosenCommand.value = 0;
-  };
+  const write = (/** @type {string} */ text) => changeDraft(id, text);
   const onInput = (/** @type {any} */ event) => write(event.target.value);
   const complete = (/** @type {string} */ text) => {
     write(text);
@@ -109,11 +106,11 @@ function editLast() {
  * @param {KeyboardEvent} event @param {(text: string) => void} complete @returns {boolean} whether that was all
  */
 function chooseCommand(event, complete) {
-  const found = completions(draftText.value);
+  const found = offered();
   if (!found.length || event.isComposing) return false;
   const step = { ArrowDown: 1, ArrowUp: found.length - 1 }[event.key];
   // A command that is written out is sent by Enter, also where a longer one begins alike.
-  const takes = event.key === "Tab" || (event.key === "Enter" && !event.shiftKey && !commandIn(draftText.value));
+  const takes = (event.key === "Tab" && !event.shiftKey) || (event.key === "Enter" && !event.shiftKey && !commandIn(draftText.value));
   if (step === undefined && !takes) return false;
   event.preventDefault();
   const { name, text } = found[chosenCommand.value % found.length];

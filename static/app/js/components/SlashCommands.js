@@ -2,21 +2,21 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
-import { completions } from "../commands/slash.js";
+import { offered } from "../commands/slash.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
+import { answerOfCommand, chosenCommand } from "../state/draft.js";
 import { showToast } from "../state/store.js";
 import { ForgetProposal } from "./ForgetProposal.js";
 import { Icon } from "./icons.js";
 
 /** @param {{complete: (text: string) => void}} props */
 export function CommandMenu({ complete }) {
-  const found = completions(draftText.value);
+  const found = offered();
   return found.length > 0 && html`<${Options} found=${found} complete=${complete} />`;
 }
 
-/** @param {{found: ReturnType<typeof completions>, complete: (text: string) => void}} props */
+/** @param {{found: ReturnType<typeof offered>, complete: (text: string) => void}} props */
 function Options({ found, complete }) {
   const chosen = chosenCommand.value % found.length;
   const list = useRef(/** @type {HTMLElement|null} */ (null));
@@ -35,7 +35,7 @@ const optionId = (index) => `command-${index}`;
 
 /** What the message box says of the menu to who does not see it. */
 export function attributesOfMenu() {
-  const count = completions(draftText.value).length;
+  const count = offered().length;
   return count > 0 && { "aria-controls": "commands", "aria-activedescendant": optionId(chosenCommand.value % count) };
 }
 

@@ -15,7 +15,7 @@ import { currentId } from "./store.js";
 export const draftText = signal("");
 /** What the last command answered; shown until it is closed or a message is sent. */
 export const answerOfCommand = signal(/** @type {import("../commands/slash.js").CommandAnswer|null} */ (null));
-/** Which of the offered commands Tab takes. */
+/** Which of the offered commands Tab takes; -1 while none are offered, until something else is written. */
 export const chosenCommand = signal(0);
 /** Which of the own messages is being written anew. */
 export const editedId = signal(/** @type {string|null} */ (null));
@@ -39,6 +39,7 @@ export function stopEditing(messageId) {
 /** The whole draft, as its writer left it. An emptied one is sent no more. @param {string|null} chat @param {string} text */
 export function changeDraft(chat, text) {
   draftText.value = text;
+  chosenCommand.value = 0;
   writeDraft(chat, text);
   if (!notSent.value || text || uploads.value.length) return;
   notSent.value = null;
@@ -77,6 +78,7 @@ export function giveBack(chat, unsent) {
 /** Shows what this browser kept of a chat that is opened. @param {string|null} chat */
 export function restoreDraft(chat) {
   draftText.value = readDraft(chat);
+  chosenCommand.value = 0;
   restoreUploads(chat);
   const unsent = readUnsent(chat);
   const isBack = unsent !== null && !onItsWay.has(unsent.clientId);

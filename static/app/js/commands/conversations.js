@@ -88,7 +88,8 @@ export const nameOf = (id) => brief(state.value.conversations[id]?.title || t("N
 /** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; else the person was told */
 export async function changeConversation(id, change) {
   const before = state.value.conversations[id];
-  dispatch({ type: "conversation/put", conversation: { ...before, ...change } });
+  // It may be gone, when the change of before is undone.
+  if (before) dispatch({ type: "conversation/put", conversation: { ...before, ...change } });
   try {
     dispatch({ type: "conversation/put", conversation: await patch(`/conversations/${id}`, change) });
     return true;

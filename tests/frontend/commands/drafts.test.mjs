@@ -4,7 +4,7 @@ import { asked, conversation, request, settled } from "./page.mjs";
 
 const { sendDraft } = await import("../../../static/app/js/commands/messages.js");
 const { goTo } = await import("../../../static/app/js/commands/navigation.js");
-const { addUploads, changeDraft, draftText, isCreating, notSent, uploaded } = await import("../../../static/app/js/state/draft.js");
+const { addUploads, branchAfter, changeDraft, draftText, isCreating, notSent, uploaded } = await import("../../../static/app/js/state/draft.js");
 const { currentId, dispatch } = await import("../../../static/app/js/state/store.js");
 const { readDraft } = await import("../../../static/app/js/storage.js");
 
@@ -198,4 +198,17 @@ test("after a reload what was on its way is in the composer, with its files, and
   anew.changeDraft("a11", "");
   anew.restoreDraft("a11");
   assert.equal(anew.notSent.value, null);
+});
+
+test("a message that is to begin a branch does not go into an answer that began meanwhile", async () => {
+  openAt("a12");
+  branchAfter.value = "m1";
+  dispatch({ type: "run.started", conversation_id: "a12", seq: 1, run_id: "r1", message_id: "m4" });
+  type("In a branch of its own");
+  sendDraft();
+  const sending = await request("POST", /a12\/messages/);
+  assert.equal(sending.body.parent, "m1");
+  sending.answer({ error: { code: "conflict", message: "An answer is being written." } }, 409);
+  await settled();
+  assert.deepEqual([draftText.value, branchAfter.value, notSent.value.reason], ["In a branch of its own", "m1", "An answer is being written."]);
 });

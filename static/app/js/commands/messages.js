@@ -138,8 +138,9 @@ async function send(id, outgoing) {
   dispatch({ type: "send/started", id, pending: { clientId, text, attached, messageId: null } });
   try {
     const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
-    // Into the answer that is being written, if one is: the model reads it before its next step.
-    const answer = state.value.threads[id]?.run
+    // Into the answer that is being written, if one is: the model reads it before its next step. A branch of its own
+    // cannot begin meanwhile, which the server says.
+    const answer = state.value.threads[id]?.run && parent === undefined
       ? await postTwice(`/conversations/${id}/inject`, body)
       : await postTwice(`/conversations/${id}/messages`, { ...body, parent });
     noteSent(id, outgoing);

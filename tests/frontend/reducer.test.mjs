@@ -564,3 +564,11 @@ test("of two changes of one thing only the last offers a way back", () => {
   const state = all(initialState(), shown(1, "c1"), shown(2, "c2"), shown(3), shown(4), shown(5, "c1"));
   assert.deepEqual(state.ui.toasts.map(({ id }) => id), [2, 3, 4, 5]);
 });
+
+test("how an answer was made is not shown beside another chat", () => {
+  const shown = reduce(opened(), { type: "ui/changed", ui: { panel: "run", panelRun: "r1" } });
+  assert.equal(reduce(shown, { type: "conversation/opened", id: ID }).ui.panel, "run");
+  for (const id of ["c2", null]) assert.equal(reduce(shown, { type: "conversation/opened", id }).ui.panel, null);
+  const context = reduce(opened(), { type: "ui/changed", ui: { panel: "context" } });
+  assert.equal(reduce(context, { type: "conversation/opened", id: "c2" }).ui.panel, "context");
+});

@@ -145,8 +145,10 @@ function loseConversation(state, id) {
 
 const KEPT_THREADS = 6;
 
-/** @param {State} state @param {Happening} happening @returns {State} */
-function openConversation(state, { id }) {
+/** What is told of one answer is not for another chat. @param {State} before @param {Happening} happening @returns {State} */
+function openConversation(before, { id }) {
+  const isLeft = before.ui.panel === "run" && id !== before.currentId;
+  const state = isLeft ? { ...before, ui: { ...before.ui, panel: null } } : before;
   if (id === null) return { ...state, currentId: null };
   const { [id]: known = emptyThread(id), ...others } = state.threads;
   const kept = Object.entries(others).slice(-KEPT_THREADS + 1);

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { boot } from "./boot.js";
 import { sentenceOf } from "./commands/conversations.js";
-import { changeSettings } from "./settings/store.js";
+import { changeSettings, personal } from "./settings/store.js";
 import { showToast } from "./state/store.js";
 import { recall, remember } from "./storage.js";
 
@@ -19,10 +19,18 @@ function keepHere(chosen) {
 keepHere(theme.value);
 
 /** @param {Theme} chosen */
-export function chooseTheme(chosen) {
+function show(chosen) {
   theme.value = chosen;
   keepHere(chosen);
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
-  changeSettings({ theme: chosen }).catch((error) => showToast(sentenceOf(error), "bad"));
+}
+
+/** Shown at once; where it is not stored, everything is as before. @param {Theme} chosen */
+export function chooseTheme(chosen) {
+  show(chosen);
+  changeSettings({ theme: chosen }).catch((error) => {
+    if (theme.value === chosen) show(personal.value.theme);
+    showToast(sentenceOf(error), "bad");
+  });
 }

@@ -22,3 +22,16 @@ test("“Settings of this chat” do not stand below another chat", async () => 
   assert.equal(currentId.value, "b1");
   assert.equal(answerOfCommand.value, null);
 });
+
+test("a command that failed is in the box again, unless something else was begun", async () => {
+  for (const typed of ["", "Something else"]) {
+    draftText.value = "/compact keep every number of the second table";
+    sendDraft();
+    const asked = await request("POST", /b1\/compact$/);
+    draftText.value = typed;
+    asked.answer({ error: { code: "unavailable", message: "Not now." } }, 503);
+    await settled();
+    assert.equal(answerOfCommand.value.text, "Not now.");
+    assert.equal(draftText.value, typed || "/compact keep every number of the second table");
+  }
+});

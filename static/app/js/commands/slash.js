@@ -5,9 +5,10 @@ import { exact, formatDate } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
-import { answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
+import { addToDraft, answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
 import { currentId, currentThread } from "../state/store.js";
 import { readOneOff, readValue } from "../state/typed_settings.js";
+import { readDraft } from "../storage.js";
 import { loadCompactions } from "./context.js";
 import { sentenceOf } from "./conversations.js";
 import { proposeForgetting } from "./forgetting.js";
@@ -98,6 +99,8 @@ async function answerTo(command, text) {
   try {
     return await command.run(rest, id ?? "");
   } catch (error) {
+    // To be tried again; not below what was begun meanwhile, where it would be no command.
+    if (!(currentId.value === id ? draftText.value : readDraft(id))) addToDraft(id, text);
     return { title: command.name, text: sentenceOf(error) };
   }
 }

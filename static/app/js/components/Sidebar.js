@@ -1,5 +1,6 @@
 /** The list of conversations, and the account row below it. */
 
+import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
 import { SelectionBar } from "../bulk/SelectionBar.js";
@@ -19,6 +20,11 @@ import { Icon, Mark } from "./icons.js";
 import { useOneTabStop } from "./oneTabStop.js";
 
 const SEARCH_DELAY_MS = 200;
+const LOOK_AT_CLOCK_MS = 60_000;
+
+/** With another day the groups have other names, also where nothing else changes. */
+const today = signal(new Date().toDateString());
+setInterval(() => (today.value = new Date().toDateString()), LOOK_AT_CLOCK_MS);
 
 export function Sidebar() {
   const isOpen = ui.value.sidebar;
@@ -70,7 +76,7 @@ function List() {
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   useOneTabStop(list);
   const isFiltered = query !== "" || showsArchived;
-  const groups = query ? [{ name: t("Results"), items: shown }] : groupByAge(shown, new Date());
+  const groups = query ? [{ name: t("Results"), items: shown }] : groupByAge(shown, new Date(today.value));
   return html`<div class="sidebar-list" ref=${list}>
     ${
       showsArchived &&

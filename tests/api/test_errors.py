@@ -94,6 +94,15 @@ def test_an_unknown_field_is_422_with_its_name(alice: User, alice_client: Client
         assert {"colour", "size"} <= {item["field"] for item in error_of(answer)["details"]}, (method, path)
 
 
+def test_of_many_wrong_fields_the_first_hundred_are_told(alice_client: Client) -> None:
+    # Each of them is compared with all others: 20,000 would hold the process for a minute.
+    body = {f"x{number}": 1 for number in range(300)}
+    answer = alice_client.post(CONVERSATIONS, body, content_type="application/json")
+    assert answer.status_code == 422
+    told = [detail["field"] for detail in error_of(answer)["details"]]
+    assert told == [f"x{number}" for number in range(100)]
+
+
 def test_an_unknown_field_of_a_part_is_422_with_its_place(alice: User, alice_client: Client) -> None:
     ids = one_of_everything(alice)
     answer = alice_client.post(

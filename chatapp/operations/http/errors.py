@@ -22,6 +22,8 @@ from chatapp.operations.outages import describe_outage, is_disk_full, is_gone_me
 log = logging.getLogger(__name__)
 
 _ITEMS_OF_A_TEXT = re.compile(r"^(Value should .*)item(s?) after validation")
+MAX_DETAILS = 100
+"""Wrong fields that are told of one request: each is compared with all others, and a body may have 20,000 of them."""
 NOTHING_HERE = "There is nothing at this address. The API is described at /api/docs."
 
 
@@ -54,7 +56,7 @@ def anonymous(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    found = [_detail(item, body_of(request)) for item in error.errors]
+    found = [_detail(item, body_of(request)) for item in error.errors[:MAX_DETAILS]]
     details = [each for each in found if not any(map(partial(_reads_farther, each), found))]
     first = details[0]
     return error_response(422, "invalid", f"{first['field']}: {first['message']}", details)

@@ -53,7 +53,7 @@ class Shape(BaseModel):
 class ErrorBody(Shape):
     code: str = Field(description="For programs.")
     message: str = Field(description="One sentence for people.")
-    details: Any = Field(None, description="For `invalid`: a list of `{field, message, type}`.")
+    details: Any = Field(None, description="For `invalid`: a list of `{field, message, type}`, at most 100.")
 
 
 class Error(Shape):

@@ -48,10 +48,11 @@ def test_a_wrong_method_is_405_and_names_the_right_ones(alice_client: Client) ->
         "nonsense",
         b"\xff\xfe",
         '{"title": NaN}',
+        '{"title": 1e999}',
         "[" * 100_000,
         '{"title": "\xed\xa0\x80"}'.encode("latin-1"),
     ],
-    ids=["open", "empty", "word", "bytes", "nan", "deep", "surrogate bytes"],
+    ids=["open", "empty", "word", "bytes", "nan", "infinite", "deep", "surrogate bytes"],
 )
 def test_a_body_that_is_not_json_is_400(alice_client: Client, body: object) -> None:
     answer = alice_client.generic("PATCH", "/api/v1/me", body, content_type="application/json")

@@ -6,6 +6,7 @@ A Markdown body is read as `{"markdown": …}`, a YAML body as `{"yaml": …}`.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -71,7 +72,7 @@ def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -
 def parse_json(raw: bytes) -> Any:
     """Raise MalformedBody."""
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
         _check_depth(value, raw)
         return _normalized(value) if _SUSPICIOUS.search(raw) else value
     except RecursionError:
@@ -102,6 +103,14 @@ def _check_depth(value: Any, raw: bytes) -> None:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(number: str) -> float:
+    """Raise ValueError for a number that Python reads as infinity, which cannot be written again as JSON."""
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {number[:40]} is too large")
+    return value
 
 
 def _normalized(value: Any) -> Any:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import groupby
+from uuid import UUID
+
+from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
@@ -16,38 +20,76 @@ from chatapp.features.openai_api.response_schemas import (
     ReasoningItem,
     is_answer,
 )
-from chatapp.features.openai_api.response_shapes import answer_of_reasoning, named
+from chatapp.features.openai_api.response_shapes import answer_of_reasoning, named, row_id
 from chatapp.features.openai_api.schemas import ChatMessage
-from chatapp.features.openai_api.selectors import messages_up_to, own_message
+from chatapp.features.openai_api.selectors import messages_up_to, own_message, own_messages
 from chatapp.files.attachments import data_urls_of
-from chatapp.operations.errors import NotFound
+from chatapp.files.selectors import attachments_by_id
+from chatapp.operations.errors import NotFound, TooLarge
 
+MAX_REFERENCES = 1_000
+"""Different items that one input refers to. Clients refer to each earlier answer of a stored conversation."""
+READ_AT_ONCE = 100
+TOO_MUCH = "What the input refers to is larger than this service accepts in one request."
 SPOKEN = ("user", "assistant")
 Said = tuple[str, str, int]
 """A role, its text, and its number of images."""
 
 
 def with_items(user: User, asked: NewResponse) -> NewResponse:
-    """Return the request with each item that it names by reference in its place. Raise NotFound."""
-    if not any(isinstance(item, ItemReference) for item in asked.items):
+    """Return the request with each item that it names by reference in its place. Raise NotFound, TooLarge."""
+    times = Counter(item.id for item in asked.items if isinstance(item, ItemReference))
+    if not times:
         return asked
-    # Each once, however often it is named: it may have images, which are read whole.
-    names = {item.id for item in asked.items if isinstance(item, ItemReference)}
-    stored = {name: _stored_item(user, name) for name in sorted(names)}
+    if len(times) > MAX_REFERENCES:
+        raise _too_large(f"An input refers to at most {MAX_REFERENCES:,} items.")
+    stored = _stored_items(user, times)
     items = [stored[item.id] if isinstance(item, ItemReference) else item for item in asked.items]
     return asked.model_copy(update={"input": items})
 
 
-def _stored_item(user: User, name: str) -> MessageItem | ReasoningItem:
-    answer_name = answer_of_reasoning(name)
+def _stored_items(user: User, times: Mapping[str, int]) -> dict[str, MessageItem | ReasoningItem]:
+    """Return items by name; `times` is how often each is referred to. Raise NotFound, TooLarge."""
+    ids = {name: _message_id(name) for name in times}
+    times_of = Counter[UUID]()
+    for name, count in times.items():
+        times_of[ids[name]] += count
+    # Sent by themselves, all the words and images could be no larger than a request.
+    room = settings.MAX_REQUEST_BYTES
+    rows: dict[UUID, Message] = {}
+    for row in own_messages(user, times_of).iterator(chunk_size=READ_AT_ONCE):
+        room -= times_of[row.pk] * sum(len(part["text"]) for part in row.parts if part["type"] == "text")
+        if room < 0:
+            raise _too_large(TOO_MUCH)
+        rows[row.pk] = row
+    shown = Counter[str]()
+    for pk, row in rows.items():
+        for file_id in _image_ids(row):
+            shown[file_id] += times_of[pk]
+    for file_id, file in attachments_by_id(user.pk, shown).items():
+        room -= shown[file_id] * file.size_bytes * 4 // 3  # as base64
+    if room < 0:
+        raise _too_large(TOO_MUCH)
+    images = data_urls_of(user.pk, shown)
+    return {name: _item(name, rows.get(pk), images) for name, pk in ids.items()}
+
+
+def _message_id(name: str) -> UUID:
     try:
-        row = own_message(user, answer_name)
+        return row_id("msg", answer_of_reasoning(name))
     except NotFound:
-        message = f"Item with id '{name}' not found. Items are kept by responses that are stored."
-        raise NotFound(message, details=[{"field": "input", "message": message}]) from None
-    if answer_name != name:
+        raise _not_found(name) from None
+
+
+def _image_ids(row: Message) -> list[str]:
+    return [part["file_id"] for part in row.parts if part["type"] == "image"]
+
+
+def _item(name: str, row: Message | None, images: Mapping[str, str]) -> MessageItem | ReasoningItem:
+    if row is None:
+        raise _not_found(name)
+    if answer_of_reasoning(name) != name:
         return ReasoningItem(type="reasoning", id=name)
-    images = data_urls_of(user.pk, [part["file_id"] for part in row.parts if part["type"] == "image"])
     parts: list[InputText | InputImage] = []
     for part in row.parts:
         if part["type"] == "text":
@@ -55,6 +97,15 @@ def _stored_item(user: User, name: str) -> MessageItem | ReasoningItem:
         elif part["type"] == "image" and part["file_id"] in images:
             parts.append(InputImage(type="input_image", image_url=images[part["file_id"]]))
     return MessageItem.model_validate({"role": row.role, "content": parts, "id": named("msg", row.pk)})
+
+
+def _not_found(name: str) -> NotFound:
+    message = f"Item with id '{name}' not found. Items are kept by responses that are stored."
+    return NotFound(message, details=[{"field": "input", "message": message}])
+
+
+def _too_large(message: str) -> TooLarge:
+    return TooLarge(message, details=[{"field": "input", "message": message}])
 
 
 def continued_answer(user: User, asked: NewResponse) -> Message | None:

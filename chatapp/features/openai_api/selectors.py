@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
@@ -58,5 +59,14 @@ def message_of_item(conversation: Conversation, name: str) -> Message:
 
 def own_message(user: User, name: str) -> Message:
     """Return the message of an item, in whichever conversation it is. Raise NotFound."""
-    rows = Message.objects.filter(conversation__user=user, forgotten_at=None).exclude(role=Message.Role.TOOL)
-    return find_row(rows.select_related("branch"), row_id("msg", name))
+    return find_row(_own_messages(user).select_related("branch"), row_id("msg", name))
+
+
+def own_messages(user: User, ids: Iterable[UUID]) -> QuerySet[Message]:
+    """Return those of these messages that exist and are the user's, in whichever conversations they are."""
+    return _own_messages(user).filter(pk__in=set(ids))
+
+
+def _own_messages(user: User) -> QuerySet[Message]:
+    rows = Message.objects.filter(conversation__user=user, forgotten_at=None)
+    return rows.exclude(role=Message.Role.TOOL)

@@ -103,12 +103,17 @@ def _store(
     *,
     is_asked_for: bool,
 ) -> Attachment:
-    """Store the bytes, then the row that names them. Raise TooLarge."""
-    check_room(user, len(content))
+    """Store the bytes, then the row that names them. Raise TooLarge.
+
+    The same bytes in another message have the row of the first: a message that is sent again needs no more room.
+    """
     sha256 = hashlib.sha256(content).hexdigest()
     with _sole_user(sha256):
+        known = None if is_asked_for else file_selectors.oldest_with_content(user.pk, sha256)
+        if known is None:
+            check_room(user, len(content))
         _write_content(content_path(sha256), content)
-        return file_actions.create_attachment(
+        return known or file_actions.create_attachment(
             user=user,
             name=name,
             sha256=sha256,

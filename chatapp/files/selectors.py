@@ -70,7 +70,7 @@ def is_referenced(sha256: str) -> bool:
 
 
 def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
-    """Return the attachment that stands for all uploads of the same bytes when messages are compared."""
+    """Return the attachment that stands for all with these bytes in messages that are sent."""
     return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
 
 

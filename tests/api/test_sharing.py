@@ -192,7 +192,7 @@ def test_images_are_shown_by_the_link_alone_and_copied(
     drawn = io.BytesIO()
     Image.new("RGB", (4, 3), "teal").save(drawn, "PNG")
     image = store_image(user=alice, name="ferry.png", content=drawn.getvalue())
-    other = store_image(user=alice, name="other.png", content=drawn.getvalue())
+    other = store_image(user=alice, name="other.png", content=drawn.getvalue(), is_asked_for=True)
     question, _ = say(conversation, "What is this?", "A ferry.")
     question.parts = [
         *question.parts,

@@ -11,6 +11,7 @@ from PIL import Image
 from pytest_django import Settings
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
 from chatapp.files import attachments
 from chatapp.files.models import Attachment
 from chatapp.operations.errors import InvalidInput, TooLarge
@@ -60,6 +61,31 @@ def test_the_same_picture_twice_is_stored_once(alice: User, bob: User):
     first, second = store(alice, picture()), store(bob, picture())
     assert first.pk != second.pk
     assert first.sha256 == second.sha256
+
+
+def test_an_image_that_is_sent_again_takes_no_more_room(alice: User, bob: User, settings: Settings):
+    first = store(alice, picture())
+    settings.MAX_STORED_BYTES = first.size_bytes
+    assert store(alice, picture()) == first
+    with pytest.raises(TooLarge, match="Delete some first"):
+        store(alice, picture(size=(9, 9)))
+    assert store(bob, picture()) != first
+    attachments.content_path(first.sha256).unlink()
+    assert attachments.read_content(store(alice, picture())), "its bytes were lost, and are stored again"
+
+
+def test_an_upload_has_a_row_of_its_own(alice: User):
+    first = store(alice, picture())
+    assert attachments.store_upload(user=alice, name="a.png", content=picture()) != first
+
+
+def test_a_file_of_a_conversation_in_deletion_is_not_used_again(alice: User):
+    conversation = new_conversation(alice)
+    [message] = say(conversation, "Look.")
+    first = store(alice, picture())
+    first.messages.add(message)
+    Conversation.objects.filter(pk=conversation.pk).update(user=None)
+    assert store(alice, picture()) != first
 
 
 def test_a_photo_is_turned_upright_and_its_metadata_stays_behind(alice: User):

@@ -22,7 +22,6 @@ from chatapp.features.openai_api.actions import keep_instructions
 from chatapp.features.openai_api.errors import RunFailed
 from chatapp.features.openai_api.reading import decoded_image
 from chatapp.files.attachments import store_image
-from chatapp.files.selectors import oldest_with_content
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import InvalidInput
@@ -159,7 +158,7 @@ def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
         )
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
     # A repeated request has to name the same files: their ids are part of its hash.
-    return list(dict.fromkeys(str((oldest_with_content(user.pk, row.sha256) or row).pk) for row in stored))
+    return list(dict.fromkeys(str(row.pk) for row in stored))
 
 
 def _detail(field: str, problem: str) -> list[dict[str, str]]:

@@ -7,7 +7,6 @@ from django.conf import settings
 from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import ImageIn, SentMessage, TextIn
 from chatapp.files.attachments import store_image
-from chatapp.files.selectors import oldest_with_content
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.text import normalize_text
 from chatapp.runs.actions.sending import NewMessage
@@ -69,5 +68,4 @@ def _store(user: User, image: ImageIn) -> str:
     except ValueError as error:
         details = [{"field": "content", "message": str(error)}]
         raise InvalidInput(f"An image in the content cannot be read: {error}.", details=details) from None
-    stored = store_image(user=user, name=image.name, content=content)
-    return str((oldest_with_content(user.pk, stored.sha256) or stored).pk)
+    return str(store_image(user=user, name=image.name, content=content).pk)

@@ -36,6 +36,7 @@ async def test_a_call_counts_and_the_next_is_refused_and_not_repeated(
             answer = await chat.program.post(ADDRESS, headers=headers, **HELLO, **more)
             assert answer.status_code == 429, answer.content
             assert answer.headers["x-should-retry"] == "false"
+            assert 1 <= int(answer.headers["retry-after"]) <= 24 * 3600
             assert answer.error["code"] == "insufficient_quota"
             assert answer.error["message"].startswith("Your budget of 1,000 tokens a day is used up until ")
         assert len(chat.server.requests) == asked

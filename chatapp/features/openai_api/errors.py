@@ -12,6 +12,8 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
 from agents.errors import ModelError, ModelErrorCategory
+from chatapp.accounts.budgets.values import seconds_to_reset
+from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
 from chatapp.operations.http.errors import error_response
 
@@ -51,12 +53,16 @@ class Unsupported(ServiceError):
 
 
 class RunFailed(ServiceError):
-    """The answer of a conversation failed. The question is stored, so that clients must not send it again."""
+    """The answer of a conversation failed. The question is stored, so that clients must not send it again.
+
+    `detail` of a used-up budget names the moment of its reset.
+    """
 
     code = "server_error"
 
-    def __init__(self, category: str, message: str) -> None:
+    def __init__(self, category: str, message: str, detail: str = "") -> None:
         super().__init__(message, code=category)
+        self.detail = detail
         # The process that wrote the answer ended, and no provider failed.
         self.status = 503 if category == "interrupted" else status_of(category)
 
@@ -91,6 +97,8 @@ def _without_storing(sentence: str) -> str:
 def _run_failed(request: HttpRequest, error: Any) -> HttpResponse:
     response = error_response(error.status, error.code, error.message)
     response["X-Should-Retry"] = "false"
+    if error.code == "budget":
+        response["Retry-After"] = str(seconds_to_reset(error.detail, clock.now()))
     return response
 
 

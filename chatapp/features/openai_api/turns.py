@@ -258,7 +258,7 @@ class TurnFollower:
     def _finished(self, answer: RunAnswer) -> Finished:
         if answer.status not in (Run.Status.COMPLETE, Run.Status.STOPPED):
             error = answer.error or {"category": "internal", "message": "The answer could not be finished."}
-            raise RunFailed(error["category"], error["message"])
+            raise RunFailed(error["category"], error["message"], error.get("detail", ""))
         category = (answer.error or {}).get("category", "")
         return Finished(REASONS.get(category, "stop"), _usage_of(answer.usage))
 

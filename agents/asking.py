@@ -10,7 +10,7 @@ from agents.error_mapping import describe_error
 from agents.errors import ModelError, retry_pause
 from agents.text import storable_text
 from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
-from agents.usage import OutputText, estimate_usage
+from agents.usage import CallMeter
 
 CALL_TIMEOUT_S = 120.0
 
@@ -18,7 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Asking:
-    """Asks one model. `usages` has one entry for each call, also for a failed one that wrote something."""
+    """Asks one model. `usages` has one entry for each call, also for a failed one that cost something."""
 
     def __init__(
         self,
@@ -54,26 +54,25 @@ class Asking:
 
     async def _call(self, request: ModelRequest) -> str:
         pieces: list[str] = []
-        output = OutputText()
-        usage: TokenUsage | None = None
+        meter = CallMeter()
         try:
             # A generator that is left holds its connection until it is collected: it is closed here.
             async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
                 async for item in items:
-                    output.add(item)
+                    meter.add(item)
                     if isinstance(item, TextDelta):
                         pieces.append(item.text)
                     elif isinstance(item, Finished):
-                        usage, self.last_reason = item.usage, item.reason
+                        self.last_reason = item.reason
                         if item.reason == "bound":
                             raise describe_error("bound")
         except TimeoutError as error:
             raise ModelError("timeout", "The model took too long.", detail="it took too long") from error
+        except ModelError as error:
+            meter.fail(error)
+            raise
         finally:
-            self._note(usage, request, output)
+            usage = meter.read(request)
+            if usage is not None:
+                self.usages.append(usage)
         return storable_text("".join(pieces))
-
-    def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
-        """Count a call that broke off by what it read and wrote; a refused one cost nothing."""
-        if usage is not None or output.count():
-            self.usages.append(usage or estimate_usage(request, output))

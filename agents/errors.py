@@ -29,6 +29,8 @@ RETRYABLE = frozenset({"connection", "server", "rate_limit", "timeout"})
 """Categories that may be gone at the next attempt."""
 PASSING = RETRYABLE | {"auth", "quota", "budget", "not_found", "stalled", "cut"}
 """Categories that may be gone some hours later, when an operator has mended what was wrong."""
+FALLEN_SILENT = frozenset({"timeout", "stalled", "cut"})
+"""Categories of a call that the provider took on: it read the request, and may charge for that."""
 OVERLOADED = frozenset({503, 529})
 """HTTP statuses of a server that is too busy: a second retry, after a longer pause, often succeeds."""
 MAX_RETRIES = 2
@@ -60,6 +62,11 @@ class ModelError(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.window_tokens = window_tokens
+
+
+def was_refused(error: ModelError) -> bool:
+    """Return whether the provider did not work on the request."""
+    return error.status is not None or error.category not in FALLEN_SILENT
 
 
 def retry_pause(error: ModelError, earlier: Sequence[ModelError] = ()) -> float | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from agents.errors import ModelError, was_refused
 from agents.types import (
+    Finished,
     ModelItem,
     ModelRequest,
     ReasoningDelta,
@@ -170,3 +172,33 @@ def _tolerated(tokens: int) -> int:
 def estimate_usage(request: ModelRequest, output: OutputText) -> TokenUsage:
     """Return our own count, marked as not exact."""
     return TokenUsage(input_tokens=count_request(request), output_tokens=output.count(), exact=False)
+
+
+class CallMeter:
+    """Notes what a call, with its repetitions, takes. `usage` is the provider's count, None as long as it has said
+    none."""
+
+    def __init__(self) -> None:
+        self.output = OutputText()
+        self.usage: TokenUsage | None = None
+        self._is_under_way = False
+        self._was_read = False
+
+    def add(self, item: ModelItem) -> None:
+        # The first item is the request as it is sent.
+        self._is_under_way = True
+        self.output.add(item)
+        if isinstance(item, Finished):
+            self.usage = item.usage
+
+    def fail(self, error: ModelError) -> None:
+        """Note how an attempt ended. One that ends otherwise, such as by its reader, is under way."""
+        self._was_read |= self._is_under_way and not was_refused(error)
+        self._is_under_way = False
+
+    def read(self, request: ModelRequest) -> TokenUsage | None:
+        """Return what the call took, estimated where the provider did not say it; None where it cost nothing, because
+        it was not sent, or was refused before anything was written."""
+        if self.usage is None and not (self._is_under_way or self._was_read or self.output.count()):
+            return None
+        return self.usage or estimate_usage(request, self.output)

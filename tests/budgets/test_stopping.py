@@ -15,7 +15,7 @@ from chatapp.operations.database import in_database
 from chatapp.providers.models import Usage
 from tests.api.running import new_conversation, read_all, send, wait_for_end
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
-from tests.servers.behaviour import Behaviour, says
+from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -161,3 +161,36 @@ async def test_a_stopped_answer_is_counted_by_what_it_wrote(alice: User, set_bud
         assert (await wait_for_end(chat.program, run_id))["status"] == "stopped"
         row = await BudgetPeriod.objects.aget()
         assert row.held_tokens == 0
+
+
+@on_a_loop
+async def test_an_answer_that_is_stopped_before_its_first_word_is_counted_by_what_it_read(
+    alice: User, set_budget: SetBudget
+) -> None:
+    silent = Behaviour(text="One two three.", hold_after=0)
+    async with chatting(alice, count=20, server=ModelServer(default=silent)) as chat:
+        await in_database(set_budget)("every_user", tokens=10**6)
+        asked = await chat.program.post(
+            f"conversations/{chat.conversation}/messages",
+            headers={"prefer": "respond-async"},
+            content="Hello",
+        )
+        await asyncio.to_thread(chat.server.wait_until, lambda server: server.requests)
+        run_id = asked.json()["run_id"]
+        await chat.program.post(f"runs/{run_id}/stop")
+        assert (await wait_for_end(chat.program, run_id))["status"] == "stopped"
+        row = await BudgetPeriod.objects.aget()
+        assert row.held_tokens == 0
+        assert row.used_tokens > 20, "the provider read the request, and charges for that"
+
+
+@pytest.mark.parametrize("problem", ["quota", "wrong_key", "overflow_openai"])
+def test_a_refused_answer_costs_nothing(alice: User, set_budget: SetBudget, problem: str) -> None:
+    async def ask() -> None:
+        async with chatting(alice, count=2, server=ModelServer(default=ERRORS[problem]())) as chat:
+            await in_database(set_budget)("every_user", tokens=10**6)
+            assert (await send(chat.program, chat.conversation)).status_code == 502
+            row = await BudgetPeriod.objects.aget()
+            assert (row.held_tokens, row.used_tokens) == (0, 0)
+
+    asyncio.run(ask())

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import json
+import socket
 from typing import Any
 
 import httpx2
@@ -389,6 +390,31 @@ def test_who_hangs_up_has_the_call_counted(service: Service, model: ModelServer,
     stream.close()
     usage = service.client_of(guest)
     wait_for(lambda: usage.get("/api/v1/usage").json()["total"]["calls"] == 1, what="the call in the ledger")
+
+
+def test_who_hangs_up_before_the_first_word_has_the_call_counted(
+    service: Service, model: ModelServer, guest: str
+) -> None:
+    model.script(says("One two three four five.", hold_after=0))
+    asked = len(model.requests)
+    body = json.dumps({"messages": HELLO}).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {service.tokens[guest]}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(head.encode() + body)
+        model.wait_until(lambda server: len(server.requests) > asked)
+    usage = service.client_of(guest)
+    wait_for(lambda: usage.get("/api/v1/usage").json()["total"]["calls"] == 1, what="the call in the ledger")
+    assert usage.get("/api/v1/usage").json()["total"]["input_tokens"] > 0
+
+
+def test_a_refused_call_is_in_no_ledger(service: Service, model: ModelServer, guest: str) -> None:
+    model.script(ERRORS["quota"]())
+    with pytest.raises(openai.RateLimitError):
+        client_of(service, guest, max_retries=0).chat.completions.create(model="test-model", messages=HELLO)
+    assert service.client_of(guest).get("/api/v1/usage").json()["total"]["calls"] == 0
 
 
 def test_the_async_client_works_alike(service: Service, model: ModelServer) -> None:

@@ -8,8 +8,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
+from agents.errors import ModelError
 from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TokenUsage
-from agents.usage import OutputText, count_request, estimate_usage
+from agents.usage import CallMeter, count_request
 from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.operations import clock
@@ -38,21 +39,24 @@ class MeteredModel:
         output_tokens = min(request.max_output_tokens or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
         expected = TokenUsage(count_request(request), output_tokens, exact=False)
         held: Hold | None = await hold_for(self.spender, self._amount(expected))
-        output = OutputText()
+        meter = CallMeter()
         try:
             # Closed at once, not by the collector: an answer that was stopped would go on costing money.
             async with aclosing(self.model.stream(request)) as items:
                 async for item in items:
-                    output.add(item)
+                    meter.add(item)
                     if isinstance(item, Finished) and held is not None:
                         # Forgotten first: cancelled while it waits, the call must not be settled twice.
                         settled, held = held, None
                         # Before it is handed on: where its reader stops there, an estimate would be counted.
                         await settle_for(self.spender, settled, self._amount(item.usage))
                     yield item
+        except ModelError as error:
+            meter.fail(error)
+            raise
         finally:
             if held is not None:  # it broke off: what it read and wrote; a refused one cost nothing
-                used = estimate_usage(request, output) if output.count() else TokenUsage()
+                used = meter.read(request) or TokenUsage()
                 await settle_for(self.spender, held, self._amount(used))
 
     def _amount(self, usage: TokenUsage) -> Amount:

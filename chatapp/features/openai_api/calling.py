@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.conf import settings
 
@@ -18,10 +18,9 @@ from agents.types import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
-    TokenUsage,
     ToolCallDelta,
 )
-from agents.usage import OutputText, estimate_usage
+from agents.usage import CallMeter
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.models import User
 from chatapp.operations.database import persistently
@@ -33,14 +32,6 @@ from chatapp.providers.usage import priced_call
 # What a reader has seen cannot be taken back by another attempt.
 SHOWN = (TextDelta, ReasoningDelta, ToolCallDelta)
 TOO_LATE = "The model did not finish its answer in time."
-
-
-@dataclass(slots=True)
-class _Spent:
-    """What the attempts of one call wrote and took."""
-
-    output: OutputText
-    usage: TokenUsage | None = None
 
 
 class ModelCall:
@@ -70,28 +61,28 @@ class ModelCall:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
-        spent = _Spent(OutputText())
+        meter = CallMeter()
         finished: ModelItem | BaseException
         try:
             spender = await persistently(spender_of)(self.user.pk)
             model = chat_model_for(self.config, spender)
             # The model's own time-outs are for the pauses of an answer, and not for all of it.
             async with asyncio.timeout(settings.ANSWER_TIME_LIMIT_S):
-                finished = await self._ask(model, spent)
+                finished = await self._ask(model, meter)
         except TimeoutError:
             finished = ModelError("timeout", TOO_LATE)
         # What was written until then has to be paid for.
         except asyncio.CancelledError:
-            await self._record(spent)
+            await self._record(meter)
             raise
         # Raised by `items`: nobody looks at the result of this task.
         except Exception as error:
             finished = error
         # Before the end is told, so that whoever reads the usage next finds the call.
-        await self._record(spent)
+        await self._record(meter)
         self._items.put_nowait(finished)
 
-    async def _ask(self, model: ChatModel, spent: _Spent) -> Finished:
+    async def _ask(self, model: ChatModel, meter: CallMeter) -> Finished:
         """Pass on what the model says, and return how it ended. What was shown is not asked for again."""
         repeated: list[ModelError] = []
         while True:
@@ -100,9 +91,8 @@ class ModelCall:
             try:
                 async with aclosing(model.stream(self.request)) as items:
                     async for item in items:
-                        spent.output.add(item)
+                        meter.add(item)
                         if isinstance(item, Finished):
-                            spent.usage = item.usage
                             return item
                         if isinstance(item, ToolCallDelta):
                             # Some servers give every call the same index; clients tell calls apart by it.
@@ -112,17 +102,18 @@ class ModelCall:
                             self._items.put_nowait(item)
                 raise ModelError("bad_response", "The model ended without an answer.")
             except ModelError as error:
+                meter.fail(error)
                 pause_s = retry_pause(error, repeated)
                 if has_shown or pause_s is None:
                     raise
                 repeated.append(error)
             await asyncio.sleep(pause_s)
 
-    async def _record(self, spent: _Spent) -> None:
+    async def _record(self, meter: CallMeter) -> None:
         """Count the call, one that broke off by what it read and wrote; a refused one cost nothing."""
-        if spent.usage is None and not spent.output.count():
+        usage = meter.read(self.request)
+        if usage is None:
             return
-        usage = spent.usage or estimate_usage(self.request, spent.output)
         call = priced_call(self.config, usage, "chat")
         # A cancellation meanwhile must not lose the row.
         writing = asyncio.ensure_future(persistently(record_background_calls)(self.user, None, [call]))

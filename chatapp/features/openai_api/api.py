@@ -40,7 +40,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
     register_errors(api)
     register_model_errors(api)
     api.add_decorator(partial(refuse_unknown_parameters, unused=UNUSED), mode="view")
-    api.add_decorator(parse_large_bodies, mode="view")
+    api.add_decorator(partial(parse_large_bodies, has_long_lists=True), mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
     api.add_decorator(once_per_key, mode="operation")
     for router in routers:

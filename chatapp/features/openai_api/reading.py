@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 
 import httpx2
@@ -19,6 +19,8 @@ from memory.types import ImagePart, Message, Part, ReasoningPart, Role, TextPart
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 IMAGE_TIMEOUT_S = 20.0
+PIECE_CHARS = 2**19
+"""Of base64 that are decoded at once, in about 2 ms: a multiple of 4."""
 ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -73,7 +75,7 @@ async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
     for address in wanted:
         # Before any image is fetched, so that a request that is refused asks no other host.
         if address.startswith("data:"):
-            decoded_image(address)
+            await asyncio.to_thread(decoded_image, address)
     return {address: address for address in wanted if address not in fetched} | {
         address: await fetch_image(address) for address in fetched
     }
@@ -86,12 +88,20 @@ def decoded_image(data_url: str) -> bytes:
     if head.removesuffix(";base64") not in {f"data:{kind}" for kind in IMAGE_TYPES} or head[-7:] != ";base64":
         raise _unusable("An image must be a data URL with base64, of PNG, JPEG, WebP or GIF.")
     try:
-        content = base64.b64decode(body, validate=True)
-    except binascii.Error:
+        content = _decode(body)
+    except ValueError:
         raise _unusable("The data URL of an image is not valid base64.") from None
     if len(content) > settings.MAX_UPLOAD_BYTES:
         raise _unusable(f"An image is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
     return content
+
+
+def _decode(text: str) -> bytes:
+    """Return what is written as base64, decoded in pieces: each holds up all other threads. Raise ValueError."""
+    if text.find("=", 0, -2) >= 0:  # at the end of a piece it would be taken
+        raise ValueError("padding before the end")
+    pieces = (text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))
+    return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
 
 
 async def fetch_image(address: str) -> str:

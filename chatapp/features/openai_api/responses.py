@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -123,12 +124,13 @@ async def _call_source(user: User, asked: NewResponse) -> Source:
     if asked.conversation or asked.previous_response_id:
         message = "A response of a conversation is stored; leave `store` out."
         raise Unsupported("store", message)
-    messages = asked.chat_messages()
+    # In threads, because there may be thousands of messages.
+    messages = await asyncio.to_thread(asked.chat_messages)
     if asked.instructions:
         messages.insert(0, ChatMessage(role="system", content=asked.instructions))
     images = await inline_images(_addresses(messages))
     request = ModelRequest(
-        messages=model_messages(messages, images),
+        messages=await asyncio.to_thread(model_messages, messages, images),
         max_output_tokens=asked.max_output_tokens or 0,
         tools=tuple(tool.spec() for tool in asked.tools or ()),
         temperature=asked.temperature,
@@ -160,7 +162,7 @@ async def _turn_source(user: User, asked: NewResponse, answer: Message | None, k
         raise Unsupported("text.format", NO_FORMATS_OF_CLIENTS)
     if asked.conversation and asked.previous_response_id:
         raise Unsupported("previous_response_id", "Send either `conversation` or `previous_response_id`.")
-    messages = asked.chat_messages()
+    messages = await asyncio.to_thread(asked.chat_messages)
     newest = newest_of_user(messages, "input")
     images = await inline_images(_addresses(newest))
     found = [message for message in messages if message.role in ("system", "developer")]

@@ -11,13 +11,18 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial, wraps
+from inspect import unwrap
 from typing import Any, NoReturn
 
+import pydantic
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
+from ninja import NinjaAPI
+from ninja.errors import ValidationError, ValidationErrorContext
+from ninja.params.models import ParamModel
 from ninja.parser import Parser
 
 from chatapp.operations.errors import ServiceError
@@ -44,7 +49,12 @@ class MalformedBody(ServiceError):
 
 class BodyParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
-        return body_of(request, _parser_of(request))
+        """Return the body; one that was checked before as a value of its schema, which ninja takes as it is. Raise
+        MalformedBody, and ValidationError where the check failed."""
+        checked = getattr(request, "checked_body", None)
+        if isinstance(checked, ValidationError):
+            raise checked
+        return body_of(request, _parser_of(request)) if checked is None else checked
 
 
 def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
@@ -126,11 +136,14 @@ def _normalized(value: Any) -> Any:
 Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
-def parse_large_bodies(run: Run) -> Run:
-    """Return the operation with bodies that take longer than a few milliseconds parsed in a thread before.
+def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
+    """Return the operation with bodies that take longer than a few milliseconds parsed in a thread before; with
+    `has_long_lists` they are checked there, too.
 
     Errors are left to the operation, which checks first who is asking.
     """
+    operation = unwrap(run).__self__
+    schemas = [each for each in operation.models if has_long_lists and each.__ninja_param_source__ == "body"]
 
     @wraps(run)
     async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
@@ -141,6 +154,9 @@ def parse_large_bodies(run: Run) -> Run:
             with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
                 # In any thread: the database is not asked.
                 await sync_to_async(_parse, thread_sensitive=False)(request)
+                if schemas:
+                    check = sync_to_async(_check, thread_sensitive=False)
+                    request.checked_body = await check(request, operation.api, *schemas)  # type: ignore[attr-defined]
         return await run(request, **path)
 
     return parse_first
@@ -155,3 +171,12 @@ def _parse(request: HttpRequest) -> None:
         _ = request.FILES  # the request keeps them
     elif request.content_type != BYTES:
         body_of(request, _parser_of(request))
+
+
+def _check(request: HttpRequest, api: NinjaAPI, schema: type[ParamModel]) -> Any:
+    """Return the body as a value of its schema, or the error that tells what is wrong with it."""
+    try:
+        [(_, body)] = schema.resolve(request, api, {})
+    except pydantic.ValidationError as error:
+        return api.validation_error_from_error_contexts([ValidationErrorContext(error, schema)])
+    return body

@@ -116,6 +116,8 @@ def _steps_in(value: Any, steps: Sequence[str | int]) -> list[str | int]:
 def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     if isinstance(error.__cause__, ServiceError):
         return service_error(request, error.__cause__)
+    if isinstance(error.__cause__, ValidationError):
+        return invalid_input(request, error.__cause__)
     codes = {400: "malformed", 403: "forbidden"}
     return error_response(error.status_code, codes.get(error.status_code, "error"), f"{error}.")
 

@@ -18,6 +18,7 @@ from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, learned_from, read_work
 from chatapp.long_term import files
 from chatapp.operations import clock
+from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.usage import CallUsage, priced_call
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ def rewrite_summary(compaction_id: UUID) -> None:
     row = _rewritable().select_related("conversation").filter(pk=compaction_id).first()
     if row is None:
         return
+    # Before the messages: what is forgotten after they were read refuses the summary.
+    forgotten_count = read_forgetting_count(row.conversation.forgetting_keys)
     try:
         work = read_work(CompactionLease(row.pk, row.fence))
     except ValueError:  # none of its messages is left
@@ -57,10 +60,10 @@ def rewrite_summary(compaction_id: UUID) -> None:
         log.exception("Summary %s could not be written anew; it is tried again later.", compaction_id)
         postpone_rewrite(row=row, calls=[], now=clock.now())
         return
-    _store(row, work, done)
+    _store(row, work, done, forgotten_count)
 
 
-def _store(row: Compaction, work: CompactionWork, done: SummaryResult) -> None:
+def _store(row: Compaction, work: CompactionWork, done: SummaryResult, forgotten_count: int) -> None:
     now = clock.now()
     calls: list[CallUsage] = [priced_call(work.config, usage, "compaction") for usage in done.usages]
     if done.may_pass:
@@ -72,5 +75,7 @@ def _store(row: Compaction, work: CompactionWork, done: SummaryResult) -> None:
     if not done.fallback_reason:
         changes |= {"summary": done.text, "summary_tokens": done.tokens, "tokens_after": done.tokens}
         learned = learned_from(work, done).text
-    if complete_rewrite(row=row, changes=changes, learned=learned, calls=calls, now=now):
+    if complete_rewrite(
+        row=row, changes=changes, learned=learned, calls=calls, forgotten_count=forgotten_count, now=now
+    ):
         files.sweep_unwritten()

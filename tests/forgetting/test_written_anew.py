@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from chatapp.accounts.models import User
@@ -15,14 +17,20 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
 from chatapp.compaction.selectors import was_forgotten_since
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.forgetting.actions.forget import MESSAGES, Done, forget_pieces
+from chatapp.forgetting.actions.removals import begin_forgetting_many
+from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.services import forget_entry, forget_message
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
+from chatapp.operations.work_budget import TO_THE_END, LockTurns
+from chatapp.providers.models import Usage
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
-from tests.servers.behaviour import fails, says
+from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
 
 Clients = Callable[..., Client]
 DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
@@ -75,6 +83,55 @@ def test_an_entry_that_was_emptied_is_recorded_anew_with_what_is_left(alice: Use
     [entry] = MemoryEntry.objects.filter(user=alice)
     assert "2027" in entry.text
     assert (entry.first_message_id, entry.last_message_id) == (rows[0].pk, rows[3].pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_made_of_what_the_next_piece_forgets_is_written_once_more(alice: User) -> None:
+    """The later pieces find the extract of the first: nothing in its row shows that they came."""
+    conversation = new_conversation(alice)
+    small_talk = [f"Row {number} is empty." for number in range(2 * MESSAGES)]
+    rows = say(conversation, CONTRACT, "I see.", *small_talk, DENTIST, "Noted.")
+    row = finished_compaction(conversation, summary=f"{CONTRACT} {DENTIST}")
+    Compaction.objects.filter(pk=row.pk).update(last_position=len(rows) - 1, summary_tokens=200)
+    Message.objects.update(token_estimate=40)
+    pieces = forget_in_pieces(alice, rows[2:])
+    next(pieces)
+
+    def forget_the_rest() -> None:
+        try:
+            list(pieces)
+        finally:
+            connection.close()
+
+    def answer(request: RecordedRequest) -> Behaviour:
+        other = threading.Thread(target=forget_the_rest)  # the server answers on an event loop
+        other.start()
+        other.join()
+        return says(f"{CONTRACT} {DENTIST}" if "Quillfeather" in str(request.body) else CONTRACT)
+
+    with ModelServer(summary_default=answer) as server:
+        make_model(server, name="Main", is_default=True)
+        tasks.rewrite_summary(str(row.pk))
+        row.refresh_from_db()
+        assert "Quillfeather" not in row.summary
+        assert not MemoryEntry.objects.filter(text__contains="Quillfeather").exists()
+        assert Usage.objects.filter(purpose="compaction").count() == 1, "the call was made"
+        [waiting] = waiting_rewrites(clock.now() + timedelta(minutes=1))
+        tasks.rewrite_summary(str(waiting))
+    row.refresh_from_db()
+    assert (row.rewrite_since, row.fallback_reason, row.summary) == (None, "", CONTRACT)
+
+
+def forget_in_pieces(user: User, rows: list[Message]) -> Iterator[Done]:
+    removal = begin_forgetting_many(
+        user=user,
+        message_ids=[one.pk for one in rows],
+        entry_ids=[],
+        what=ForgetReceipt.What.CHOSEN,
+        for_good=False,
+        now=clock.now(),
+    )
+    return forget_pieces(removal, user, clock.now(), LockTurns(TO_THE_END, lambda _: False))
 
 
 @pytest.mark.django_db

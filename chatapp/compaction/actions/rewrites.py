@@ -15,6 +15,8 @@ from chatapp.compaction.selectors import span_ends
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.actions.entries import record_entry, rewrite_entry
 from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from memory.consolidation import bare_line
@@ -26,17 +28,28 @@ LONGEST_PAUSE = timedelta(hours=6)
 
 @transaction.atomic
 def complete_rewrite(
-    *, row: Compaction, changes: Mapping[str, Any], learned: str, calls: Sequence[CallUsage], now: datetime
+    *,
+    row: Compaction,
+    changes: Mapping[str, Any],
+    learned: str,
+    calls: Sequence[CallUsage],
+    forgotten_count: int,
+    now: datetime,
 ) -> bool:
-    """Store `changes` and what was learned of them. Return False where something was forgotten since `row` was read:
-    then it is written again."""
+    """Store `changes` and what was learned of them. Return False where something was forgotten since `row` and
+    `forgotten_count` were read: then it is written again."""
+    # Something else may have been forgotten meanwhile, or its user has edited the summary.
+    held = Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since, summary=row.summary)
+    try:
+        # Before the conversation, as everybody locks them.
+        check_forgetting_count(row.conversation.forgetting_keys, forgotten_count)
+    except ReadForgotten:  # perhaps by a later piece of the same forgetting, which leaves the row as it is
+        held = held.none()
     conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
     if conversation is None:
         return False
     # Also where the summary is not stored: the calls were made.
     record_background_calls(User(pk=conversation.owner_id), conversation.pk, calls)
-    # Something else may have been forgotten meanwhile, or its user has edited the summary.
-    held = Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since, summary=row.summary)
     is_stored = held.update(rewrite_since=None, rewrite_after=None, **changes)
     if is_stored and learned:
         _learn_again(row.pk, learned, now)

@@ -124,17 +124,12 @@ def store_someone(count: int) -> Someone:
 
 def selectors() -> dict[str, Callable[[Someone], object]]:
     """Return what is read beside the addresses: by a turn, or every few seconds."""
-    from chatapp.compaction.selectors import was_forgotten_since
     from chatapp.operations import clock
     from chatapp.recall.selectors.unindexed import conversations_behind, overlooked_conversations
 
     return {
         "conversations_behind": lambda one: conversations_behind(one.user.pk),
         "overlooked_conversations": lambda one: overlooked_conversations(clock.now()),
-        "was_forgotten_since": lambda one: was_forgotten_since(
-            one.names["chat"],
-            clock.now() - timedelta(hours=1),  # type: ignore[arg-type]
-        ),
     }
 
 

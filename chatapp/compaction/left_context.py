@@ -6,16 +6,12 @@ import logging
 from datetime import timedelta
 from uuid import UUID
 
-from chatapp.compaction.actions.compactions import mark_context_kept
-from chatapp.compaction.selectors import (
-    compaction_to_keep,
-    may_be_kept_already,
-    span_messages,
-    was_forgotten_since,
-)
+from chatapp.compaction.actions.compactions import mark_context_kept, note_context_discarded
+from chatapp.compaction.selectors import compaction_to_keep, may_be_kept_already, span_messages
 from chatapp.files.offloads import kept_ids, offloader
 from chatapp.operations import clock
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import NotFound, ReadForgotten
+from chatapp.operations.forgetting_counts import read_forgetting_count
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +29,10 @@ def keep_left_context(compaction_id: UUID) -> None:
     if row is None:
         return
     # Before the messages are read: what is forgotten from here on may be among what was read.
-    began_at = clock.now()
+    forgotten_count = read_forgetting_count(row.conversation.forgetting_keys)
     conversation_id = str(row.conversation_id)
     messages = list(span_messages(row.branch, row.first_position, row.last_position))
-    is_late = row.finished_at is None or began_at - row.finished_at > FIRST_ATTEMPT
+    is_late = row.finished_at is None or clock.now() - row.finished_at > FIRST_ATTEMPT
     if is_late or may_be_kept_already(row):
         kept = kept_ids(row.conversation_id)
         messages = [message for message in messages if message.id not in kept]
@@ -46,8 +42,11 @@ def keep_left_context(compaction_id: UUID) -> None:
     except NotFound:
         log.info("Conversation %s was deleted before what left it was kept.", conversation_id)
         return
-    if reference and was_forgotten_since(row.conversation_id, began_at):
-        # The sweep keeps what is left of it.
-        offloads.discard(conversation_id, [reference])
-        return
-    mark_context_kept(compaction_id=compaction_id, now=clock.now())
+    try:
+        mark_context_kept(row=row, forgotten_count=forgotten_count, now=clock.now())
+    except ReadForgotten:
+        log.info("Something was forgotten while what left by compaction %s was kept.", compaction_id)
+        if reference:
+            # In this order: a crash in between leaves no forgotten text.
+            offloads.discard(conversation_id, [reference])
+            note_context_discarded(row.conversation_id)

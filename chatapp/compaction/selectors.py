@@ -64,7 +64,7 @@ def quiet_conversations(now: datetime) -> list[UUID]:
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
     """Return the compaction; None where its conversation's file has it, or nothing left by it."""
-    rows = Compaction.objects.select_related("branch").filter(
+    rows = Compaction.objects.select_related("branch", "conversation").filter(
         conversation__user__isnull=False, status=Compaction.Status.DONE
     )
     return rows.filter(pk=compaction_id, context_kept_at=None).first()
@@ -184,8 +184,3 @@ def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[
     if first is None or last is None:
         raise ValueError(f"There are no messages from {first_position} to {last_position}.")
     return first, last
-
-
-def was_forgotten_since(conversation_id: UUID, moment: datetime) -> bool:
-    """Return whether a message of the conversation was forgotten since then."""
-    return Message.objects.filter(conversation_id=conversation_id, forgotten_at__gte=moment).exists()

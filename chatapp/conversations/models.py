@@ -272,7 +272,7 @@ class Message(models.Model):
         indexes = [
             # Loading a context and paging a view: one branch, by position.
             models.Index(fields=["branch", "position"], name="message_branch_position"),
-            # Whether anything was forgotten while what left a context was kept.
+            # No query needs it: to be dropped with the next change of this table.
             models.Index(
                 fields=["conversation", "forgotten_at"],
                 condition=Q(forgotten_at__isnull=False),

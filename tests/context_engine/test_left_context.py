@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -18,13 +19,15 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import compactions_to_keep
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.actions.conversations import create_conversation
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads
 from chatapp.forgetting.services import forget_message
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
+from memory.types import Message as MessageValue
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,3 +145,66 @@ async def test_a_forgotten_message_leaves_the_file_and_what_is_left_is_kept_agai
         await keep(row)
         assert first not in await kept(chat)
         assert set(await kept(chat)) <= set(rest)
+
+
+class Interrupted(ConversationOffloads):
+    """A store in which something else happens at its next append, before or behind it."""
+
+    meanwhile: Callable[[], object] | None = None
+    is_behind = False
+
+    def offload_context(self, conversation_id: str, messages: Sequence[MessageValue]) -> str:
+        meanwhile, Interrupted.meanwhile = Interrupted.meanwhile, None
+        if meanwhile and not self.is_behind:
+            meanwhile()
+        reference = super().offload_context(conversation_id, messages)
+        if meanwhile and self.is_behind:
+            meanwhile()
+        return reference
+
+
+def interrupt(settings: Any, meanwhile: Callable[[], object], *, is_behind: bool = False) -> None:
+    settings.OFFLOADER = f"{__name__}.Interrupted"
+    Interrupted.meanwhile, Interrupted.is_behind = meanwhile, is_behind
+
+
+def lines(conversation: Conversation) -> list[str]:
+    """Return the texts in the file, in its order."""
+    text = ConversationOffloads().read(str(conversation.pk), "context", limit=10**7)
+    return [json.loads(line)["parts"][0]["text"] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("is_behind", [False, True], ids=["before the append", "behind the append"])
+def test_what_is_forgotten_after_the_worker_has_read_it_is_not_kept(
+    alice: User, settings: Any, is_behind: bool
+) -> None:
+    """However long before the worker began it was asked for: a forgetting in pieces takes its time."""
+    chat = new_conversation(alice)
+    told, _ = say(chat, "I like celadon.", "Noted.")
+    row = finished_compaction(chat)
+    Compaction.objects.filter(pk=row.pk).update(last_position=1, message_count=2)
+    asked_at = clock.now()
+    interrupt(settings, lambda: forget_message(alice, told.pk, now=asked_at), is_behind=is_behind)
+    keep_left_context(row.pk)
+    row.refresh_from_db()
+    assert row.context_kept_at is None
+    assert not Offload.objects.filter(conversation=chat).exists()
+    keep_left_context(row.pk)
+    row.refresh_from_db()
+    assert row.context_kept_at is not None
+    assert lines(chat) == ["Noted."]
+
+
+def test_what_other_compactions_have_kept_is_kept_again_with_what_is_discarded(
+    alice: User, settings: Any
+) -> None:
+    elsewhere, chat = new_conversation(alice), new_conversation(alice)
+    told, _ = say(elsewhere, "I like celadon.", "Noted.")
+    say(chat, "Bread is cheap.", "Is it?")
+    first, second = finished_compaction(chat, 0), finished_compaction(chat, 1)
+    keep_left_context(first.pk)
+    interrupt(settings, lambda: forget_message(alice, told.pk, now=clock.now()))
+    keep_left_context(second.pk)
+    for row in (first, second):
+        keep_left_context(row.pk)
+    assert lines(chat) == ["Bread is cheap.", "Is it?"]

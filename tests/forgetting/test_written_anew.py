@@ -15,7 +15,6 @@ from chatapp.compaction import tasks
 from chatapp.compaction.actions.rewrites import FIRST_PAUSE, LONGEST_PAUSE
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
-from chatapp.compaction.selectors import was_forgotten_since
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.forget import MESSAGES, Done, forget_pieces
 from chatapp.forgetting.actions.removals import begin_forgetting_many
@@ -169,14 +168,3 @@ def branch_off(conversation: Conversation, after: Message, *texts: str) -> list[
     rows = say(conversation, *texts)
     conversation.branch = main
     return rows
-
-
-@pytest.mark.django_db
-def test_it_is_known_whether_something_was_forgotten_since(alice: User) -> None:
-    conversation = new_conversation(alice)
-    [told, _] = say(conversation, DENTIST, "Noted.")
-    before = clock.now()
-    assert not was_forgotten_since(conversation.pk, before)
-    forget_message(alice, told.pk, now=clock.now())
-    assert was_forgotten_since(conversation.pk, before)
-    assert not was_forgotten_since(conversation.pk, clock.now() + timedelta(seconds=1))

@@ -30,7 +30,7 @@ from chatapp.long_term.actions.entries import (
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, LeaseLost
-from chatapp.operations.forgetting_counts import lock_forgetting_counts
+from chatapp.operations.forgetting_counts import check_forgetting_count, lock_forgetting_counts
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
@@ -204,8 +204,17 @@ def _forgetting_keys_of(lease: CompactionLease) -> list[UUID]:
     return row.conversation.forgetting_keys
 
 
-def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
-    Compaction.objects.filter(pk=compaction_id).update(context_kept_at=now)
+@transaction.atomic
+def mark_context_kept(*, row: Compaction, forgotten_count: int, now: datetime) -> None:
+    """Note that its conversation's file has what left by it. Raise ReadForgotten where something was forgotten since
+    `forgotten_count` was read."""
+    check_forgetting_count(row.conversation.forgetting_keys, forgotten_count)
+    Compaction.objects.filter(pk=row.pk).update(context_kept_at=now)
+
+
+def note_context_discarded(conversation_id: UUID) -> None:
+    """Have the sweep append again what left the conversation by any compaction."""
+    Compaction.objects.filter(conversation_id=conversation_id).update(context_kept_at=None)
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:

@@ -80,9 +80,9 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
 
 def summarise_rest(conversation_id: UUID) -> Compaction | None:
     """Queue a compaction of what left the view of a quiet conversation, however little it is."""
-    loaded = load_for_planning(conversation_id)
-    # Whatever comes of it: else the sweep would ask for this conversation each time.
+    # Whatever comes of it, also where it cannot be loaded: else the sweep would ask for this conversation each time.
     note_waiting(conversation_id=conversation_id, waits=False)
+    loaded = load_for_planning(conversation_id)
     return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None
 
 

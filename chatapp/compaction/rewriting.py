@@ -18,8 +18,10 @@ from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, learned_from, read_work
 from chatapp.long_term import files
 from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
 from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.usage import CallUsage, priced_call
+from memory.errors import PolicyError
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,11 @@ def rewrite_summary(compaction_id: UUID) -> None:
     forgotten_count = read_forgetting_count(row.conversation.forgetting_keys)
     try:
         work = read_work(CompactionLease(row.pk, row.fence))
+    # Its model or its policy may be put right, and until then it holds up no other.
+    except (NotFound, PolicyError) as error:
+        log.warning("Summary %s cannot be written anew; it is tried again later: %s", compaction_id, error)
+        postpone_rewrite(row=row, calls=[], now=clock.now())
+        return
     except ValueError:  # none of its messages is left
         log.warning("Nothing that summary %s covers is left; its extract stays.", compaction_id)
         end_rewrite(compaction_id)

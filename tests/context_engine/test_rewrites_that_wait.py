@@ -11,9 +11,10 @@ from chatapp.compaction import tasks
 from chatapp.compaction.actions.compactions import edit_summary, redo_compaction, undo_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.services import forget_message
 from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 from tests.servers.behaviour import says
@@ -97,3 +98,27 @@ def test_a_summary_that_is_undone_for_a_while_is_still_written_anew_after_a_redo
             tasks.rewrite_summary(str(compaction_id))
     row.refresh_from_db()
     assert (row.status, row.fallback_reason) == ("done", "")
+
+
+@pytest.mark.parametrize("reason", ["no model", "a policy that is not valid"])
+def test_summaries_that_cannot_be_written_keep_no_place_of_others_and_wait(
+    alice: User, charlie: User, model: ModelConfig, reason: str
+) -> None:
+    now = clock.now()
+    for _ in range(20):
+        conversation = new_conversation(alice)
+        say(conversation, CONTRACT)
+        finished_compaction(conversation, summary=CONTRACT)
+    Compaction.objects.update(rewrite_since=now - timedelta(minutes=9))
+    if reason == "no model":
+        ModelConfig.objects.update(enabled=False)
+    else:
+        Conversation.objects.update(context_policy={"keep_recent": "many"})
+    other = new_conversation(charlie)
+    say(other, CONTRACT)
+    theirs = finished_compaction(other, summary=CONTRACT)
+    Compaction.objects.filter(pk=theirs.pk).update(rewrite_since=now - timedelta(minutes=5))
+    for compaction_id in waiting_rewrites(now):
+        tasks.rewrite_summary(str(compaction_id))
+    assert waiting_rewrites(now) == [theirs.pk]
+    assert Compaction.objects.filter(rewrite_since=None).count() == 0

@@ -193,21 +193,23 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
 
 
 @pytest.mark.usefixtures("no_files")
-@pytest.mark.parametrize("is_shared", [False, True], ids=["a fork", "a copy of a shared chat"])
-def test_nothing_is_copied_between_two_pieces(
+@pytest.mark.parametrize("how", ["a fork", "a copy of a shared chat", "the trash"])
+def test_nothing_is_copied_or_put_aside_between_two_pieces(
     alice: User,
     bob: User,
     api_client: Callable[..., Client],
     monkeypatch: pytest.MonkeyPatch,
-    is_shared: bool,
+    how: str,
 ) -> None:
     said_day(alice, 2 * SPAN)
     [chat] = alice.conversations.all()
     shared = {"user": alice, "conversation_id": str(chat.pk), "expires_at": None, "now": clock.now()}
     share, _ = share_conversation(**shared)
     who, address = alice, f"/api/v1/conversations/{chat.pk}/fork"
-    if is_shared:
+    if how == "a copy of a shared chat":
         who, address = bob, f"/api/v1/shared/{token_of(share.pk)}/copy"
+    elif how == "the trash":
+        address = f"/api/v1/conversations/{chat.pk}/trash"
     real, statuses = forget_actions.lock_chosen, []
 
     def lock_chosen(*given: Any, **named: Any) -> Any:

@@ -175,7 +175,7 @@ def test_drafts_go_when_their_user_signs_out_also_after_a_sign_in_in_another_tab
     page.unroute("**/accounts/logout/")
     page.evaluate("document.cookie = `csrftoken=${'a'.repeat(32)}; path=/`")  # what a sign-in changes
     choose_sign_out()
-    page.wait_for_url(re.compile("/accounts/login/"))
+    expect(page).to_have_url(re.compile("/accounts/login/"))
     assert page.evaluate(drafts) == 0
 
 

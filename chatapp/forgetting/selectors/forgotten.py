@@ -12,7 +12,7 @@ from django.db.models.lookups import GreaterThan
 
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.forgetting.selectors.derived import IS_CALL, with_written
 from chatapp.long_term.models import MemoryEntry
@@ -122,6 +122,13 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
         "created_at": iso_time(at),
         "conversation_id": str(conversation_id) if conversation_id else None,
     }
+
+
+def has_more_to_forget(conversation: Conversation) -> bool:
+    """Return whether a forgetting in pieces that has begun has still to reach messages of the conversation."""
+    begun = Removal.objects.filter(user_id=conversation.owner_id, phase=Removal.Phase.CHOSEN)
+    left = {key for chosen in begun.values_list("chosen", flat=True) for key in chosen.get("messages", ())}
+    return bool(left) and any(str(pk) in left for pk in conversation.messages.values_list("pk", flat=True))
 
 
 def waiting_removals(now: datetime, limit: int = 20) -> list[int]:

@@ -15,6 +15,7 @@ from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.deletion import Detached, detach_conversation, lock_if_idle
 from chatapp.forgetting.actions.whole import Begun, forget_conversation
 from chatapp.forgetting.models import TrashedConversation
+from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE, has_more_to_forget
 from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, NotFound
@@ -32,10 +33,13 @@ would take it again."""
 @transaction.atomic
 def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Detached:
     """Move a conversation to its user's trash: nothing else shows it after this commit. Raise NotFound, and Conflict
-    for a temporary one."""
+    for a temporary one, or while something of it is being forgotten."""
     conversation = lock_conversation(user, conversation_id)
     if conversation.temporary:
         raise Conflict("A temporary chat cannot go to the trash: delete it.")
+    if has_more_to_forget(conversation):
+        # The rest would be restored with it: a forgetting does not reach what has no user.
+        raise Conflict(FORGOTTEN_MEANWHILE)
     return _trash(conversation, Reason.BY_HAND, days, now)
 
 
@@ -48,6 +52,8 @@ def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now:
         return None
     if conversation.temporary or not days:
         return detach_conversation(conversation, now=now, forgets_memory=False)
+    if has_more_to_forget(conversation):
+        return None
     return _trash(conversation, Reason.IDLE, days, now)
 
 

@@ -23,6 +23,7 @@ from agents.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, 
 from agents.tool_running import run_calls
 from agents.types import (
     BROKEN_OFF,
+    CUT_OFF,
     ChatModel,
     Finished,
     FinishReason,
@@ -150,6 +151,8 @@ class _Reply:
     has_shown: bool = False
     has_broken_off: bool = False
     """The calls in it are incomplete and are not run."""
+    is_cut: bool = False
+    """The last call in it may be incomplete."""
 
 
 class _Loop:
@@ -264,6 +267,7 @@ class _Loop:
                         reply.calls.add(item)
                     case Finished():
                         reply.has_broken_off = item.reason in BROKEN_OFF
+                        reply.is_cut = item.reason in CUT_OFF
                         calls_tools = self.may_call and bool(reply.calls.calls) and not reply.has_broken_off
                         context = self.request.context
                         # Passed on before the check below raises, so that what was used is counted.
@@ -309,9 +313,9 @@ class _Loop:
         assert self.checker is not None
         asked = reply.calls.calls
         if sum(len(arguments) for _, arguments in asked) > LONG_CHARS:
-            prepared = await asyncio.to_thread(self.checker.prepare, asked, self.step)
+            prepared = await asyncio.to_thread(self.checker.prepare, asked, self.step, is_cut=reply.is_cut)
         else:
-            prepared = self.checker.prepare(asked, self.step)
+            prepared = self.checker.prepare(asked, self.step, is_cut=reply.is_cut)
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)

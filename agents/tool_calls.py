@@ -28,6 +28,7 @@ else:
     jsonschema, referencing = Library("jsonschema"), Library("referencing")
 
 MAX_CALLS = 64
+CUT_CALL = "The answer was cut off before this call was whole, so it was not run. Call again."
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 ID_LENGTH = 9
 """Nine letters or digits: the only call ids that Mistral accepts."""
@@ -42,12 +43,7 @@ class _Draft:
     @property
     def is_whole(self) -> bool:
         """Return whether it came in one piece. That piece alone is read: a call may come in very many."""
-        if len(self.arguments) != 1:
-            return False
-        try:
-            return isinstance(json.loads(self.arguments[0]), dict)
-        except (ValueError, RecursionError):
-            return False
+        return len(self.arguments) == 1 and _is_object(self.arguments[0])
 
 
 class CallCollector:
@@ -105,9 +101,14 @@ class CallChecker:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
 
-    def prepare(self, calls: Sequence[tuple[str, str]], step: int) -> list[PreparedCall]:
+    def prepare(
+        self, calls: Sequence[tuple[str, str]], step: int, *, is_cut: bool = False
+    ) -> list[PreparedCall]:
         """Return the calls of a step, ready to run or with their problem. Of those that are too many only the first is
-        returned, and refused: each one is rows and events."""
+        returned, and refused: each one is rows and events. `is_cut`: the answer may have ended within the last one."""
+        if is_cut and len(calls) <= MAX_CALLS and not _is_object(calls[-1][1]):
+            cut = PreparedCall(_requested(*calls[-1], step), problem=CUT_CALL)
+            return [*self.prepare(calls[:-1], step), cut]
         prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
         if len(calls) <= MAX_CALLS:
             return prepared
@@ -189,6 +190,13 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ValueError("The arguments have to be one JSON object.")
     return arguments
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _read_float(text: str) -> float:

@@ -13,6 +13,8 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound"
 could not be read. `unknown_reason`: the provider named a reason that we do not know; the answer may be unfinished."""
 BROKEN_OFF: frozenset[FinishReason] = frozenset({"bound", "lost"})
 """Tool calls of such an answer are incomplete and must not be run."""
+CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter"})
+"""A limit ended such an answer, maybe within its last tool call; what stands before that is whole."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 

@@ -14,6 +14,7 @@ from agents.chat_models.own_words import without_own_words
 from agents.errors import ModelError
 from agents.types import (
     BROKEN_OFF,
+    CUT_OFF,
     ChatModel,
     Finished,
     ModelItem,
@@ -64,7 +65,7 @@ class PromptedModel:
                         for found in fences.close():
                             yield found
                         # An answer that broke off keeps its reason: its last call may be half a call.
-                        has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF
+                        has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF | CUT_OFF
                         yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
                         yield item

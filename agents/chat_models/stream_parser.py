@@ -11,7 +11,15 @@ from pydantic_core import from_json
 
 from agents.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
-from agents.types import FinishReason, ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
+from agents.types import (
+    CUT_OFF,
+    FinishReason,
+    ModelItem,
+    ReasoningDelta,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 
 MAX_FRUITLESS_BYTES = 32_000_000
 """Without a word of the answer: lines and events without an end, comments, pages, calls of nothing."""
@@ -118,7 +126,7 @@ class StreamParser:
         if self.finish_reason is None:
             raise self._describe_end()
         # What a limit ended is known to be unfinished.
-        is_told = self.finish_reason in ("length", "content_filter")
+        is_told = self.finish_reason in CUT_OFF
         return "lost" if self._has_lost_part and not is_told else self.finish_reason
 
     def _describe_end(self) -> ModelError:

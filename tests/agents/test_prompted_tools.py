@@ -14,10 +14,11 @@ from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel, refuses_tools
 from agents.errors import ModelError
 from agents.react import Notice, run_react
+from agents.tool_calls import CUT_CALL
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
 from tests.agents.looping import context_with
-from tests.agents.scripted_model import ScriptedModel
+from tests.agents.scripted_model import Said, ScriptedModel
 from tests.agents.tooling import FakeTool, World
 from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
@@ -118,6 +119,14 @@ async def test_a_prompted_model_is_told_of_the_tools_and_gets_results_as_data() 
     assert (asking.role, asking.text) == ("assistant", f"Let me look.\n\n\n\n{CALL}")
     assert result.role == "user"
     assert result.text.count("</tool_result>") == 1
+
+
+async def test_a_prompted_call_within_which_the_answer_was_cut_off_is_told_as_that() -> None:
+    tool = FakeTool()
+    model = ScriptedModel([Said(CALL[:-20], reason="length")])
+    await collect_steps(run_react(PromptedModel(model), context_with(tool), tool_use=World().use(tool)))
+    assert CUT_CALL in model.requests[1].messages[-1].text
+    assert tool.calls == []
 
 
 async def test_a_server_that_takes_no_tools_is_asked_without_them_from_then_on(

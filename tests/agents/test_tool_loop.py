@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.ports import EarlierCall, RequestedCall
 from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
-from agents.tool_calls import MAX_CALLS, call_key
+from agents.tool_calls import CUT_CALL, MAX_CALLS, call_key
 from agents.tools.protocol import ToolFailure, ToolTraits
 from agents.types import TextDelta, ToolCallDelta
 from memory.tokens import text_message
@@ -150,6 +151,24 @@ async def test_a_call_that_cannot_be_run_is_told_to_the_model(name: str, argumen
     assert said in results_of(model)[0]
     assert tool.calls == []
     assert text_of(steps) == "Understood."
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("arguments", ["", '{"to": "be', "null"])
+async def test_a_call_within_which_the_answer_was_cut_off_is_not_run(reason: Any, arguments: str) -> None:
+    tool = FakeTool("send", traits=ToolTraits(is_idempotent=False))
+    cut = replace(calls(("send", {"to": "ann"}), ("send", arguments)), reason=reason)
+    model = ScriptedModel([cut])
+    steps = await run(model, tool)
+    assert results_of(model) == ["found", CUT_CALL]
+    assert tool.calls == [{"to": "ann"}], "a call before it is whole"
+    assert text_of(steps) == "Understood."
+
+
+async def test_a_whole_call_runs_though_the_limit_was_reached_behind_it() -> None:
+    tool = FakeTool()
+    await run(ScriptedModel([replace(calls(("look_up", {})), reason="length")]), tool)
+    assert tool.calls == [{}]
 
 
 async def test_a_schema_that_refers_to_the_network_is_not_followed() -> None:

@@ -35,6 +35,12 @@ MAX_PATTERN_SIZE = 50_000
 """Of characters, classes and groups, each counted as often as it is repeated."""
 MAX_COUNT_DIGITS = 6
 _PATTERN_TOKEN = re.compile(r"\(\?#[^)]*\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
+# Searched for in the text as it stands, which no set and no comment can hide: `regex` takes these for nothing else,
+# also in verbose mode, but behind an escaping backslash. A set that holds these characters is refused, too.
+_UNBOUNDED = re.compile(
+    r"(?<!\\)(?:\\\\)*\(\?(?:[R&0-9]|[+-](?![A-Za-z])|P(?![<=])|(?P<verbose>[A-Za-z0-9]*x))"
+)
+"""Calls of groups, each one level of `regex`'s own stack; and verbose mode, whose spaces and comments hide counts."""
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
 CONTEXT_REFERENCE = "context"
@@ -153,7 +159,11 @@ def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> s
 
 
 def _check_size(pattern: str) -> None:
-    """Raise ToolFailure for counts inside of counts: compiled, such a pattern takes memory for their product."""
+    """Raise ToolFailure for recursion, whose memory grows with the text, and for counts inside of counts: compiled,
+    such a pattern takes memory for their product."""
+    if unbounded := _UNBOUNDED.search(pattern):
+        what = "be in verbose mode" if unbounded["verbose"] else "call groups, as (?R) and (?1) do"
+        raise ToolFailure(f"The pattern must not {what}; write it out.")
     sizes, last = [0], 0
     for token in _PATTERN_TOKEN.finditer(pattern):
         if token[0].startswith("(?#"):

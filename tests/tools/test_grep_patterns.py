@@ -1,26 +1,87 @@
-"""agents/tools/offloaded.py: find_matches compiles the model's pattern without any bound."""
+"""agents/tools/offloaded.py: find_matches searches with a model's pattern in bounded memory."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from agents.tools.offloaded import find_matches
+from agents.tools.protocol import ToolFailure
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
-import resource
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
 from agents.tools.offloaded import find_matches
 from agents.tools.protocol import ToolFailure
 try:
-    print(find_matches("aaa bbb " * 1_000, "(?:(?:(?:(?:a{100}){100}){100}){100})"))
+    print(find_matches("aaa bbb " * 1_000, sys.argv[1]))
 except ToolFailure as told:
     print(told)
 """
 
 
-def test_a_short_pattern_with_nested_counts_takes_bounded_memory():
-    """ "in bounded time for any pattern": 38 characters make `regex` take all memory of the machine (the limit of 3 GB
-    here makes a MemoryError of it; without one the server is killed)."""
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:(?:(?:(?:a{100}){100}){100}){100})",
+        "(?R)?a",
+        "(?x)# [\n(?:(?:(?:a{200}){200}){200}) # ]",
+        "(?ix:(?:(?:a{2 00}){2 00}){2 00})",
+    ],
+)
+def test_a_short_pattern_takes_bounded_memory(pattern):
+    """ "in bounded time for any pattern": 38 characters make `regex` take all memory of the machine (the limit here
+    makes a MemoryError of it, and a pattern that takes too long; without one the server is killed)."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], check=False, cwd=ROOT, timeout=60, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, pattern],
+        check=False,
+        cwd=ROOT,
+        timeout=60,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-300:]
+    assert "too long" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?R)?a",
+        "(?0)?a",
+        "(a(?1)?)",
+        "(a(?-1)?)",
+        "(?+1)?(a)",
+        "(?<n>a(?&n)?)",
+        "(?P<n>a(?P>n)?)",
+        "(?P<n>a(?P&n)?)",
+        "(?(DEFINE)(?<n>a(?&n)?))(?&n)",
+        "(b)?(?(1)a|(?R))a",
+        r"\\(?R)?a",
+        "[[](?R)?a]?",
+        "(?#[)(?R)?a",
+        "(?x)(?P >n)?(?<n>a)",
+        "(?x)(?- 1)?(a)",
+    ],
+)
+def test_a_call_of_a_group_is_refused_in_every_form(pattern):
+    """Each level takes memory, and the text decides how many there are."""
+    with pytest.raises(ToolFailure, match="must not"):
+        find_matches("text", pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"\(?0\d+\)?", "(030)"),
+        (r"\\\(?R", r"\(R"),
+        ("(?i)a(?-i:b)(?P<n>c)(?P=n)", "Abcc"),
+        ("(?<=x)y(?!z)(?>a)(?|b|c)", "xyab"),
+        ("(a)?(?(1)b|c)", "ab"),
+        ("[?(]R", "(R"),
+    ],
+)
+def test_what_only_looks_like_one_is_searched_for(pattern, text):
+    assert find_matches(text, pattern).startswith("1 matches")

@@ -253,7 +253,8 @@ class _Loop:
                     case ToolsPrompted():
                         yield Notice("prompted_tools", item.text)
                     case TextDelta():
-                        reply.has_shown = True
+                        # Blank lines alone are no answer.
+                        reply.has_shown |= bool(item.text.strip())
                         reply.text.append(item.text)
                         yield item
                     case ReasoningDelta():

@@ -218,7 +218,7 @@ def call_key(name: str, arguments: str) -> CallKey:
 def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = "") -> Message:
     """Return the assistant message with these calls. `thought` is sent back in the steps that follow."""
     thoughts = (ReasoningPart(thought),) if thought else ()
-    said = (TextPart(text),) if text else ()
+    said = (TextPart(text),) if text.strip() else ()
     parts = (
         *thoughts,
         *said,

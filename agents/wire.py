@@ -1,6 +1,6 @@
 """Write messages in the format of OpenAI's chat completions, in the narrow form that strict servers take, too.
 
-No null fields, no empty contents, no empty lists. `agents.types.WireStyle` is what a server was found to insist on.
+No null fields, no blank contents, no empty lists. `agents.types.WireStyle` is what a server was found to insist on.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _write_each(messages: Sequence[Message], style: WireStyle) -> Iterator[WireM
             yield {"role": "user", "content": shown}
             shown = []
         if message.is_plain and message.role != "tool":  # nearly all of a long history
-            if text := message.text:
+            if (text := message.text).strip():
                 yield {"role": message.role, "content": text}
             continue
         for wire in _write_message(message):
@@ -93,12 +93,12 @@ def _write_message(message: Message) -> list[WireMessage]:
 
 def _write_content(message: Message) -> str | list[dict[str, Any]]:
     if not any(isinstance(part, ImagePart) for part in message.parts):
-        return message.text
+        return message.text if message.text.strip() else ""
     return [written for part in message.parts if (written := _write_part(part))]
 
 
 def _write_part(part: object) -> dict[str, Any] | None:
-    if isinstance(part, TextPart) and part.text:
+    if isinstance(part, TextPart) and part.text.strip():
         return {"type": "text", "text": part.text}
     if isinstance(part, ImagePart) and part.data_url:
         return {"type": "image_url", "image_url": {"url": part.data_url}}
@@ -109,7 +109,7 @@ def _write_part(part: object) -> dict[str, Any] | None:
 
 def _write_assistant(message: Message) -> list[WireMessage]:
     wire: WireMessage = {"role": "assistant"}
-    if message.text:
+    if message.text.strip():
         wire["content"] = message.text
     if message.tool_calls:
         if thought := "".join(part.text for part in message.parts if isinstance(part, ReasoningPart)):
@@ -126,7 +126,8 @@ def _write_assistant(message: Message) -> list[WireMessage]:
 
 
 def _write_result(result: ToolResultPart) -> WireMessage:
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.text or EMPTY_RESULT}
+    content = result.text if result.text.strip() else EMPTY_RESULT
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 def write_tool(tool: ToolSpec) -> dict[str, Any]:

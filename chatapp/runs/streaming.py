@@ -86,7 +86,8 @@ class LiveAnswer:
 
     @property
     def has_text(self) -> bool:
-        return self.answer.length > 0
+        """Whether there is anything to see: some models write blank lines alone."""
+        return bool(self.answer.text.strip())
 
     @property
     def partial(self) -> PartialAnswer:

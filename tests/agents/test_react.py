@@ -9,7 +9,7 @@ import pytest
 from agents.error_mapping import describe_error, map_error
 from agents.errors import ModelError, ModelErrorCategory
 from agents.react import CallFinished, Notice, run_react
-from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
+from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 from memory.tokens import text_message
 from memory.types import Checkpoint
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
@@ -216,6 +216,16 @@ async def test_a_model_that_spends_its_limit_in_silence_is_told_as_that() -> Non
     assert error is not None
     assert "output limit" in error.message
     assert isinstance(steps[-1], CallFinished)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_blank_lines_are_no_answer(reason: FinishReason) -> None:
+    model = ScriptedModel([Said(items=(TextDelta("\n\n"),), reason=reason, usage=TokenUsage(100, 100))])
+    _, error = await collect_steps(run_react(model, CONTEXT))
+    assert error is not None
+    model = ScriptedModel([Said(items=(TextDelta("\n\n"),), error=describe_error("server")), "Fine now."])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
+    assert (error, text_of(steps)) == (None, "\n\nFine now."), "nothing is said twice"
 
 
 async def test_an_answer_the_filter_took_is_told_as_that() -> None:

@@ -133,6 +133,12 @@ async def test_what_is_said_between_calls_is_passed_on_and_stays_in_the_request(
     assert model.requests[1].messages[-2].text == "Let me look."
 
 
+async def test_blank_lines_before_a_call_stay_in_no_request() -> None:
+    model = ScriptedModel([Said(items=(TextDelta("\n\n"), *calls(("look_up", {})).items)), "Found."])
+    await run(model, FakeTool())
+    assert model.requests[1].messages[-2].text == ""
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

@@ -68,14 +68,19 @@ def test_a_tool_call_and_its_results_are_separate_messages_bound_by_id() -> None
     ]
 
 
-def test_nothing_written_is_null_or_empty() -> None:
+@pytest.mark.parametrize("nothing", ["", "\n\n"])
+def test_nothing_written_is_null_or_empty(nothing: str) -> None:
+    image = ImagePart("f1", "image/png")
     request = ModelRequest(
         (
             text_message("system", "S"),
-            message("user", TextPart("")),
-            message("assistant", ReasoningPart("hm")),
-            message("assistant", TextPart(""), ToolCallPart("c", "f", "{}")),
-            message("tool", ToolResultPart("c", "f", "")),
+            message("user", TextPart(nothing)),
+            message("user", TextPart(nothing), TextPart(nothing)),
+            message("user", TextPart(nothing), image),
+            message("assistant", TextPart(nothing)),
+            message("assistant", ReasoningPart("hm"), TextPart(nothing)),
+            message("assistant", TextPart(nothing), ToolCallPart("c", "f", "{}")),
+            message("tool", ToolResultPart("c", "f", nothing)),
             message("user"),
             text_message("user", "Q"),
         ),
@@ -84,7 +89,8 @@ def test_nothing_written_is_null_or_empty() -> None:
     )
     body = write_request(request)
     body["tools"][0]["function"]["parameters"].pop("properties")
-    assert all(value not in (None, "", [], {}) for value in values_in(body))
+    assert all(value not in (None, "", [], {}, nothing) for value in values_in(body))
+    assert [wire["role"] for wire in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
 
 
 def test_without_tools_the_body_has_no_tools() -> None:

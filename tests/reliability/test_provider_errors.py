@@ -52,6 +52,7 @@ FAILURES = {
         kept="word0 word1 word2",
     ),
     "no words": Failure(says(""), "bad_response"),
+    "blank lines": Failure(says("\n\n"), "bad_response", kept="\n\n"),
 }
 
 

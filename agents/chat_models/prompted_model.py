@@ -19,6 +19,7 @@ from agents.types import (
     Finished,
     ModelItem,
     ModelRequest,
+    RequestSent,
     TextDelta,
     ToolSpec,
     ToolsPrompted,
@@ -98,12 +99,17 @@ class AutoToolsModel:
                 yield item
 
     async def _try_native(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        has_begun = False
         try:
             async with aclosing(self._model.stream(request)) as items:
                 async for item in items:
+                    has_begun |= not isinstance(item, RequestSent)
                     yield item
             return
         except ModelError as error:
+            # A second answer would follow what was passed on of this one.
+            if has_begun:
+                raise
             # What is learned is learned for all who use the model.
             words = without_own_words(f"{error.message} {error.provider_words}", request)
             if not request.tools and refuses_bare_calls(words):

@@ -11,9 +11,10 @@ from agents.chat_models import prompted_model
 from agents.chat_models.prompted_model import AutoToolsModel
 from agents.error_mapping import map_error
 from agents.errors import ModelError
-from agents.types import Finished, ModelItem, ModelRequest, TextDelta, ToolSpec
+from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta, ToolSpec
 from memory.tokens import text_message
 from memory.types import Message, ToolCallPart
+from tests.agents.asking import collect_steps
 
 KEY = ("https://api.example.com/v1", "test-model")
 GOOD = ToolSpec("weather", "The weather.", {"type": "object", "properties": {}})
@@ -67,6 +68,28 @@ def sent_after(name: str) -> ModelRequest:
 def test_a_wrong_tool_of_one_client_takes_no_tools_from_others() -> None:
     assert sent_after("lookup").tools == (GOOD,), "an ordinary name does no harm"
     assert sent_after("tool_unsupported").tools == (GOOD,), "tools are written into prompts from now on"
+
+
+class Late:
+    """It refuses tools where it has begun to answer."""
+
+    name = "test-model"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        yield RequestSent(request, {}, b"")
+        yield TextDelta("Half an ans")
+        raise map_error(None, {"error": {"message": "This model does not support tools."}})
+
+
+async def test_after_the_first_word_no_second_answer_follows() -> None:
+    prompted_model._without_tools.clear()
+    request = ModelRequest((text_message("user", "Hello"),), 100, (GOOD,))
+    try:
+        items, error = await collect_steps(AutoToolsModel(Late(), KEY).stream(request))
+    finally:
+        prompted_model._without_tools.clear()
+    assert error is not None
+    assert items[1:] == [TextDelta("Half an ans")]
 
 
 class Refuser:

@@ -203,7 +203,8 @@ class StreamParser:
         if chunk.get("error"):
             raise map_error(_read_status(chunk["error"]), chunk)
         if chunk.get("usage"):
-            self.usage = read_usage(chunk["usage"])
+            # Some servers send zeros behind the counts.
+            self.usage = read_usage(chunk["usage"]) or self.usage
         choices = chunk.get("choices")
         if choices and isinstance(choices, list):
             for choice in choices:

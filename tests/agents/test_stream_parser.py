@@ -132,6 +132,14 @@ def failure_of(*reads: bytes) -> tuple[list[ModelItem], ModelError]:
     return items, caught.value
 
 
+def test_zeros_behind_a_usage_take_nothing_of_it() -> None:
+    counts = ({"prompt_tokens": 7, "completion_tokens": 2}, {"prompt_tokens": 0, "completion_tokens": 0})
+    _, parser = read_all(
+        delta("stop", content="Hi"), *(event({"choices": [], "usage": usage}) for usage in counts)
+    )
+    assert parser.usage == TokenUsage(7, 2)
+
+
 @pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"], ids=["no line end", "no blank line", "both"])
 def test_usage_is_read_from_a_last_line_however_it_ends(end: bytes) -> None:
     last = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}).strip() + end

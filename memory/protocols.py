@@ -29,7 +29,7 @@ class Offloader(Protocol):
         """Append messages to the record of a conversation. Return its reference. May get some of them again."""
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
-        """Keep a whole tool result. Return its reference."""
+        """Keep a whole tool result. Return its reference. May get the same result again."""
 
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
         """Keep an image that a tool returned. Return its reference."""

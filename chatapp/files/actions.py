@@ -118,7 +118,7 @@ def record_offload(
     offload_id: UUID | None = None,
 ) -> Offload:
     """Return the row of the file, made now or found by its name; that of the context, whatever its name, grows by
-    `size_bytes`.
+    `size_bytes`, and that of a result is as new.
 
     Raise NotFound where the conversation was deleted meanwhile.
     """
@@ -139,6 +139,10 @@ def record_offload(
     if not is_new and kind == Offload.Kind.CONTEXT:
         row.size_bytes += size_bytes
         row.save(update_fields=["size_bytes"])
+    elif not is_new and kind == Offload.Kind.RESULT:
+        # Its time tells the run, and by that the branch, which may read it: the one that is told of it now.
+        row.created_at = now
+        row.save(update_fields=["created_at"])
     return row
 
 

@@ -6,6 +6,7 @@ A file is stored before the row that names it. The sweep deletes files without a
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -124,9 +125,13 @@ class ConversationOffloads:
         return str(row.pk)
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
+        owner = parse_id(conversation_id)
         # A tool's text may hold a lone surrogate.
         content = result.text.encode("utf-8", "replace")
-        new = write_result(parse_id(conversation_id), content, result.name)
+        # By call and hash: each run that has no room for an old result would store it anew.
+        told = result.call_id.encode("utf-8", "replace") + b"\0" + content
+        key = uuid5(owner, hashlib.sha256(told).hexdigest())
+        new = write_result(owner, content, result.name, key)
         row = self._record(
             conversation_id,
             Offload.Kind.RESULT,
@@ -195,9 +200,12 @@ class ConversationOffloads:
             raise
 
 
-def write_result(conversation_id: UUID, content: bytes, tool_name: str) -> Offload:
+def write_result(
+    conversation_id: UUID, content: bytes, tool_name: str, offload_id: UUID | None = None
+) -> Offload:
     """Write the file of a tool's whole result, and return its row, which is still to be stored."""
     row = Offload(
+        pk=offload_id or new_id(),
         conversation_id=conversation_id,
         kind=Offload.Kind.RESULT,
         tool_name=tool_name[:100],

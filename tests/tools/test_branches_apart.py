@@ -98,6 +98,16 @@ def test_what_another_branch_offloaded_is_not_there(branches: tuple[Turn, Turn, 
     assert str(result.pk) not in _text(caller_of(later), "list")
 
 
+def test_what_was_stored_again_is_read_where_its_reference_was_told(
+    branches: tuple[Turn, Turn, Turn],
+) -> None:
+    """An old result of both branches, which the request of either has no room for."""
+    _, _, later = branches
+    offload(str(later.question.conversation_id), later)
+    result = Offload.objects.get(kind=Offload.Kind.RESULT)
+    assert SECRET in _text(caller_of(later), str(result.pk))
+
+
 def test_nor_what_left_its_context(branches: tuple[Turn, Turn, Turn]) -> None:
     first, _, later = branches
     [line] = _text(caller_of(first), "context").splitlines()

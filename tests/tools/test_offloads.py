@@ -90,6 +90,17 @@ def test_the_file_is_named_by_our_own_id_and_not_by_the_models(stored, conversat
     assert stored() == [f"{conversation.pk}/tool_result-{reference}.txt"]
 
 
+def test_a_result_that_is_stored_again_lies_once_under_the_same_reference(stored, conversation):
+    """Each run that has no room for an old result stores it."""
+    first, again = offload(conversation), offload(conversation)
+    assert first == again
+    assert stored() == [f"{conversation.pk}/tool_result-{first}.txt"]
+    assert offload(conversation, "another text") != first
+    result = ToolResultPart(call_id="another", name="http_fetch", text=LONG)
+    assert ConversationOffloads().offload_tool_result(str(conversation.pk), result) != first
+    assert Offload.objects.count() == 3
+
+
 def test_what_no_file_can_hold_is_kept_readable(stored, conversation):
     reference = offload(conversation, "a\ud800b\x00c")
     assert ConversationOffloads().read(str(conversation.pk), reference) == "a?b\x00c"
@@ -175,7 +186,7 @@ def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conve
 
 
 def test_single_results_can_be_discarded(stored, conversation):
-    gone, kept = offload(conversation), offload(conversation)
+    gone, kept = offload(conversation), offload(conversation, "another text")
     ConversationOffloads().discard(str(conversation.pk), [gone])
     assert stored() == [f"{conversation.pk}/tool_result-{kept}.txt"]
     with pytest.raises(NotFound):

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from chatapp.accounts.models import User
 from chatapp.compaction import schemas
-from chatapp.compaction.actions.compactions import CLEARED, clear_context
+from chatapp.compaction.actions.compactions import BEING_WRITTEN, CLEARED, clear_context
 from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
@@ -48,7 +48,7 @@ def _queue_asked(user: User, conversation_id: str, wanted: CompactRequest) -> Co
     if row is not None:
         return row
     if active_compaction(conversation.pk):
-        raise Conflict("A summary of this conversation is being written already.", code="compaction_active")
+        raise Conflict(BEING_WRITTEN, code="compaction_active")
     raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
 
 

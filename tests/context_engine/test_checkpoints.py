@@ -383,17 +383,32 @@ async def test_words_of_the_user_are_not_lost_to_a_later_summary_that_read_the_o
         assert own.encode() in await chat.model_input()
 
 
+@pytest.mark.mechanism("ours.one-checkpoint")
+@on_a_loop
+async def test_a_redo_waits_for_a_summary_that_will_cover_the_same_messages(alice: User) -> None:
+    async with chatting(alice, count=120) as chat:
+        first = await chat.compact(keep_recent=60)
+        assert (await chat.post(f"compactions/{first['id']}/undo")).status_code == 200
+        longer = (await chat.post("compact", keep_recent=10)).json()
+        refused = await chat.post(f"compactions/{first['id']}/redo")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "compaction_active")
+        assert (await chat.work(longer["id"]))["status"] == "done"
+        refused = await chat.post(f"compactions/{first['id']}/redo")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_latest")
+        assert [row["status"] for row in await chat.compactions()] == ["undone", "done"]
+
+
+@pytest.mark.mechanism("ours.one-checkpoint")
 @on_a_loop
 async def test_a_summary_whose_place_was_taken_meanwhile_ends_in_plain_words_and_its_calls_are_counted(
     alice: User,
 ) -> None:
     async with chatting(alice, count=120) as chat:
-        first = await chat.compact()
-        assert (await chat.post(f"compactions/{first['id']}/undo")).status_code == 200
-        again = (await chat.post("compact")).json()
-        assert (await chat.post(f"compactions/{first['id']}/redo")).status_code == 200
+        asked = (await chat.post("compact")).json()
+        cleared = await chat.post("context/clear")
+        assert cleared.status_code == 200, cleared.content
         standing = await chat.model_input()
-        ended = await chat.work(again["id"])
+        ended = await chat.work(asked["id"])
         assert (ended["status"], ended["error"]) == ("failed", "Another summary took its place meanwhile.")
         assert ended["usage"]["input_tokens"] > 0
         assert await chat.model_input() == standing

@@ -40,6 +40,7 @@ from chatapp.runs.models import Run
 from memory.hygiene import correct_text
 
 TAKEN = "Another summary took its place meanwhile."
+BEING_WRITTEN = "A summary of this conversation is being written already."
 
 
 def queue_compaction(
@@ -225,9 +226,14 @@ def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallU
 
 
 def _is_taken(row: Compaction) -> bool:
-    """Return whether the same span has a summary in force: one that was redone while this one was being written."""
-    span = {"branch": row.branch_id, "first_position": row.first_position, "last_position": row.last_position}
-    return Compaction.objects.filter(status=Compaction.Status.DONE, **span).exists()
+    """Return whether the same span has a summary in force, or a checkpoint was made over it since this one was queued:
+    its user cleared the context."""
+    in_force = Compaction.objects.filter(branch=row.branch_id, status=Compaction.Status.DONE)
+    same = Q(first_position=row.first_position, last_position=row.last_position)
+    # By time, not by `previous`: one for a larger window covers again what an older one does, and in another branch
+    # an older one goes on behind this span.
+    since = Q(created_at__gte=row.created_at, last_position__gte=row.first_position)
+    return in_force.filter(same | since).exists()
 
 
 def _store_failure(
@@ -336,12 +342,15 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
 
 
 def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """Put an undone summary in force again, unless another took its place meanwhile."""
+    """Put an undone summary in force again, unless another took its place meanwhile, or is being written and may."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.UNDONE:
             raise Conflict("Only a summary that was undone can be redone.")
+        # What is being written begins at the checkpoint before this one, and would cover the same messages.
+        if conversation.compactions.filter(status__in=Compaction.ACTIVE).exists():
+            raise Conflict(BEING_WRITTEN, code="compaction_active")
         latest = latest_checkpoint(row.branch, conversation.next_position)
         if latest != row.previous:
             raise Conflict(TAKEN, code="not_latest")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group
+from django.db import OperationalError
 from django.http import HttpRequest
 
 from agents.errors import ModelError
+from agents.types import ModelRequest
+from chatapp.accounts.budgets import metering
 from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, release_expired, settle
 from chatapp.accounts.budgets.admin import BudgetAdmin
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
@@ -23,8 +27,11 @@ from chatapp.operations import clock
 from chatapp.operations.database import in_database, in_writer
 from chatapp.operations.ids import new_id
 from chatapp.operations.tasks import clean_up, sweep
+from chatapp.providers.chat_models import chat_model_for
+from memory.tokens import text_message
 from tests.blocking import check_no_wait, check_order, lock_at_once
-from tests.context_engine.chatting import on_a_loop
+from tests.context_engine.chatting import make_model, on_a_loop
+from tests.servers.openai_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,11 +48,12 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hold_of(user: User, amount: Amount = ONE, days_ahead: int = 0) -> Hold | None:
     """Return what is held; None where the budget is used up."""
-    now = clock.now() + timedelta(days=days_ahead)
+    held = Hold(amount, clock.now() + timedelta(days=days_ahead))
     try:
-        return hold(spender=spender_of(user.pk), amount=amount, now=now)
+        hold(spender=spender_of(user.pk), held=held)
     except ModelError:
         return None
+    return held
 
 
 def spend(user: User, amount: Amount, warned: list[str] | None = None) -> bool:
@@ -137,6 +145,59 @@ def test_what_a_dead_process_held_is_given_back_by_the_sweep_and_not_twice(
     assert (row.used_tokens, row.held_tokens) == (30, 100)
 
 
+@on_a_loop
+async def test_a_call_that_is_stopped_while_it_holds_gives_back_what_it_held(
+    alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hold_slowly(**given: Any) -> object:
+        began.set()
+        may_go_on.wait()
+        try:
+            return hold(**given)
+        finally:
+            ended.set()
+
+    await in_database(set_budget)("every_user", tokens=1_000)
+    monkeypatch.setattr(metering, "hold", hold_slowly)
+    with ModelServer() as server:
+        config = await in_database(make_model)(server)
+        model = chat_model_for(config, await in_database(spender_of)(alice.pk))
+        request = ModelRequest((text_message("user", "Hello."),), 100)
+        asking = asyncio.ensure_future(anext(model.stream(request)))
+        await asyncio.to_thread(began.wait)
+        asking.cancel()
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.to_thread(ended.wait)
+        assert not server.requests
+    row = await BudgetPeriod.objects.aget()
+    assert (row.held_tokens, row.used_tokens) == (0, 0)
+    assert not await BudgetHold.objects.aexists()
+
+
+@on_a_loop
+async def test_a_call_holds_once_though_the_answer_to_the_commit_was_lost(
+    alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[object] = []
+
+    def hold_and_break_off(**given: Any) -> object:
+        tries.append(hold(**given))
+        if len(tries) == 1:
+            raise OperationalError("server closed the connection unexpectedly")
+        return tries[-1]
+
+    await in_database(set_budget)("every_user", tokens=1_000)
+    monkeypatch.setattr(metering, "hold", hold_and_break_off)
+    async with metering.held_while(await in_database(spender_of)(alice.pk), ONE):
+        assert (await BudgetPeriod.objects.aget()).held_tokens == ONE.tokens
+    row = await BudgetPeriod.objects.aget()
+    assert (row.held_tokens, row.used_tokens) == (0, ONE.tokens)
+
+
 @pytest.mark.parametrize("was_used", [True, False])
 def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
     alice: User, set_budget: SetBudget, was_used: bool
@@ -146,9 +207,10 @@ def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
     # An answer keeps its limits for all its calls.
     spender = spender_of(alice.pk)
     if was_used:
-        hold(spender=spender, amount=Amount(10, 0), now=clock.now())
+        hold(spender=spender, held=Hold(Amount(10, 0), clock.now()))
     deleted.delete()
-    held = hold(spender=spender, amount=Amount(10, 0), now=clock.now())
+    held = Hold(Amount(10, 0), clock.now())
+    hold(spender=spender, held=held)
     settle(spender=spender, held=held, used=Amount(30, 0), now=clock.now())
     assert [row.used_tokens for row in BudgetPeriod.objects.all()] == [30]
 
@@ -160,7 +222,7 @@ def test_a_new_day_has_a_new_budget_and_the_month_goes_on(alice: User, set_budge
     assert not spend(alice, ONE)
     tomorrow = clock.now() + timedelta(days=1)
     spender = spender_of(alice.pk)
-    hold(spender=spender, amount=ONE, now=tomorrow)
+    hold(spender=spender, held=Hold(ONE, tomorrow))
     assert {limit.period: limit.ends_at(tomorrow) > tomorrow for limit in spender.limits} == {
         "day": True,
         "month": True,

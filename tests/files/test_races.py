@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from chatapp.accounts.budgets import actions
-from chatapp.accounts.budgets.actions import Amount, hold
+from chatapp.accounts.budgets.actions import Amount, Hold, hold
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.selectors import limit_of, spender_of
 from chatapp.accounts.budgets.values import Spender
@@ -38,7 +38,7 @@ def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch:
         return has_room
 
     monkeypatch.setattr(actions, "_take", then_another_process_makes_the_row)
-    hold(spender=Spender(alice.pk, (limit,)), amount=Amount(10, 0), now=now)
+    hold(spender=Spender(alice.pk, (limit,)), held=Hold(Amount(10, 0), now))
 
 
 def test_files_are_swept_while_a_conversation_is_deleted(tmp_path: Path):

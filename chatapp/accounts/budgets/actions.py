@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -31,17 +31,17 @@ class Amount:
 class Hold:
     """What a call holds of each of its spender's limits. `at` says of which periods."""
 
-    call_id: UUID
     amount: Amount
     at: datetime
+    call_id: UUID = field(default_factory=new_id)
 
 
-def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
+def hold(*, spender: Spender, held: Hold) -> None:
     """Hold the amount of every limit, or of none. A limit has room as long as what is used and held is below it.
 
     Raise ModelError (budget) where one is used up.
     """
-    held = Hold(new_id(), amount, now)
+    amount, now = held.amount, held.at
     # A call ends within the time of an answer: a hold that is older has lost its process.
     expires_at = now + timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)
     with transaction.atomic():
@@ -61,7 +61,12 @@ def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
                 nanos=amount.nanos,
                 expires_at=expires_at,
             )
-    return held
+
+
+def is_held(*, spender: Spender, held: Hold) -> bool:
+    """Return whether `hold` was committed. Without limits there is nothing to hold: False."""
+    periods = [limit.period_id(held.at) for limit in spender.limits]
+    return BudgetHold.objects.filter(call_id=held.call_id, period__in=periods).exists()
 
 
 def settle(*, spender: Spender, held: Hold, used: Amount, now: datetime) -> list[str]:

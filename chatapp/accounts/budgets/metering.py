@@ -11,10 +11,10 @@ from decimal import Decimal
 from agents.errors import ModelError
 from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TokenUsage
 from agents.usage import CallMeter, count_request
-from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
+from chatapp.accounts.budgets.actions import Amount, Hold, hold, is_held, settle
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.operations import clock
-from chatapp.operations.database import first_in_writer, in_writer, persistently
+from chatapp.operations.database import Once, first_in_writer, in_writer, persistently
 
 EXPECTED_OUTPUT_TOKENS = 1_000
 """What a call holds for its answer, at most: with its whole output limit, one call could lock out all others."""
@@ -77,8 +77,24 @@ async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
 
 
 async def hold_for(spender: Spender, amount: Amount) -> Hold:
+    """Hold the amount; give it back where the caller is cancelled meanwhile. Raise ModelError (budget)."""
+    held = Hold(amount, clock.now())
     # The first word of an answer waits for it.
-    return await persistently(hold, first_in_writer)(spender=spender, amount=amount, now=clock.now())
+    write = persistently(Once(hold, is_held), first_in_writer)
+    holding = asyncio.ensure_future(write(spender=spender, held=held))
+    try:
+        await asyncio.shield(holding)
+    except asyncio.CancelledError:
+        # The thread goes on in any case, and nobody else knows what it held.
+        await asyncio.shield(asyncio.ensure_future(_give_back(spender, held, holding)))
+        raise
+    return held
+
+
+async def _give_back(spender: Spender, held: Hold, holding: asyncio.Future[None]) -> None:
+    await asyncio.wait([holding])
+    if holding.exception() is None:
+        await settle_for(spender, held, Amount(0, 0))
 
 
 async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:

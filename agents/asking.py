@@ -18,7 +18,10 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Asking:
-    """Asks one model. `usages` has one entry for each call, also for a failed one that cost something."""
+    """Asks one model. `usages` has one entry for each call, also for a failed one that cost something.
+
+    Who has to count them although this is cancelled gives the list.
+    """
 
     def __init__(
         self,
@@ -27,8 +30,9 @@ class Asking:
         sleep: Sleep = asyncio.sleep,
         *,
         retries: bool = True,
+        usages: list[TokenUsage] | None = None,
     ) -> None:
-        self.usages: list[TokenUsage] = []
+        self.usages: list[TokenUsage] = [] if usages is None else usages
         self.last_reason: str | None = None
         """How the last call ended, in the provider's words: `stop`, `length`, …"""
         self._model = model

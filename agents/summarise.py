@@ -119,18 +119,19 @@ async def summarise(
     sleep: Sleep = asyncio.sleep,
     before_call: BeforeCall | None = None,
     known: Sequence[str] = (),
+    usages: list[TokenUsage] | None = None,
 ) -> SummaryResult:
     """Return the summary of `previous` and `messages` together; an extract where no model's can be used.
 
     `window` and `calibration` are the summariser's. `before_call` is awaited before each piece; what it raises ends
     the work. The model is asked which of the `known` statements the messages supersede, too. Makes as many calls as
     memory planned pieces, and the retries of one call; where the model finds a piece too large, smaller ones are
-    planned.
+    planned. `usages` gets what each call took as soon as it has ended.
     """
     if model is None:
         fallback = extract_fallback(messages, previous=previous, policy=policy, reason=NO_MODEL)
         return replace(fallback, may_pass=True)
-    asking = Asking(model, policy.summary_timeout_s, sleep)
+    asking = Asking(model, policy.summary_timeout_s, sleep, usages=usages)
     form = replace(policy.summary_form, known=tuple(known))
     named: int | None = None
     reason, may_pass = NO_ROOM, False
@@ -158,8 +159,8 @@ async def summarise(
             continue
         match policy.behaviour.accept(answer, source=messages, previous=previous, form=form):
             case Summary(text, tokens):
-                usages = tuple(asking.usages)
-                return SummaryResult(text, tokens, usages, window_tokens=named, superseded=superseded)
+                taken = tuple(asking.usages)
+                return SummaryResult(text, tokens, taken, window_tokens=named, superseded=superseded)
             case Rejected(reason):
                 may_pass = False
                 break

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
+from agents.types import TokenUsage
 from chatapp.compaction.actions.compactions import (
     claim_compaction,
     complete_compaction,
@@ -38,11 +39,11 @@ from chatapp.compaction.work import CompactionWork, finished_summary, read_new_w
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, in_database
+from chatapp.operations.database import AWAY, in_database, persistently
 from chatapp.operations.errors import UNEXPECTED, LeaseLost
 from chatapp.operations.ids import name_process
 from chatapp.operations.separate_loop import run_in_separate_loop
-from chatapp.providers.actions import note_named_window
+from chatapp.providers.actions import note_named_window, record_made_calls
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import estimate_text
 
@@ -208,7 +209,16 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
     async def stay_alive() -> None:
         await in_database(renew_compaction)(lease=work.lease, now=clock.now())
 
-    done = await _while_held(work.lease, ask_for_summary(work, before_call=stay_alive))
+    usages: list[TokenUsage] = []
+    try:
+        done = await _while_held(work.lease, ask_for_summary(work, before_call=stay_alive, usages=usages))
+    finally:
+        # By themselves: the calls were made and count, also where a stop or a forgetting ends this one meanwhile.
+        await persistently(record_made_calls)(
+            user_id=work.row.conversation.owner_id,
+            conversation_id=work.row.conversation_id,
+            calls=work.price_calls(usages),
+        )
     if done.window_tokens:
         await in_database(note_named_window)(
             config=work.config,
@@ -221,9 +231,11 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
 
 
 async def ask_for_summary(
-    work: CompactionWork, before_call: Callable[[], Awaitable[None]] | None = None
+    work: CompactionWork,
+    before_call: Callable[[], Awaitable[None]] | None = None,
+    usages: list[TokenUsage] | None = None,
 ) -> SummaryResult:
-    """Return the summary that the model of the work writes."""
+    """Return the summary that the model of the work writes. `usages` gets what its calls took."""
     return await summarise(
         chat_model_for(work.config, work.spender),
         work.messages,
@@ -234,6 +246,7 @@ async def ask_for_summary(
         keep=work.row.keep_hint,
         before_call=before_call,
         known=[one.text for one in work.known],
+        usages=usages,
     )
 
 

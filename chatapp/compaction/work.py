@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents.summarise import SummaryResult
+from agents.types import TokenUsage
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import Spender
 from chatapp.compaction.models import Compaction
@@ -21,7 +22,7 @@ from chatapp.long_term.superseding import Known, known_statements, superseding_p
 from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
-from chatapp.providers.usage import priced_call
+from chatapp.providers.usage import CallUsage, priced_call
 from memory.cut import summary_limit
 from memory.hygiene import Learned
 from memory.policy import ContextPolicy
@@ -63,6 +64,9 @@ class CompactionWork:
     @property
     def previous(self) -> str:
         return self.row.previous.summary if self.row.previous else ""
+
+    def price_calls(self, usages: Sequence[TokenUsage]) -> list[CallUsage]:
+        return [priced_call(self.config, usage, "compaction") for usage in usages]
 
 
 def read_new_work(lease: CompactionLease) -> CompactionWork:
@@ -134,7 +138,7 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
         first_message_id=work.first_message_id,
         last_message_id=work.last_message_id,
         model=work.config,
-        calls=[priced_call(work.config, usage, "compaction") for usage in done.usages],
+        calls=work.price_calls(done.usages),
         fallback_reason=done.fallback_reason or "",
         reminder=reminder,
     )

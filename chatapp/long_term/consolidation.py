@@ -36,6 +36,7 @@ from chatapp.long_term.selectors.profile import (
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, tombstones_of
 from chatapp.operations import clock
 from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
+from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
@@ -178,6 +179,10 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         reason = f"The model failed ({error.category}): {error.message}"
         _end_failed(lease, reason, _calls(work, asking))
         return
+    finally:
+        # By themselves: the calls were made and count, also where the lease is lost meanwhile.
+        calls = _calls(work, asking)
+        record_made_calls(user_id=work.row.user_id, conversation_id=None, calls=calls)
     profile, over = split_over(answer)
     text = accept_profile(profile, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
     if text is None:

@@ -343,6 +343,19 @@ def record_background_calls(user: User, conversation_id: Any, calls: Sequence[Ca
     Usage.objects.bulk_create(rows, ignore_conflicts=True)
 
 
+@transaction.atomic
+def record_made_calls(*, user_id: UUID, conversation_id: UUID | None, calls: Sequence[CallUsage]) -> None:
+    """Store calls outside a run whatever becomes of the work that they were made for: of a conversation that is deleted
+    meanwhile without saying where, of a user not at all. Doing it twice changes nothing."""
+    user = User.objects.filter(pk=user_id).first()
+    if user is None or not calls:
+        return
+    # Locked: its deletion comes before this, or finds these rows.
+    homes = Conversation.objects.select_for_update().filter(user=user)
+    home = homes.filter(pk=conversation_id).first() if conversation_id is not None else None
+    record_background_calls(user, home.pk if home else None, calls)
+
+
 def _usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run | None) -> Usage:
     return Usage(
         id=call.id,

@@ -20,7 +20,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import UNEXPECTED
 from chatapp.providers.actions import ensure_first_model
-from chatapp.providers.models import ModelConfig
+from chatapp.providers.models import ModelConfig, Usage
 from chatapp.realtime.event_log import read_after
 from tests.context_engine.chatting import chatting, make_model, on_a_loop
 from tests.memory.histories import call, result
@@ -361,6 +361,31 @@ async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_i
         monkeypatch.setattr(compactor, "finished_summary", fail)
         ended = await chat.work(begun["id"])
         assert (ended["status"], ended["error"]) == ("failed", UNEXPECTED)
+
+
+@pytest.mark.parametrize("ends", ["deleted", "failed"])
+@on_a_loop
+async def test_calls_are_in_the_ledger_whatever_becomes_of_their_summary(
+    alice: User, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("something unforeseen")
+
+    async with chatting(alice, count=120) as chat:
+        chat.server.script(says("The codes are here: QX-00003.", hold_after=0), kind="summary")
+        asked = (await chat.post("compact")).json()
+        working = asyncio.ensure_future(in_database(compact)(UUID(asked["id"])))
+        await asyncio.to_thread(chat.server.wait_until, lambda server: bool(server.requests_of("summary")))
+        if ends == "deleted":
+            gone = await chat.program.delete(f"conversations/{chat.conversation}")
+            assert gone.status_code < 300
+        else:
+            monkeypatch.setattr(compactor, "finished_summary", fail)
+        chat.server.release()
+        await working
+    usage = await Usage.objects.aget(user=alice)
+    home = None if ends == "deleted" else UUID(chat.conversation)
+    assert (usage.purpose, usage.conversation_id) == ("compaction", home)
 
 
 @on_a_loop

@@ -17,7 +17,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
-from chatapp.providers.models import ModelConfig
+from chatapp.providers.models import ModelConfig, Usage
 from memory.summary import EARLIER_TRUNCATED
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
@@ -193,6 +193,23 @@ async def test_a_stop_in_the_middle_of_an_inline_summary_hands_it_to_the_worker(
         [row] = await talk.compactions()
         assert row["status"] == "done"
         assert not model_server.requests_of("chat")
+
+
+async def test_a_stop_in_the_middle_of_an_inline_summary_leaves_its_calls_in_the_ledger(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says("Never told to anybody.", hold_after=2), kind="summary")
+    async with talking(alice_program, FULL, context_policy={"strategy": "summarize", "trigger": 0.5}) as talk:
+        sent = await begin(talk, model_server)
+        await asyncio.to_thread(
+            model_server.wait_until, lambda server: "first_token" in server.requests_of("summary")[0].times
+        )
+        await alice_program.post(f"runs/{sent['run_id']}/stop")
+        await until(lambda: run_status(alice_program, sent["run_id"]), "stopped")
+        # The thread of the summary ends after its run.
+        await until(Usage.objects.filter(purpose="compaction").acount, 1)
+        assert await work() == 1
+        assert await Usage.objects.filter(purpose="compaction").acount() == 2
 
 
 @pytest.mark.mechanism("ours.inline-killed")

@@ -336,7 +336,21 @@ def test_a_worker_that_comes_back_too_late_changes_nothing(
         Consolidation.objects.update(fence=99)
     assert profile_of(alice) == ""
     assert MemoryEntry.objects.get().consolidated_at is None
-    assert not Usage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_is_in_the_ledger_although_a_forgetting_ends_what_it_was_made_for(
+    alice: User, model: ModelConfig, server: ModelServer
+) -> None:
+    note(alice)
+    other = note(alice, "Read by it.")
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    with consolidating_held(row, server):
+        forget_entry(alice, other.pk, now=clock.now())
+    row.refresh_from_db()
+    assert row.status == "pending"
+    assert [usage.purpose for usage in Usage.objects.all()] == ["memory"]
 
 
 @pytest.mark.mechanism("memory.one-version")

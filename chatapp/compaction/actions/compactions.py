@@ -31,7 +31,6 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, LeaseLost
 from chatapp.operations.forgetting_counts import check_forgetting_count, lock_forgetting_counts
-from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import note_over
@@ -150,7 +149,7 @@ def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
 
 
 def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
-    """Store checkpoint, ledger and memory entry together; a failure where another summary has taken its place. Raise
+    """Store checkpoint and memory entry together; a failure where another summary has taken its place. Raise
     LeaseLost."""
     with transaction.atomic():
         if result.superseded:
@@ -171,7 +170,6 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.finished_at = now
         row.lease_expires_at = None
         row.save()
-        record_background_calls(User(pk=conversation.user_id), conversation.pk, result.calls)
         lock_entries_of(row, result.repeated_entries)
         if not conversation.temporary:
             note_sources(
@@ -245,7 +243,6 @@ def _store_failure(
     row.finished_at = now
     row.lease_expires_at = None
     row.save()
-    record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
     event_log.append(conversation, compact_event(row, "failed", now))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -15,8 +14,6 @@ from chatapp.conversations.models import Conversation
 from chatapp.features.titles.models import TitleJob
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.jobs import wake_worker
-from chatapp.providers.actions import record_background_calls
-from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 
 
@@ -38,13 +35,6 @@ def claim_title(*, conversation_id: UUID, now: datetime) -> bool:
 def end_title(*, conversation_id: UUID) -> None:
     """Note that the job is done; the title stays as it is."""
     TitleJob.objects.filter(pk=conversation_id).update(lease_expires_at=None)
-
-
-def record_title_calls(*, conversation: Conversation, calls: Sequence[CallUsage]) -> None:
-    """Count what the call cost; of a conversation that was deleted meanwhile, without saying where."""
-    with transaction.atomic():
-        is_left = Conversation.objects.filter(pk=conversation.pk).exists()
-        record_background_calls(conversation.user, conversation.pk if is_left else None, calls)
 
 
 def store_title(

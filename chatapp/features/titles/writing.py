@@ -9,10 +9,11 @@ from agents.asking import Asking
 from agents.errors import ModelError
 from agents.titles import read_title, title_request
 from chatapp.accounts.budgets.selectors import spender_of
-from chatapp.features.titles.actions import claim_title, end_title, record_title_calls, store_title
+from chatapp.features.titles.actions import claim_title, end_title, store_title
 from chatapp.features.titles.selectors import Untitled, untitled
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound, ReadForgotten
+from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.usage import priced_call
 
@@ -47,7 +48,8 @@ def _name(work: Untitled) -> None:
     finally:
         # Also where the call failed: what it took is paid for.
         calls = [priced_call(work.model, usage, "title") for usage in asking.usages]
-        record_title_calls(conversation=work.conversation, calls=calls)
+        owner_id, home_id = work.conversation.owner_id, work.conversation.pk
+        record_made_calls(user_id=owner_id, conversation_id=home_id, calls=calls)
     title = read_title(answer)
     if title:
         store_title(

@@ -10,14 +10,12 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from chatapp.accounts.models import User
 from chatapp.long_term.actions.profile import lock_profile, set_text
 from chatapp.long_term.models import Consolidation, MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations import jobs
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
-from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.selectors.claims import SaidAt
@@ -120,11 +118,9 @@ def _lock_held(lease: ConsolidationLease) -> Consolidation:
 def complete_consolidation(
     *, lease: ConsolidationLease, new: NewProfile, calls: Sequence[CallUsage], now: datetime
 ) -> bool:
-    """Store the new version, its usage and which entries the profile knows now. Return False where the profile was
+    """Store the new version and which entries the profile knows now. Return False where the profile was
     changed meanwhile: the consolidation is pending again then. Raise LeaseLost."""
     row = _lock_held(lease)
-    # Before anything is refused: the calls were made and count, also where their profile is not used.
-    record_background_calls(User(pk=row.user_id), None, calls)
     profile = lock_profile(row.user_id)
     if profile.version != new.version:
         _put_back(row, now)
@@ -160,7 +156,6 @@ def end_consolidation(
 ) -> None:
     """End a consolidation without a new version; `reason` says why there is none. Raise LeaseLost."""
     row = _lock_held(lease)
-    record_background_calls(User(pk=row.user_id), None, calls)
     _end(row, status, reason, calls, now)
 
 

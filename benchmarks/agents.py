@@ -11,7 +11,7 @@ import itertools
 import json
 import statistics
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 from agents.chat_models.dialect import guess_dialect, write_body
 from agents.context import AssembledContext, ContextInputs
-from agents.ports import ToolUse
+from agents.ports import RequestedCall, ToolUse
 from agents.react import CallFinished, run_react
 from agents.tools.protocol import ToolCaller, ToolOutput, ToolTraits
 from agents.types import (
@@ -219,12 +219,14 @@ def stage_with_records() -> Stage:
     assert lease is not None
     numbers = itertools.count(1)
 
-    def take_spent() -> list[CallUsage]:
-        times = CallTimes(clock.now(), first_token_ms=0, duration_ms=0, request_n=next(numbers))
-        return [CallUsage(config, "chat", 1, 1, times=times)]
+    class Desk(ToolPorts):
+        async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+            times = CallTimes(clock.now(), first_token_ms=0, duration_ms=0, request_n=next(numbers))
+            self.unrecorded.append(CallUsage(config, "chat", 1, 1, times=times))
+            await super().record_calls(calls)
 
     caller = ToolCaller(str(user.pk), str(conversation.pk), sent.run_id)
-    desk = ToolPorts(lease, caller, take_spent)
+    desk = Desk(lease, caller, [])
     return Stage(caller, {"records": desk, "consents": desk, "inbox": desk, "store": desk})
 
 

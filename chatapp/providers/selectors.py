@@ -26,7 +26,7 @@ from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import believed_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
-from chatapp.runs.models import Run, RunStep
+from chatapp.runs.models import Run
 from memory.budget import Sizes
 
 
@@ -296,8 +296,8 @@ def totals_of(calls: Sequence[Usage | CallUsage]) -> UsageTotals:
     )
 
 
-def unrecorded_calls(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
-    """Return the calls whose step is not stored yet; a write that is repeated finds some of them stored."""
-    numbers = RunStep.objects.filter(run=run, request_n__gt=0).values_list("request_n", flat=True)
-    recorded = set(numbers) if calls else set()
-    return [call for call in calls if call.times is None or call.times.request_n not in recorded]
+def unrecorded_calls(calls: Sequence[CallUsage]) -> list[CallUsage]:
+    """Return the calls that are not stored yet; a write that is repeated finds some of them stored."""
+    rows = Usage.objects.filter(pk__in=[call.id for call in calls])
+    recorded = set(rows.values_list("pk", flat=True))
+    return [call for call in calls if call.id not in recorded]

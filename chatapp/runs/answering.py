@@ -259,9 +259,7 @@ class Session:
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
         """Return how the model's tool calls are made: with the rights of the user who asks."""
         caller = self._caller(loaded)
-        ports = ToolPorts(
-            self.live.lease, caller, self._take_spent, has_all=self.prepared.assembled is not None
-        )
+        ports = ToolPorts(self.live.lease, caller, self.calls, has_all=self.prepared.assembled is not None)
         return ToolUse(
             tools,
             caller,
@@ -271,12 +269,6 @@ class Session:
             store=ports,
             earlier=self.prepared.earlier,
         )
-
-    def _take_spent(self) -> list[CallUsage]:
-        spent = list(self.calls)
-        # In place: the plan's host has the same list.
-        self.calls.clear()
-        return spent
 
     def _take(self, step: AgentStep) -> None:
         match step:

@@ -42,7 +42,7 @@ from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import calls_of_step
 from chatapp.runs.side_work import store_beside
-from chatapp.runs.tool_ports import ToolPorts
+from chatapp.runs.tool_ports import ToolPorts, record_spent
 from memory.types import Message
 
 NOTICE = "plan"
@@ -139,11 +139,6 @@ class PlanHost:
     beside: Callable[[Awaitable[object]], None]
     spender: Spender
 
-    def take_spent(self) -> list[CallUsage]:
-        spent = list(self.calls)
-        self.calls.clear()
-        return spent
-
 
 class Planning:
     """The plan of one run, from its planner to its results."""
@@ -204,8 +199,11 @@ class Planning:
     async def _take(self, item: PlanItem) -> Message | None:
         match item:
             case PlanChanged():
-                await persistently(record_plan)(
-                    lease=self.host.lease, steps=item.steps, spent=self.host.take_spent(), now=clock.now()
+                await record_spent(
+                    self.host.calls,
+                    lambda spent: persistently(record_plan)(
+                        lease=self.host.lease, steps=item.steps, spent=spent, now=clock.now()
+                    ),
                 )
                 self._store_requests()
             case PlanNotice():
@@ -261,7 +259,7 @@ class Planning:
         if step.attempts > 1:
             # `earlier` has those of other runs alone.
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
-        ports = ToolPorts(lease, self.host.caller, self.host.take_spent, plan_step=step.id)
+        ports = ToolPorts(lease, self.host.caller, self.host.calls, plan_step=step.id)
         return ToolUse(
             self.loaded.tools, self.host.caller, records=ports, consents=ports, store=ports, earlier=earlier
         )

@@ -82,7 +82,7 @@ def _store_problems() -> Iterator[None]:
 
 
 class ToolPorts(OffloadedResults):
-    """All ports of one run. `take_spent` gives the model calls that no row counts yet.
+    """All ports of one run. `unrecorded` are the model calls that no row counts yet: the list is the run's.
 
     `has_all`: nothing that was sent during the run is missing in its first request. `plan_step`: the ports are of one
     step of a plan, whose calls are recorded with its id, and are no messages of the conversation.
@@ -92,7 +92,7 @@ class ToolPorts(OffloadedResults):
         self,
         lease: Lease,
         caller: ToolCaller,
-        take_spent: Callable[[], Sequence[CallUsage]],
+        unrecorded: list[CallUsage],
         *,
         has_all: bool = False,
         plan_step: str = "",
@@ -100,7 +100,7 @@ class ToolPorts(OffloadedResults):
         super().__init__(caller.conversation_id)
         self.lease = lease
         self.caller = caller
-        self.take_spent = take_spent
+        self.unrecorded = unrecorded
         self.plan_step = plan_step
         self._taken: set[UUID] = set()
         self._has_all = has_all
@@ -108,12 +108,12 @@ class ToolPorts(OffloadedResults):
     # --- CallRecords ---------------------------------------------------------------------------------
 
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
-        spent = self.take_spent()
-        await _to_its_end(
-            persistently(record_tool_calls)(
+        def write(spent: Sequence[CallUsage]) -> Awaitable[None]:
+            return persistently(record_tool_calls)(
                 lease=self.lease, calls=calls, spent=spent, now=clock.now(), plan_step=self.plan_step
             )
-        )
+
+        await record_spent(self.unrecorded, write)
 
     async def record_running(self, call: RequestedCall) -> None:
         await _to_its_end(
@@ -172,7 +172,7 @@ class HookPorts(ToolPorts):
         self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
     ) -> None:
         # A hook asks no model: nothing is spent.
-        super().__init__(lease, caller, list)
+        super().__init__(lease, caller, [])
         self.hook_id = hook_id
         self.forgotten_count = forgotten_count
 
@@ -214,6 +214,21 @@ async def _wait(told: asyncio.Event, seconds: float) -> None:
             await told.wait()
     except TimeoutError:
         pass
+
+
+async def record_spent(
+    unrecorded: list[CallUsage], write: Callable[[Sequence[CallUsage]], Awaitable[None]]
+) -> None:
+    """Take all model calls off the list and have them written; put them back where that fails, for the next write."""
+    spent = list(unrecorded)
+    # Before it waits: the steps of a plan write at the same time. In place: others have the same list.
+    unrecorded.clear()
+    writing = asyncio.ensure_future(write(spent))
+    try:
+        await _to_its_end(writing)
+    finally:
+        if writing.done() and (writing.cancelled() or writing.exception() is not None):
+            unrecorded[:0] = spent
 
 
 async def _to_its_end(write: Awaitable[T]) -> T:

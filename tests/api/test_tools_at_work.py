@@ -7,14 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import override_settings
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.mcp_servers import refresh_server
 from chatapp.agent_presets.models import McpServer
 from chatapp.files.attachments import store_upload
+from chatapp.operations import database
 from chatapp.operations.database import in_database
-from chatapp.providers.models import ModelConfig
+from chatapp.providers.models import ModelConfig, Usage
+from chatapp.runs import tool_ports
+from chatapp.runs.actions.tool_calls import record_tool_calls
+from chatapp.runs.models import Run
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 from tests.servers.behaviour import Behaviour, says
@@ -55,6 +60,30 @@ async def test_an_attached_table_is_read_by_the_id_the_model_was_told(
         answer = await send(alice_program, conversation, "And July?", attachments=[str(file.pk)])
     assert answer.json()["message"]["content"] == "It was 32,977."
     assert "7,month 7,32977" in result_of(model_server.requests[-1])
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_the_call_before_an_outage_is_in_the_ledger_once(
+    alice_program: Program,
+    model: ModelConfig,
+    model_server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    is_committed: bool,
+) -> None:
+    def write_and_break_off(**given: Any) -> None:
+        if is_committed:
+            record_tool_calls(**given)
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(database, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(tool_ports, "record_tool_calls", write_and_break_off)
+    model_server.script(asks_for("calculator", expression="12 * 34.5"))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        await send(alice_program, conversation, "What is 12 × 34.5?")
+    run = await Run.objects.aget()
+    assert (run.status, run.error_category) == ("failed", "unavailable")
+    assert [usage.purpose async for usage in Usage.objects.all()] == ["chat"]
 
 
 async def test_without_a_key_the_demo_model_uses_real_tools_and_says_so(alice_program: Program) -> None:

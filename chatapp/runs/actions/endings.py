@@ -23,7 +23,7 @@ from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.statements import execute, update_row
 from chatapp.providers.actions import record_calls, take_over_background_calls
-from chatapp.providers.selectors import totals_of, totals_of_run
+from chatapp.providers.selectors import totals_of, totals_of_run, unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import reindex_messages
@@ -121,7 +121,8 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
 
 
 def _record_usage(run: Run, calls: Sequence[CallUsage], left: _Left) -> events.UsageTotals:
-    record_calls(run, calls, left.step_count)
+    # Some are stored where the answer to an earlier commit was lost, and the run ends with that.
+    record_calls(run, unrecorded_calls(calls) if left.has_usage else calls, left.step_count)
     if left.has_background_usage:
         take_over_background_calls(run)
     # Calls of earlier steps and of the background are in rows alone.

@@ -232,7 +232,7 @@ def record_plan(
     LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
-        spent = unrecorded_calls(run, spent)
+        spent = unrecorded_calls(spent)
         record_calls(run, spent)
         run.plan = shapes.plan_to_json(steps)
         run.save(update_fields=["plan"])

@@ -444,13 +444,13 @@ async def test_an_agent_speaks_with_its_own_prompt_model_and_temperature(
         assert "rhymes" not in last_chat(model_server)[0]["content"]
 
 
-@pytest.mark.parametrize("cooldown", ["1e999", "1e14"])
+@pytest.mark.parametrize(("cooldown", "refusal"), [("1e999", (400, "malformed")), ("1e14", (422, "invalid"))])
 async def test_a_cooldown_longer_than_any_conversation_is_refused(
-    alice_program: Program, cooldown: str
+    alice_program: Program, cooldown: str, refusal: tuple[int, str]
 ) -> None:
     declared = json.dumps({"hooks": [hook(inject("Be brief."), cooldown=7)]}).replace("7", cooldown)
     refused = await alice_program.call("POST", "conversations", body=declared.encode())
-    assert (refused.status_code, refused.error["code"]) == (422, "invalid")
+    assert (refused.status_code, refused.error["code"]) == refusal
 
 
 @pytest.mark.parametrize("strange", ["\x00", "\ud800"])

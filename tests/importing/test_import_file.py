@@ -372,6 +372,28 @@ def test_bounds_hold_as_at_every_door(alice: User, file: Path, settings: Any, mo
     ]
 
 
+@pytest.mark.parametrize("endless", ['"{}"'.format("x" * 50_000), "[0{}]".format(",0" * 25_000)])
+@pytest.mark.parametrize("in_zip", [False, True])
+def test_what_does_not_end_is_read_no_further(
+    alice: User, file: Path, monkeypatch: Any, endless: str, in_zip: bool
+) -> None:
+    monkeypatch.setattr(stream, "READ_AT_ONCE", 1_000)
+    monkeypatch.setattr(stream, "MAX_COST", 200_000)
+    monkeypatch.setattr(stream, "MAX_ENTRY_BYTES", 10_000)
+    content = f'[{json.dumps(claude())}, {{"values": {endless}}}, {json.dumps(claude(uuid="after"))}]'
+    if in_zip:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("conversations-1.json", content)
+            archive.writestr("conversations-2.json", json.dumps([claude(uuid="other")]))
+    else:
+        file.write_text(content)
+    report = take_in(alice, file)
+    assert report.conversations == (2 if in_zip else 1)
+    assert [(each["index"], each["reason"]) for each in report.problems] == [
+        (1, "It is too large, and what follows it was not read.")
+    ]
+
+
 def test_too_many_versions_leave_the_one_that_is_shown(alice: User, file: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(tree, "MAX_BRANCHES", 3)
     report = take_in(alice, write(file, chatgpt(), open_webui()))

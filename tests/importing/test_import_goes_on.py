@@ -8,20 +8,23 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.signals import post_save
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Conversation
-from chatapp.features.importing import job
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.importing import job, stream
 from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.importing.job_actions import MAX_VAIN_TURNS, claim_import
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import forgotten_sources
 from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_all, forget_whole_conversation
 from chatapp.operations import clock
-from tests.importing.exports import chatgpt
+from tests.importing.exports import chatgpt, gpt_node
 from tests.importing.test_imports_api import upload, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,3 +131,91 @@ def test_a_chat_that_is_forgotten_before_an_import_has_come_to_it_stays_forgotte
     forget_whole_conversation(alice, former.pk, now=clock.now())
     work(made)
     assert Conversation.objects.count() == 2
+
+
+def long_import(client: Client, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return an import of one conversation that is read in many parts; the row is told of each."""
+    monkeypatch.setattr(stream, "READ_AT_ONCE", 1_000)
+    monkeypatch.setattr(stream, "MAX_COST", 1_000_000)
+    monkeypatch.setattr(job, "NOTED_EVERY_S", 0)
+    content = b'{"values": [0' + b",0" * 50_000 + b"]}"
+    return str(upload(client, content=content).json()["id"])
+
+
+def test_the_lease_is_renewed_while_one_long_conversation_is_read(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = long_import(alice_client, monkeypatch)
+    with CaptureQueriesContext(connection) as told:
+        work(made)
+    renewed = [each for each in told if f'UPDATE "{Import._meta.db_table}"' in each["sql"]]
+    assert len(renewed) > 50
+    assert Import.objects.get(pk=made).state == "done"
+
+
+def test_a_worker_that_lost_its_import_ends_within_a_conversation(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = long_import(alice_client, monkeypatch)
+    looked = 0
+
+    def take_over(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Give the import to another worker once this one has looked at it ten times."""
+        nonlocal looked
+        if sql.startswith("SELECT") and f'FROM "{Import._meta.db_table}"' in sql:
+            looked += 1
+            if looked == 10:
+                Import.objects.filter(pk=made).update(fence=F("fence") + 1)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(take_over):
+        work(made)
+    assert looked == 10, "it read on"
+    assert Import.objects.get(pk=made).state == "running"
+
+
+def test_the_lease_is_renewed_while_one_long_conversation_is_stored(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "NOTED_EVERY_S", 0)
+    nodes = [
+        gpt_node(f"m{at}", f"m{at - 1}" if at else None, "user", f"Line {at}.", 1_700_000_000.0)
+        for at in range(1_200)
+    ]
+    chat = chatgpt(mapping={node["id"]: node for node in nodes}, current_node="m1199")
+    made = upload(alice_client, chat).json()["id"]
+    with CaptureQueriesContext(connection) as told:
+        work(made)
+    tables = f'INSERT INTO "{Message._meta.db_table}"', f'UPDATE "{Import._meta.db_table}"'
+    kinds = [table for each in told for table in tables if table in each["sql"]]
+    first, last = kinds.index(tables[0]), len(kinds) - 1 - kinds[::-1].index(tables[0])
+    assert tables[1] in kinds[first:last]
+    assert Conversation.objects.get().messages.count() == 1_200
+
+
+def test_an_import_whose_turns_all_end_before_anything_is_stored_fails_and_can_be_tried_again(
+    alice_client: Client,
+) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+    for _ in range(2):
+        for _ in range(MAX_VAIN_TURNS):  # the process of each dies
+            assert claim_import(import_id=UUID(made), now=clock.now()) is not None
+            Import.objects.filter(pk=made).update(lease_expires_at=clock.now())
+        work(made)
+        failed = alice_client.get(f"/api/v1/imports/{made}").json()
+        assert (failed["state"], failed["error"]) == ("failed", job.BROKEN)
+        assert alice_client.post(f"/api/v1/imports/{made}/retry").status_code == 202
+    work(made)
+    assert alice_client.get(f"/api/v1/imports/{made}").json()["state"] == "done"
+
+
+def test_turns_that_store_something_may_be_many(
+    alice_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)
+    chats = [chatgpt(conversation_id=f"c{number}") for number in range(MAX_VAIN_TURNS + 3)]
+    made = upload(alice_client, *chats).json()["id"]
+    for _ in range(len(chats) + 1):
+        work(made, turn_s=0.0)
+    assert alice_client.get(f"/api/v1/imports/{made}").json()["state"] == "done"
+    assert Conversation.objects.count() == len(chats)

@@ -95,12 +95,14 @@ def import_file(
     path: Path,
     report: Report,
     tell: Told | None = None,
+    beat: Callable[[], None] = lambda: None,
     forgotten: Forgotten = frozenset,
     pace: Pace = TO_THE_END,
 ) -> bool:
     """Import what the file holds and return whether its end was reached. What is forgotten meanwhile is not stored
-    again. Raise Unreadable where it is no export."""
-    progress = Progress()
+    again. `beat` is called while the file is read, however long one conversation is, and may raise. Raise Unreadable
+    where it is no export."""
+    progress = Progress(beat=beat)
     with open_account(path) as account:
         importing = _Importing(user, report, LockTurns(pace), account, forgotten)
         if account is not None:  # before the chats, which name them

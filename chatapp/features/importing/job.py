@@ -25,6 +25,7 @@ from chatapp.features.importing.job_actions import (
     delete_old_imports,
     end_import,
     give_up_abandoned,
+    is_stuck,
     note_progress,
     pause_import,
 )
@@ -49,8 +50,10 @@ GONE = "The file is not there any more. Please upload it again."
 BROKEN = "Something went wrong on our side; it was logged. Your file is kept for two days: try again."
 OLD_DRAFT = timedelta(minutes=5)
 """A file is there some moments before its row."""
-# No end of its own: `_Turn` says when a turn is over.
-BEHIND_ANSWERS = Pace(seconds=float("inf"), sleep=yield_to_answers)
+
+
+class LeaseLost(Exception):
+    """Another worker has the import, or its user is gone."""
 
 
 def folder() -> Path:
@@ -89,6 +92,10 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     row = claim_import(import_id=import_id, now=clock.now())
     if row is None:
         return
+    if is_stuck(row):
+        log.error("Import %s was begun %s times.", row.pk, row.fence)
+        end_import(row=row, error=BROKEN, now=clock.now(), keeps_file=True)
+        return
     turn = _Turn(row, turn_s)
     path = folder() / str(row.pk)
     error = ""
@@ -99,20 +106,23 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
             path=path,
             report=turn.report,
             tell=turn.tell,
+            beat=turn.beat,
             forgotten=partial(forgotten_sources, row),
-            pace=BEHIND_ANSWERS,
+            # No end of its own: `tell` says when a turn is over.
+            pace=Pace(seconds=float("inf"), sleep=turn.rest),
         )
     except Unreadable as unreadable:
         is_done, error = True, str(unreadable)
     except FileNotFoundError:
         is_done, error = True, GONE
+    except LeaseLost:  # the row and the file are not of this turn any more
+        return
     except AWAY:  # the sweep goes on with it; the file is kept
         raise
     except Exception:
         log.exception("Import %s failed.", row.pk)
         is_done, error, keeps_file = True, BROKEN, True
-    # Another worker has the import: its row and file are not of this turn any more.
-    if turn.is_lost or not turn.note():
+    if not turn.note():
         return
     if is_done:
         # The row first: a file without a row that needs it is deleted by the sweep.
@@ -127,7 +137,7 @@ class _Turn:
     """What a turn has done, told to the row about once a second."""
 
     def __init__(self, row: Import, turn_s: float) -> None:
-        self.row, self.report, self.is_lost = row, Report(), False
+        self.row, self.report = row, Report()
         self._before = row.report
         self._turn_s, self._began, self._noted = turn_s, 0.0, time.monotonic()
 
@@ -138,10 +148,21 @@ class _Turn:
         self.row.total_bytes = progress.total
         if report.conversations and not self._began:
             self._began = now
+        self.beat()
+        return not (self._began and now - self._began >= self._turn_s)
+
+    def beat(self) -> None:
+        """Renew the lease. Raise LeaseLost."""
+        now = time.monotonic()
         if now - self._noted >= NOTED_EVERY_S:
             self._noted = now
-            self.is_lost = not self.note()
-        return not self.is_lost and not (self._began and now - self._began >= self._turn_s)
+            if not self.note():
+                raise LeaseLost
+
+    def rest(self, seconds: float) -> None:
+        """Rest between two pieces of a long conversation. Raise LeaseLost."""
+        self.beat()
+        yield_to_answers(seconds)
 
     def note(self) -> bool:
         """Store what earlier turns and this one did; False where another worker has taken over."""

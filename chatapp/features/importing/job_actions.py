@@ -19,8 +19,12 @@ from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
+MAX_VAIN_TURNS = 5
+"""Turns in a row that ended, as those of a process that dies, before they had stored anything new."""
 FORGOTTEN = "forgotten"
 """In a report: the keys of the sources that are passed over, because their user has forgotten them meanwhile."""
+ADVANCED = "advanced"
+"""In a report: the fence of the last turn that stored something new."""
 KEEP = timedelta(days=90)
 """Reports are kept so long."""
 KEEP_FILE = timedelta(days=2)
@@ -132,10 +136,13 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
 def try_import_again(*, row: Import, now: datetime) -> None:
     """Let a worker go on with a failed import whose file was kept. Raise Conflict for another one."""
     with transaction.atomic():
-        kept = Import.objects.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now)
-        columns = {"error": "", "kept_until": None, "finished_at": None, "lease_expires_at": now}
-        if not kept.update(state=Import.State.WAITING, **columns):
+        rows = Import.objects.select_for_update()
+        kept = rows.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now).first()
+        if kept is None:
             raise Conflict("The file of this import is not here any more. Upload it again.", code="file_gone")
+        columns = {"error": "", "kept_until": None, "finished_at": None, "lease_expires_at": now}
+        report = kept.report | {ADVANCED: kept.fence}
+        Import.objects.filter(pk=row.pk).update(state=Import.State.WAITING, report=report, **columns)
         _wake(row.pk)
 
 
@@ -170,6 +177,11 @@ def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
     return Import.objects.select_related("user").filter(pk=import_id).first() if claimed else None
 
 
+def is_stuck(row: Import) -> bool:
+    """Return whether too many turns of an import have stored nothing new, the present one not counted."""
+    return row.fence - int(row.report.get(ADVANCED, 0)) > MAX_VAIN_TURNS
+
+
 def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool:
     """Store the progress of an import and renew its lease; return False where another worker has it or its user is
     gone."""
@@ -178,9 +190,11 @@ def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool
         if (stored := held.select_for_update().first()) is None:
             return False
         # Not of this worker: `pass_over` adds to it.
-        forgotten = {name: stored.report[name] for name in (FORGOTTEN,) if name in stored.report}
+        kept = {name: stored.report[name] for name in (FORGOTTEN, ADVANCED) if name in stored.report}
+        if report["conversations"] > stored.report.get("conversations", 0):
+            kept[ADVANCED] = row.fence
         held.update(
-            report=report | forgotten,
+            report=report | kept,
             read_bytes=row.read_bytes,
             total_bytes=row.total_bytes,
             lease_expires_at=now + Import.LEASE,

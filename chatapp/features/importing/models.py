@@ -39,7 +39,7 @@ class Import(models.Model):
         FAILED = "failed"
 
     LEASE = timedelta(seconds=90)
-    """Renewed about once a second while conversations come; without a renewal another worker takes over."""
+    """Renewed about once a second while the file is read; without a renewal another worker takes over."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

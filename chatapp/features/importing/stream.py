@@ -9,7 +9,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EINVAL
@@ -26,6 +26,8 @@ from chatapp.operations.zip_files import open_zip_file
 MAX_COST = 256 * 2**20
 """Of one conversation: its characters, and VALUE_COST for each value in it."""
 VALUE_COST = 100
+MAX_ENTRY_BYTES = MAX_COST
+"""Of the file, from the beginning of a conversation: one whose end has not come by then is read no further."""
 MAX_DEPTH = 50_000
 """LibreChat writes each answer inside its question: two levels a message."""
 # A small zip may unpack to any size.
@@ -55,10 +57,11 @@ class Entry:
 
 @dataclass(slots=True)
 class Progress:
-    """How many bytes of how many were read."""
+    """How many bytes of how many were read. `beat` is called whenever more of them are, and may raise."""
 
     read: int = 0
     total: int = 0
+    beat: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -127,22 +130,31 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
 
 
 class _Counted:
-    """A file that counts what was read of it."""
+    """A file that counts what was read of it, and of the present entry."""
 
     def __init__(self, file: IO[bytes], progress: Progress) -> None:
         self._file, self._progress = file, progress
+        self.entry_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
+        """Raise Unreadable where the entry does not end."""
+        self._progress.beat()
+        # The parser hands a string over as a whole only, and takes ever longer for each part of it.
+        if self.entry_bytes > MAX_ENTRY_BYTES:
+            raise Unreadable("It is too large, and what follows it was not read.")
         content = self._file.read(size)
         self._progress.read += len(content)
+        self.entry_bytes += len(content)
         return content
 
 
 def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]:
     """Yield the objects of the list in a JSON file, such as conversations, each parsed at once as long as that is
     possible; from then on each is built value by value, which takes ten times as long."""
-    ahead = _Ahead(_Counted(file, progress))
+    counted = _Counted(file, progress)
+    ahead = _Ahead(counted)
     while (value := ahead.next_object()) is not None:
+        counted.entry_bytes = 0
         yield Entry(index, value)
         index += 1
     # Floats, as `json` makes them: what reads the values knows no Decimal.
@@ -162,10 +174,13 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
             for event, value in events:
                 if event == "end_array":
                     break
+                counted.entry_bytes = 0
                 yield _built(index, event, value, events)
                 index += 1
         for _ in events:
             pass  # says whether the end is an end
+    except Unreadable as problem:
+        yield Entry(index, None, str(problem))
     except (ijson.JSONError, UnicodeDecodeError):
         # What the parser says of it is for programmers.
         yield Entry(

@@ -192,6 +192,7 @@ export const serverSentences = {
   "From here on the file is no JSON: its end is missing, or it is another kind of file.": "从此处起文件不是 JSON：结尾缺失，或是其他类型的文件。",
   "It is no object.": "它不是对象。",
   "It is too large.": "它过大。",
+  "It is too large, and what follows it was not read.": "它过大，其后的内容未读取。",
   "It has more than {} messages.": "它的消息超过 {0} 条。",
   "It has no messages with text.": "它没有带文字的消息。",
   "Its messages answer each other in a circle.": "其中的消息互相循环应答。",

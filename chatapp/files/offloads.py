@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -27,11 +28,11 @@ from chatapp.conversations import message_values
 from chatapp.files import actions as offload_actions
 from chatapp.files.images import clean_image
 from chatapp.files.models import Offload
-from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore
+from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore, failures
 from chatapp.files.selectors import known_offload_names, offload_of
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import NotFound, Unavailable
 from chatapp.operations.ids import new_id
 from chatapp.operations.schema_version import database_made_at
 from memory.protocols import Offloader
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 else:
     bucket_stores = Library("obstore.store")
 
+log = logging.getLogger(__name__)
 
 CONTEXT_FILE = "context.jsonl"
 
@@ -239,16 +241,19 @@ def kept_ids(conversation_id: UUID) -> frozenset[str]:
 
 
 def read_content(row: Offload) -> bytes:
-    """Raise NotFound."""
+    """Raise NotFound, and Unavailable where the store does not answer."""
     return read_file(row.conversation_id, row.name)
 
 
 def read_file(conversation_id: UUID, name: str) -> bytes:
-    """Raise NotFound."""
+    """Raise NotFound, and Unavailable where the store does not answer."""
     try:
         return object_store().read(_path(conversation_id, name))
     except FileNotFoundError:
         raise NotFound("What was offloaded is gone.") from None
+    except failures() as error:
+        log.exception("What was offloaded could not be read.")
+        raise Unavailable("The store for large results does not answer.") from error
 
 
 def read_text(row: Offload) -> str:
@@ -258,18 +263,29 @@ def read_text(row: Offload) -> str:
     return read_content(row).decode("utf-8", "replace")
 
 
+@contextlib.contextmanager
+def _left_to_sweep() -> Iterator[None]:
+    """Log that the store does not answer: the rows are gone, and `sweep_offloads` deletes files without a row."""
+    try:
+        yield
+    except failures():
+        log.exception("Files of offloads could not be deleted; the sweep will delete them.")
+
+
 def delete_files(files: Iterable[tuple[UUID, str]]) -> None:
-    """Delete files by conversation and name, after their rows."""
+    """Delete files by conversation and name, after their rows; what the store does not delete is left to the sweep."""
     store = object_store()
-    for conversation_id, name in files:
-        store.delete(_path(conversation_id, name))
+    with _left_to_sweep():
+        for conversation_id, name in files:
+            store.delete(_path(conversation_id, name))
 
 
 def delete_folders(conversation_ids: Iterable[UUID]) -> None:
-    """Delete all files of deleted conversations."""
+    """Delete all files of deleted conversations, as `delete_files` does."""
     store = object_store()
-    for conversation_id in conversation_ids:
-        store.delete_folder(str(conversation_id))
+    with _left_to_sweep():
+        for conversation_id in conversation_ids:
+            store.delete_folder(str(conversation_id))
 
 
 def sweep_offloads(*, now: datetime) -> int:

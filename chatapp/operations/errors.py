@@ -74,8 +74,8 @@ class Unavailable(ServiceError):
     code = "unavailable"
     status = 503
 
-    def __init__(self) -> None:
-        super().__init__("The database does not answer right now. Please try again.")
+    def __init__(self, message: str = "The database does not answer right now. Please try again.") -> None:
+        super().__init__(message)
 
 
 class Failed(ServiceError):

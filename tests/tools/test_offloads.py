@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,13 +23,18 @@ from chatapp.conversations.actions.imports import ImportedMessage, import_conver
 from chatapp.files import offloads
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, object_store, sweep_offloads
+from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.operations.doctor import check_bucket
 from chatapp.operations.errors import InvalidInput, NotFound
 from memory.tokens import text_message
 from memory.types import ToolResultPart
+from tests.memory_store.rows import finished_compaction, new_conversation, say
 from tests.servers.s3 import S3Server
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -183,6 +190,71 @@ def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conve
     assert sweep_offloads(now=clock.now() + LATER) == 2
     assert stored() == kept
     assert ConversationOffloads().read(str(conversation.pk), reference, limit=4) == "line"
+
+
+@pytest.fixture
+def in_bucket(s3, settings, tmp_path):
+    """Return a function that lists the objects stored now."""
+    bucket = s3.new_bucket(f"away-{abs(hash(tmp_path))}")
+    settings.S3_BUCKET, settings.S3_ENDPOINT_URL = bucket, s3.url
+    settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
+    return lambda: s3.keys(bucket)
+
+
+@contextmanager
+def bucket_away(settings):
+    there = settings.S3_ENDPOINT_URL
+    with socket.socket() as held:  # nobody listens
+        held.bind(("127.0.0.1", 0))
+        settings.S3_ENDPOINT_URL = f"http://127.0.0.1:{held.getsockname()[1]}"
+        yield
+    settings.S3_ENDPOINT_URL = there
+
+
+def test_a_conversation_is_deleted_while_the_bucket_is_away_and_its_files_by_the_sweep(
+    in_bucket, conversation, api_client, settings
+):
+    offload(conversation)
+    client = api_client(conversation.user)
+    with bucket_away(settings):
+        gone = client.delete(f"/api/v1/conversations/{conversation.pk}")
+    assert gone.status_code == 204, gone.content
+    assert not Offload.objects.exists()
+    assert not Removal.objects.exists()
+    assert in_bucket()
+    sweep_offloads(now=clock.now() + LATER)
+    assert in_bucket() == []
+
+
+def test_what_is_forgotten_while_the_bucket_is_away_is_in_no_daily_file(in_bucket, alice, settings):
+    said = new_conversation(alice)
+    [message] = say(said, "My code is 4711.")
+    offload(said, name="memory_search")
+    compaction = finished_compaction(said)
+    span = {"first_message_id": message.pk, "last_message_id": message.pk}
+    entry = record_entry(compaction=compaction, text="The code is 4711.", **span, at=clock.now())
+    memory_files.write_day(alice.pk, entry.day)
+    file = memory_files.day_path(alice.pk, entry.day)
+    assert "4711" in file.read_text()
+    with bucket_away(settings):
+        forget_message(alice, message.pk, now=clock.now())
+    assert not MemoryEntry.objects.exists()
+    assert not file.exists() or "4711" not in file.read_text()
+    assert in_bucket()
+    sweep_offloads(now=clock.now() + LATER)
+    assert in_bucket() == []
+
+
+def test_an_offload_is_not_read_while_the_bucket_is_away(in_bucket, conversation, api_client, settings):
+    reference = offload(conversation)
+    client = api_client(conversation.user)
+    address = f"/api/v1/conversations/{conversation.pk}/offloads/{reference}"
+    with bucket_away(settings):
+        for path in (address, f"{address}/content"):
+            answer = client.get(path)
+            assert answer.status_code == 503, answer.content
+            assert answer.json()["error"]["code"] == "unavailable"
+    assert client.get(address).status_code == 200
 
 
 def test_single_results_can_be_discarded(stored, conversation):

@@ -12,7 +12,7 @@ from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, offloader, read_content
 from chatapp.files.selectors import offload_of, offloads_of
 from chatapp.operations.database import persistently
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import NotFound, Unavailable
 
 
 class OwnOffloads:
@@ -38,7 +38,7 @@ def _text(caller: ToolCaller, reference: str) -> str:
             is_context = False  # its form is the store's own
         # All of it: the tool searches it and cuts the pages by itself.
         text = store.read(caller.conversation_id, reference, limit=sys.maxsize)
-    except NotFound as error:
+    except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None
     return view.context_lines(text) if view and is_context else text
 
@@ -70,5 +70,5 @@ def _image(caller: ToolCaller, reference: str) -> ToolImage:
         if row.kind != Offload.Kind.IMAGE:
             raise ToolFailure("This is no image; read it by pages.")
         return ToolImage(read_content(row), row.mime_type)
-    except NotFound as error:
+    except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None

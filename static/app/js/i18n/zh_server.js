@@ -58,6 +58,7 @@ export const serverSentences = {
   "The conversation was too long for the planner; it was given less of it.": "对话对规划器来说过长；只给了它一部分。",
   "The database did not answer for too long; what was written so far is kept. Please try again.": "数据库太久没有响应；已写的内容会保留。请重试。",
   "The database does not answer right now. Please try again.": "数据库暂时没有响应。请重试。",
+  "The store for large results does not answer.": "存放较大结果的存储没有响应。",
   "The disk of this service is full, so this was not stored. Try again when an administrator has made room.": "此服务的磁盘已满，因此未能保存。请在管理员腾出空间后重试。",
   "The file is too large; at most {} MB are accepted.": "文件过大；最多接受 {0} MB。",
   "The file of this import is not here any more. Upload it again.": "此导入的文件已不在这里。请重新上传。",

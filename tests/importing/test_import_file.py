@@ -25,6 +25,7 @@ from chatapp.features.importing.importer import Report, import_file
 from chatapp.features.importing.values import Unreadable
 from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.operations import clock
 from chatapp.operations.work_budget import Budget, Pace
 from tests.importing.exports import chatgpt, claude, gpt_node, librechat, open_webui
@@ -106,6 +107,19 @@ def test_claude_open_webui_and_librechat_are_recognised_by_themselves(
     assert chats["Stars"].branches.count() == 2
     assert bread == [("user", "What goes into the bread?"), ("assistant", "Rye, water, salt.")]
     assert report.left_out == {"images and other files": 1, "steps of tools, and reasoning": 3}
+
+
+def test_a_chat_in_the_trash_is_not_said_to_be_here(alice: User, file: Path) -> None:
+    write(file, chatgpt(), claude())
+    assert take_in(alice, file).conversations == 2
+    chat, now = Conversation.objects.get(title="Gulls and terns"), clock.now()
+    move_to_trash(alice, str(chat.pk), days=30, now=now)
+    report = take_in(alice, file)
+    assert (report.conversations, report.known, report.problem_count) == (0, 1, 1)
+    assert "in your trash" in report.problems[0]["reason"]
+    restore(alice, str(chat.pk), now=now)
+    report = take_in(alice, file)
+    assert (report.known, report.problem_count) == (2, 0)
 
 
 def test_instructions_of_another_program_are_quoted(alice: User, alice_client: Client, file: Path) -> None:

@@ -29,8 +29,8 @@ HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_un
 
 
 def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversations that the user has of these sources, by their keys. One that is being deleted still
-    counts."""
+    """Return the conversations that the user has of these sources, by their keys. One that is in the trash or is
+    being deleted still counts."""
     rows = ImportedConversation.objects.filter(user=user, source_key__in=list(source_keys))
     return dict(rows.values_list("source_key", "conversation_id"))
 
@@ -44,10 +44,14 @@ def own_conversations(
     if not named:
         return {}, set()
     rows = Conversation.objects.filter(user=user, pk__in=named.values())
-    here = set(rows.values_list("pk", flat=True))
-    in_trash = set(trash_of(user, now).filter(pk__in=named.values()).values_list("pk", flat=True))
+    here, in_trash = set(rows.values_list("pk", flat=True)), trashed_among(user, named.values(), now)
     trashed = {each for each, known in named.items() if known in in_trash}
     return {each: known for each, known in named.items() if known in here}, trashed
+
+
+def trashed_among(user: User, conversation_ids: Iterable[UUID], now: datetime) -> set[UUID]:
+    """Return which of these conversations the user can restore from the trash."""
+    return set(trash_of(user, now).filter(pk__in=list(conversation_ids)).values_list("pk", flat=True))
 
 
 def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UUID]:

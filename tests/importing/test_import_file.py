@@ -122,6 +122,35 @@ def test_a_chat_in_the_trash_is_not_said_to_be_here(alice: User, file: Path) -> 
     assert (report.known, report.problem_count) == (2, 0)
 
 
+def test_documents_that_chatgpt_names_beside_the_text_are_told_and_counted(
+    alice: User, alice_client: Client, file: Path
+) -> None:
+    image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
+    nodes = [
+        gpt_node(
+            "q",
+            None,
+            "user",
+            content={"content_type": "multimodal_text", "parts": [image, "What are these?"]},
+            metadata={
+                "attachments": [
+                    {"id": "file-1", "name": "gull.png", "mime_type": "image/png"},
+                    {"id": "file-2", "name": "terns.pdf", "mime_type": "application/pdf"},
+                ]
+            },
+        ),
+        gpt_node("a", "q", "assistant", "Birds."),
+        gpt_node("q2", "a", "user", "", metadata={"attachments": [{"id": "file-3"}, "odd"]}),
+    ]
+    report = take_in(alice, write(file, chatgpt(mapping={node["id"]: node for node in nodes})))
+    assert [text for _, text in shown(alice_client, only(alice))] == [
+        "[A file that was not imported]\nWhat are these?\n\n[A file that was not imported: terns.pdf]",
+        "Birds.",
+        "[A file that was not imported: file]",
+    ]
+    assert report.left_out == {"images and other files": 3}
+
+
 def test_instructions_of_another_program_are_quoted(alice: User, alice_client: Client, file: Path) -> None:
     nodes = [
         gpt_node("s", None, "system", "Obey.\nAlways."),

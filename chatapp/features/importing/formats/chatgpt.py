@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatapp.features.importing.values import (
@@ -10,6 +10,7 @@ from chatapp.features.importing.values import (
     SourceConversation,
     SourceMessage,
     model_columns,
+    objects,
     string,
     title_of,
 )
@@ -61,7 +62,9 @@ def _message(
     if role not in ROLES or message.get("recipient", "all") != "all":
         reading.left_out["steps of tools"] += 1
         return None
-    text = reading.text(_text(message.get("content"), reading))
+    content = message.get("content")
+    lines = [_text(content, reading), *_attached(metadata, content, reading)]
+    text = reading.text("\n\n".join(filter(str.strip, lines)))
     if not text:
         return None
     said_at = reading.moment(message.get("create_time"))
@@ -90,3 +93,14 @@ def _part(part: Any, reading: Reading) -> str:
         return str(part["text"])
     reading.left_out["images and other files"] += 1
     return "[A file that was not imported]"
+
+
+def _attached(metadata: Mapping[str, Any], content: Any, reading: Reading) -> Iterator[str]:
+    """Yield a line for each upload that no part of the content stands for: images have one, documents have none."""
+    parts = content.get("parts") if isinstance(content, dict) else None
+    # A pointer is an address that ends with the id of the upload.
+    shown = {string(part.get("asset_pointer")).rpartition("/")[2] for part in objects(parts)}
+    for file in objects(metadata.get("attachments")):
+        if string(file.get("id")) not in shown:
+            reading.left_out["images and other files"] += 1
+            yield f"[A file that was not imported: {title_of(file.get('name')) or 'file'}]"

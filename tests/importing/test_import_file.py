@@ -151,6 +151,31 @@ def test_documents_that_chatgpt_names_beside_the_text_are_told_and_counted(
     assert report.left_out == {"images and other files": 3}
 
 
+def test_marks_of_citations_give_way_to_their_links(alice: User, alice_client: Client, file: Path) -> None:
+    marks = ["\ue200cite\ue202turn0search3\ue201", "\ue200cite\ue202turn0search4\ue201"]
+    link = {
+        "matched_text": marks[0],
+        "alt": "([Terns](https://example.com/terns))",
+        "type": "grouped_webpages",
+    }
+    nodes = [
+        gpt_node("q", None, "user", f"What is {marks[1]}?"),
+        gpt_node(
+            "a",
+            "q",
+            "assistant",
+            f"On sand. {marks[0]} In colonies {marks[1]}. An open one: \ue200cite",
+            metadata={"content_references": [link, {"matched_text": " ", "alt": "all of them"}, "odd"]},
+        ),
+    ]
+    report = take_in(alice, write(file, chatgpt(mapping={node["id"]: node for node in nodes})))
+    assert [text for _, text in shown(alice_client, only(alice))] == [
+        f"What is {marks[1]}?",
+        "On sand. ([Terns](https://example.com/terns)) In colonies. An open one: \ue200cite",
+    ]
+    assert report.left_out == {"citations": 1}
+
+
 def test_instructions_of_another_program_are_quoted(alice: User, alice_client: Client, file: Path) -> None:
     nodes = [
         gpt_node("s", None, "system", "Obey.\nAlways."),

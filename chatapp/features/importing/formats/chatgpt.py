@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from chatapp.features.importing.values import (
 
 NAME = "chatgpt"
 ROLES = ("user", "assistant", "system")
+# What the page of ChatGPT shows in another form, such as links to sources: characters of private use around it.
+_MARK = re.compile(" ?(\ue200[^\ue200\ue201]*\ue201)")
 
 
 def matches(item: Mapping[str, Any]) -> bool:
@@ -63,7 +66,9 @@ def _message(
         reading.left_out["steps of tools"] += 1
         return None
     content = message.get("content")
-    lines = [_text(content, reading), *_attached(metadata, content, reading)]
+    said = _text(content, reading)
+    said = _without_marks(said, metadata, reading) if role == "assistant" else said
+    lines = [said, *_attached(metadata, content, reading)]
     text = reading.text("\n\n".join(filter(str.strip, lines)))
     if not text:
         return None
@@ -93,6 +98,21 @@ def _part(part: Any, reading: Reading) -> str:
         return str(part["text"])
     reading.left_out["images and other files"] += 1
     return "[A file that was not imported]"
+
+
+def _without_marks(text: str, metadata: Mapping[str, Any], reading: Reading) -> str:
+    """Return the text with what the export names as the text of a mark, such as a link, in its place; others are left
+    out."""
+    references = objects(metadata.get("content_references"))
+    texts = {string(each.get("matched_text")): string(each.get("alt")) for each in references}
+
+    def replace(mark: re.Match[str]) -> str:
+        if named := texts.get(mark[1]):
+            return mark[0].replace(mark[1], named)
+        reading.left_out["citations"] += 1
+        return ""
+
+    return _MARK.sub(replace, text)
 
 
 def _attached(metadata: Mapping[str, Any], content: Any, reading: Reading) -> Iterator[str]:

@@ -239,6 +239,7 @@ export const serverSentences = {
   "agents that cannot be read": "无法读取的智能体",
   "entries of the memory and folders that cannot be read": "无法读取的记忆条目和文件夹",
   "folders beyond those that you may have": "文件夹，超出你可拥有的数量",
+  "citations": "引用标记",
   "images and other files": "图片和其他文件",
   "impossible dates": "不可能的日期",
   "messages whose answers lead back to them": "消息，其应答又指回自身",

@@ -14,12 +14,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client
 
+from agents.types import TokenUsage
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.features.importing import job
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import waiting_imports
 from chatapp.operations import clock
+from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from tests.importing.exports import chatgpt, claude
 
@@ -342,3 +344,18 @@ def test_what_summarising_it_would_cost_is_told(
     assert told["cost"] == round(told["tokens"] * 2 / 1e6, 4)
     nothing = api_client(charlie).get(f"{IMPORTS}/cost").json()
     assert (nothing["conversations"], nothing["tokens"]) == (0, 0)
+
+
+def test_a_model_whose_price_nobody_entered_is_priced_as_its_calls_are(
+    alice: User, alice_client: Client
+) -> None:
+    ModelConfig.objects.update(is_default=False)
+    model = ModelConfig.objects.create(name="Known", is_default=True, model_id="gpt-4o")
+    work(upload(alice_client, chatgpt()).json()["id"])
+    told = alice_client.get(f"{IMPORTS}/cost").json()
+    price = price_call(model, TokenUsage(1_000_000, 0))
+    assert price
+    assert told["cost"] == round(float(price) * told["tokens"] / 1e6, 4)
+    assert told["cost"] > 0
+    ModelConfig.objects.filter(pk=model.pk).update(model_id="of-nobody")
+    assert alice_client.get(f"{IMPORTS}/cost").json()["cost"] is None

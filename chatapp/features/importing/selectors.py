@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Count, Q, Sum
 
+from agents.types import TokenUsage
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
@@ -18,13 +19,17 @@ from chatapp.files.models import Attachment
 from chatapp.forgetting.trash.selectors import trash_of
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import NotFound
+from chatapp.providers.model_facts import price_call
+from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
 
 SHOWN = 50
 WOKEN_AT_ONCE = 20
 # SQLite takes a bounded number of values in one statement.
 READ_AT_ONCE = 500
-PRICED_TOKENS = 1_000_000
+PRICED_TOKENS = 1_000
+"""Of one call: some models take more for a token where a call has very many."""
+MILLION = 1_000_000
 HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_until__isnull=False)
 
 
@@ -128,6 +133,15 @@ def file_bytes_of(user: User) -> int:
     return int(sizes["size"])
 
 
+def _price_of_input(model: ModelConfig) -> Decimal | None:
+    """Return the price of a token that the model reads, the operator's first; None where it is not known."""
+    entered: Decimal | None = model.input_price
+    if entered is not None:
+        return entered / MILLION
+    price = price_call(model, TokenUsage(PRICED_TOKENS, 0))
+    return None if price is None else price / PRICED_TOKENS
+
+
 def estimate_costs(user: User) -> dict[str, Any]:
     """Return what the user's imported conversations hold, and what summarising all of them would read; `cost` None:
     the price is not known."""
@@ -140,8 +154,8 @@ def estimate_costs(user: User) -> dict[str, Any]:
     except NotFound:
         name, price = None, None
     else:
-        name, price = model.name, model.input_price
-    cost: Decimal | None = None if price is None else price * counted["tokens"] / PRICED_TOKENS
+        name, price = model.name, _price_of_input(model)
+    cost: Decimal | None = None if price is None else price * counted["tokens"]
     return {
         "conversations": imported.count(),
         **counted,

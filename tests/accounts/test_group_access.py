@@ -204,3 +204,32 @@ def test_a_deployment_file_says_them(tmp_path: Path, large: ModelConfig, small: 
     assert [agent.name for agent in access.agents.all()] == ["Writer"]
     with pytest.raises(CommandError, match=r"groups\.0\.models\.1.*there is no model Huge"):
         apply("models: [Small, Huge]")
+
+
+@pytest.mark.parametrize("kind", ["model", "agent"])
+def test_what_is_the_last_of_a_groups_list_is_not_deleted(
+    admin_client: Client, alice: User, large: ModelConfig, small: ModelConfig, kind: str
+) -> None:
+    third = ModelConfig.objects.create(name="Third", model_id="third")
+    writer, coder = (Agent.objects.create(name=name) for name in ("Writer", "Coder"))
+    group("Interns", alice, models=[small], agents=[writer])
+    group("Testers", models=[third, small], agents=[writer, coder])
+    table, last, other = {"model": ("modelconfig", small, third), "agent": ("agent", writer, coder)}[kind]
+    restricted = allowed_to(alice.pk)
+    refused = admin_client.post(f"/admin/chatapp/{table}/{last.pk}/delete/", {"post": "yes"})
+    assert "Interns" in refused.content.decode()
+    assert "Testers" not in refused.content.decode()
+    assert allowed_to(alice.pk) == restricted
+    assert admin_client.post(f"/admin/chatapp/{table}/{other.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert type(last).objects.filter(pk=last.pk).exists()
+    assert not type(other).objects.filter(pk=other.pk).exists()
+
+
+def test_agents_that_are_a_groups_whole_list_are_not_deleted_together(
+    admin_client: Client, alice: User
+) -> None:
+    agents = [Agent.objects.create(name=name) for name in ("Writer", "Coder")]
+    group("Interns", alice, agents=agents)
+    chosen = {"action": "delete_selected", "_selected_action": [agent.pk for agent in agents], "post": "yes"}
+    assert "Interns" in admin_client.post("/admin/chatapp/agent/", chosen).content.decode()
+    assert allowed_to(alice.pk).agents == {agent.pk for agent in agents}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import Group
+from django.db.models import Model
 
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.operations.editions import keep, keep_for
@@ -34,6 +35,17 @@ def groups_of(user_id: UUID) -> frozenset[int]:
     """Return the keys of the user's groups, from memory while no configuration has changed."""
     rows = Group.objects.filter(user=user_id)
     return keep_for(user_id, "groups", lambda: frozenset(rows.values_list("pk", flat=True)))
+
+
+def lists_emptied_without(rows: Iterable[Model]) -> list[GroupAccess]:
+    """Return the groups' lists of models or of agents that have some of these rows and no others."""
+    without = {*rows}
+    kept = GroupAccess.objects.select_related("group").prefetch_related("models", "agents")
+    return [
+        access
+        for access in kept
+        if any(chosen and chosen <= without for chosen in ({*access.models.all()}, {*access.agents.all()}))
+    ]
 
 
 def _together(lists: Iterable[frozenset[UUID] | None]) -> frozenset[UUID] | None:

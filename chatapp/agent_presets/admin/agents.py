@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.presets import PresetError, read_preset, write_preset
 from agents.yaml_text import MAX_YAML_CHARS
+from chatapp.accounts.group_access.admin import KeepsRestrictions
 from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import create_agent, save_agent
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
@@ -133,7 +134,7 @@ class ImportForm(forms.Form):
 
 
 @admin.register(Agent)
-class AgentAdmin(SentAtOnce):
+class AgentAdmin(KeepsRestrictions, SentAtOnce):
     form = AgentForm
     list_display = ("name", "model", "mode", "enabled")
     list_filter = ("enabled", "mode")

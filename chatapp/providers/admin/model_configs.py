@@ -13,6 +13,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
+from chatapp.accounts.group_access.admin import KeepsRestrictions
 from chatapp.context.admin import POLICY_HELP, PolicyField, check_policy_field
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
@@ -124,7 +125,7 @@ OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
 
 
 @admin.register(ModelConfig)
-class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
+class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig]):
     form = ModelConfigForm
     list_display = ("name", "endpoint", "window", "enabled", "is_default", "test_state", "test_button")
     list_filter = ("enabled", "kind", "origin")

@@ -1,0 +1,23 @@
+"""What the admin pages of models and of agents keep of the groups' lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext
+
+from chatapp.accounts.group_access.selectors import lists_emptied_without
+
+
+class KeepsRestrictions(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic where it runs
+    """Refuses to delete the last row of a group's list: an empty one would let its members use everything."""
+
+    def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> Any:
+        *found, protected = super().get_deleted_objects(objs, request)
+        told = gettext("%(access)s: nothing else is in this list, and an empty one means everything")
+        emptied = [told % {"access": access} for access in lists_emptied_without(objs)]
+        return *found, [*protected, *emptied]

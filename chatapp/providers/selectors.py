@@ -117,8 +117,9 @@ def models_of_unknown_size() -> list[ModelConfig]:
 
 
 def fast_model_of(config: ModelConfig) -> ModelConfig:
-    """Return the model for summaries and titles: its fast model, else itself."""
-    return config.fast_model or config
+    """Return the model for summaries, memory and steps of plans: its fast model where that is enabled, else itself."""
+    fast = config.fast_model
+    return fast if fast and fast.enabled else config
 
 
 def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:

@@ -86,18 +86,12 @@ def _plan_continued_by(run: Run) -> Steps:
 
 
 def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
-    fast = fast_model_for(loaded.config)
+    fast = fast_model_of(loaded.config)
     rules = rules_of_steps(fast, loaded.config, loaded.rules, conversation=loaded.conversation)
     asked = (
         message_values.message_value(run.question) if run.question and run.continues_id is not None else None
     )
     return PlanSetup(fast, rules, _plan_continued_by(run), asked)
-
-
-def fast_model_for(config: ModelConfig) -> ModelConfig:
-    """Return the model that works on the steps of plans whose answers this model writes."""
-    fast = fast_model_of(config)
-    return fast if fast.enabled else config
 
 
 def rules_of_steps(

@@ -35,10 +35,10 @@ from chatapp.operations.errors import NotFound
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import default_model
+from chatapp.providers.selectors import default_model, fast_model_of
 from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs.call_timing import OpenCall
-from chatapp.runs.plans import fast_model_for, ruled_model, rules_of_steps, with_findings
+from chatapp.runs.plans import ruled_model, rules_of_steps, with_findings
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message
 
@@ -132,7 +132,7 @@ class _Asking:
     def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
         """Read what the preview needs. Raise NotFound, PolicyError and ContextError."""
         config = agent.model if agent.model and agent.model.enabled else default_model(user.pk)
-        rules, fast = rules_for(config, agent=agent), fast_model_for(config)
+        rules, fast = rules_for(config, agent=agent), fast_model_of(config)
         tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
         return cls(
             config=config,

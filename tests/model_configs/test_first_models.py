@@ -228,6 +228,12 @@ def test_a_disabled_model_cannot_be_chosen(start: Start) -> None:
     assert default_model().kind == "demo"
 
 
+def test_a_fast_model_that_is_switched_off_is_asked_nothing(start: Start) -> None:
+    start(LOCAL, model="qwen3", fast="qwen3-small")
+    ModelConfig.objects.filter(model_id="qwen3-small").update(enabled=False)
+    assert fast_model_of(default_model()).model_id == "qwen3"
+
+
 def test_a_model_is_found_by_id_name_and_the_endpoints_name(start: Start) -> None:
     start(LOCAL, model="org/qwen3")
     model = default_model()

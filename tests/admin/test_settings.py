@@ -32,11 +32,17 @@ pytestmark = [pytest.mark.django_db]
 
 def save(client: Client, **changes: str) -> Any:
     """Send the form with these changes, as a browser would."""
+    return client.post(PAGE, {**shown_by(client), **changes}, follow=True)
+
+
+def shown_by(client: Client) -> dict[str, str]:
+    """Return what the page sends where nobody changes anything."""
     reader = Fields()
     page = client.get(PAGE)
     reader.feed(page.content.decode())
-    shown = {name: page.context["form"][name].value() for name in reader.found if name in CHANGEABLE}
-    return client.post(PAGE, {**shown, **changes}, follow=True)
+    form = page.context["form"]
+    names = {name: name.removeprefix("initial-") for name in reader.found}
+    return {sent: form[name].value() for sent, name in names.items() if name in CHANGEABLE}
 
 
 def text_of(page: Any) -> str:
@@ -61,6 +67,14 @@ def test_a_change_holds_at_once_and_an_empty_field_brings_the_default_back(
         ("deleted", "RETENTION_DAYS"),
     ]
     assert (changes[0]["to"], events[0].actor_id) == ("90", admin_user.pk)
+
+
+def test_a_page_that_was_open_for_long_takes_back_nothing(admin_client: Client) -> None:
+    shown = shown_by(admin_client)
+    change_setting(name="RETENTION_DAYS", raw="365", actor_id=None)
+    page = admin_client.post(PAGE, {**shown, "SIGNUP": "invite"}, follow=True)
+    assert page.context["form"]["RETENTION_DAYS"].value() == "365"
+    assert (current("RETENTION_DAYS"), current("SIGNUP")) == (365, "invite")
 
 
 @pytest.mark.parametrize(

@@ -123,17 +123,25 @@ def _describe_source(setting: ShownSetting) -> str:
 
 
 def _field_of(setting: ShownSetting) -> forms.Field:
+    """Return the field of a setting. The page sends what it showed, too: since then another operator may have changed
+    what this one left as it was."""
     described = {"aria-describedby": f"about_{setting.name}"}
     if setting.name == "SIGNUP":
         return forms.ChoiceField(
-            initial=setting.raw, choices=SIGNUPS, required=False, widget=forms.Select(attrs=described)
+            initial=setting.raw,
+            choices=SIGNUPS,
+            required=False,
+            widget=forms.Select(attrs=described),
+            show_hidden_initial=True,
         )
     # Not shown: what is set has a password in it.
     initial = "" if setting.name == MAIL else setting.raw
     attrs = {**described, "autocomplete": "off", "spellcheck": "false"}
     is_long = setting.name == "DEFAULT_TOOLS"
     widget = forms.Textarea(attrs={**attrs, "rows": 3}) if is_long else forms.TextInput(attrs=attrs)
-    return forms.CharField(initial=initial, required=False, max_length=MAX_CHARS, widget=widget)
+    return forms.CharField(
+        initial=initial, required=False, max_length=MAX_CHARS, widget=widget, show_hidden_initial=True
+    )
 
 
 def _raw(name: str, entered: str) -> str:

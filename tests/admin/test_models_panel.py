@@ -166,6 +166,17 @@ def test_the_default_cannot_be_disabled(admin_client: Client) -> None:
     assert "The default model has to be enabled." in response.content.decode()
 
 
+def test_there_is_always_a_default(admin_client: Client, server: ModelServer) -> None:
+    ensure_first_model()
+    model = add_model(admin_client, server.base_url)
+    refused = admin_client.post(page_of(model), form_of(server.base_url, make_default=None))
+    assert "Choose another default first, on the page of that model." in refused.content.decode()
+    assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 403
+    add_model(admin_client, server.base_url, name="Second", make_default="on")
+    assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 302
+    assert ModelConfig.objects.get(is_default=True).name == "Second"
+
+
 @pytest.mark.parametrize("policy", ['{"no_such": 1}', '{"trigger": 7}', "[1]"])
 def test_a_context_policy_that_is_not_valid_is_refused(admin_client: Client, policy: str) -> None:
     response = admin_client.post(ADD, form_of(context_policy=policy))
@@ -197,7 +208,8 @@ def test_what_the_environment_says_is_read_only_here(admin_client: Client, setti
     settings.OPENAI_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "test-model"
     ensure_first_model()
     model = default_model()
-    form = form_of("https://mallory.example.com/v1", model_id="other", name="Renamed", context_size=9000)
+    changes = {"name": "Renamed", "context_size": 9000, "make_default": "on"}
+    form = form_of("https://mallory.example.com/v1", model_id="other", **changes)
     assert admin_client.post(page_of(model), form).status_code == 302
     model.refresh_from_db()
     assert (model.name, model.context_size) == ("Renamed", 9000)

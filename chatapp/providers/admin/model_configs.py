@@ -95,6 +95,10 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         self._check_key(cleaned)
         if cleaned.get("make_default") and not cleaned.get("enabled"):
             self.add_error("enabled", gettext("The default model has to be enabled."))
+        if self.instance.is_default and not cleaned.get("make_default"):
+            self.add_error(
+                "make_default", gettext("Choose another default first, on the page of that model.")
+            )
         return cleaned
 
     def _check_key(self, cleaned: dict[str, Any]) -> None:
@@ -161,9 +165,10 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
-        """Refuse to delete rows that the next start would make again; they can be disabled."""
+        """Refuse to delete the default, and rows that the next start would make again; these can be disabled."""
         comes_back = obj is not None and (obj.from_environment or obj.origin == ModelConfig.Origin.BUILT_IN)
-        return not comes_back and super().has_delete_permission(request, obj)
+        is_needed = comes_back or (obj is not None and obj.is_default)
+        return not is_needed and super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Remove the action that deletes several rows, which does not ask `has_delete_permission` for each."""
@@ -179,8 +184,6 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
         request.leads_if_working = not obj.is_default and (  # type: ignore[attr-defined]
             asked or (appeared and obj.kind != ModelConfig.Kind.DEMO and not has_real_default())
         )
-        # A default stays one; any other model has to pass its test first.
-        obj.is_default = asked and obj.is_default
         save_model_config(config=obj, api_key=form.new_api_key, replaces_demo=False)
 
     # --- what is shown ---------------------------------------------------------------------------------

@@ -217,6 +217,21 @@ def test_what_the_environment_says_is_read_only_here(admin_client: Client, setti
     assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 403
 
 
+def test_a_model_that_the_next_start_finds_again_is_not_deleted(
+    admin_client: Client, settings: Settings
+) -> None:
+    ensure_first_model()
+    add_model(admin_client, make_default="on")
+    settings.OLLAMA_URL = "http://127.0.0.1:9/v1"
+    rows = {"name": "Phi", "model_id": "phi4", "origin": ModelConfig.Origin.OLLAMA}
+    found = ModelConfig.objects.create(base_url=settings.OLLAMA_URL, **rows)
+    deletion = f"{page_of(found)[:-7]}delete/"
+    assert admin_client.post(deletion, {"post": "yes"}).status_code == 403
+    # There it is not looked for any more.
+    settings.OLLAMA_URL = ""
+    assert admin_client.post(deletion, {"post": "yes"}).status_code == 302
+
+
 # --- the test -------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -32,6 +33,13 @@ from memory.bounds import MAX_PROMPT_CHARS, MAX_TOKENS
 def has_key_here(config: ModelConfig | None) -> bool:
     """Return whether the key is edited here: not that of the environment, and the Demo model has none."""
     return config is None or not (config.from_environment or config.kind == ModelConfig.Kind.DEMO)
+
+
+def _comes_back(config: ModelConfig) -> bool:
+    """Return whether the next start would make the row again."""
+    if config.origin == ModelConfig.Origin.OLLAMA:
+        return config.base_url == settings.OLLAMA_URL
+    return config.from_environment or config.origin == ModelConfig.Origin.BUILT_IN
 
 
 class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -166,8 +174,7 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
         """Refuse to delete the default, and rows that the next start would make again; these can be disabled."""
-        comes_back = obj is not None and (obj.from_environment or obj.origin == ModelConfig.Origin.BUILT_IN)
-        is_needed = comes_back or (obj is not None and obj.is_default)
+        is_needed = obj is not None and (obj.is_default or _comes_back(obj))
         return not is_needed and super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:

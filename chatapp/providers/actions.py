@@ -243,8 +243,9 @@ def _follow_environment(row: ModelConfig, wanted: EnvironmentModels, model_id: s
 
 
 def key_differs(row: ModelConfig, api_key: str) -> bool:
+    """Return whether storing this key would change the stored one."""
     try:
-        return encryption.decrypt(row.api_key_encrypted) != api_key
+        return encryption.decrypt(row.api_key_encrypted) != api_key.strip()
     except encryption.SecretUnreadable:
         return True  # SECRET_KEY has changed; the environment still knows the key
 

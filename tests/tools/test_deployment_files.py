@@ -144,6 +144,13 @@ def test_a_file_that_was_applied_changes_nothing_more(apply):
     assert stored() == before
 
 
+def test_a_key_with_white_space_around_it_is_changed_once(apply, monkeypatch):
+    monkeypatch.setenv("LARGE_KEY", f" {KEY}\n")
+    apply(DEPLOYMENT)
+    assert "0 created, 0 changed, 6 as they were." in apply(DEPLOYMENT)
+    assert encryption.decrypt(ModelConfig.objects.get(name="Large").api_key_encrypted) == KEY
+
+
 def test_a_dry_run_prints_what_a_run_prints_and_stores_nothing(apply):
     before = stored()
     dry = apply(DEPLOYMENT, "--dry-run")

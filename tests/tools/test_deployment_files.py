@@ -151,6 +151,15 @@ def test_a_key_with_white_space_around_it_is_changed_once(apply, monkeypatch):
     assert encryption.decrypt(ModelConfig.objects.get(name="Large").api_key_encrypted) == KEY
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_file_may_disable_the_model_whose_place_as_the_default_another_takes(apply, is_reversed):
+    apply(DEPLOYMENT)
+    models = [{"name": "Large", "enabled": False}, {"name": "New", "model_id": "new-1", "default": True}]
+    apply({"models": models[::-1] if is_reversed else models})
+    assert ModelConfig.objects.get(is_default=True).name == "New"
+    assert not ModelConfig.objects.get(name="Large").enabled
+
+
 def test_a_dry_run_prints_what_a_run_prints_and_stores_nothing(apply):
     before = stored()
     dry = apply(DEPLOYMENT, "--dry-run")

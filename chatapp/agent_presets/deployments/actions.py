@@ -155,6 +155,9 @@ class _Applied:
             wanted["fast_model"] = _model_named(declared.fast_model, f"{place}.fast_model")
         if "default" in given:
             wanted["is_default"] = True
+        elif any("default" in each.model_fields_set for each in self.file.declared.models):
+            # Where it stands in the file must not matter: that one takes its place.
+            row.is_default = False
         with _at(place):
             if "context_policy" in wanted:
                 check_written("model", wanted["context_policy"])

@@ -125,6 +125,15 @@ class ModelConfig(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def clean(self) -> None:
+        """Refuse a price that would not count: of input or output alone, or of cached input without these two."""
+        prices = {"input_price": self.input_price, "output_price": self.output_price}
+        missing = [name for name, price in prices.items() if price is None]
+        is_partial = len(missing) == 1 or (missing and self.cached_price is not None)
+        if is_partial and self.kind != self.Kind.DEMO:
+            told = gettext("Enter prices for both input and output; one without the other does not count.")
+            raise ValidationError(dict.fromkeys(missing, told))
+
     @property
     def from_environment(self) -> bool:
         return self.origin in {self.Origin.ENVIRONMENT, self.Origin.ENVIRONMENT_FAST}

@@ -189,6 +189,23 @@ def test_prices_are_stored_as_entered(admin_client: Client) -> None:
     assert (model.input_price, model.cached_price) == (Decimal("2.5"), Decimal("1.25"))
 
 
+@pytest.mark.parametrize(
+    ("entered", "missing"),
+    [
+        ({"input_price": "2.5"}, {"output_price"}),
+        ({"output_price": "10"}, {"input_price"}),
+        ({"cached_price": "1"}, {"input_price", "output_price"}),
+        ({"input_price": "0", "cached_price": "1"}, {"output_price"}),
+    ],
+)
+def test_a_price_that_would_not_count_is_refused(
+    admin_client: Client, entered: dict[str, str], missing: set[str]
+) -> None:
+    response = admin_client.post(ADD, form_of(**entered))
+    assert response.status_code == 200
+    assert {*response.context["adminform"].form.errors} == missing
+
+
 def test_the_sizes_in_effect_are_told_with_their_source(admin_client: Client, settings: Settings) -> None:
     settings.LLM_MAX_OUTPUT_TOKENS = 1_000
     model = add_model(admin_client, model_id="gpt-4o", context_size=20_000)

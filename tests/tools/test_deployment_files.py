@@ -31,6 +31,7 @@ models:
     api_key: ${LARGE_KEY}
     context_size: 64000
     input_price: 1.25
+    output_price: 10
     fast_model: Small
     context_policy: {keep_recent: 12}
     default: true
@@ -258,6 +259,7 @@ REFUSED = [
     ({"models": [MODEL | {"fast_model": "Gone"}]}, "models.0.fast_model: there is no model Gone."),
     ({"models": [MODEL | {"context_policy": {"keep": 1}}]}, "models.0.context_policy.keep: "),
     ({"models": [MODEL, MODEL]}, "models.1: there are two with the name New."),
+    ({"models": [MODEL | {"input_price": 1.25}]}, "models.0.output_price: Enter prices for both"),
     (
         {"models": [MODEL | {"default": True, "enabled": False}]},
         "models.0.enabled: the default model has to be",

@@ -166,6 +166,7 @@ class _Applied:
                 row, declared, changes, place, has_moved=former_url != row.base_url, is_new=is_new
             )
             row.clean_fields(exclude={"fast_model"})
+            row.clean()
             if row.is_default and not row.enabled:
                 raise DeploymentProblem(f"{place}.enabled", "the default model has to be enabled")
             if changes:

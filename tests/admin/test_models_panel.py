@@ -169,12 +169,29 @@ def test_the_default_cannot_be_disabled(admin_client: Client) -> None:
 def test_there_is_always_a_default(admin_client: Client, server: ModelServer) -> None:
     ensure_first_model()
     model = add_model(admin_client, server.base_url)
-    refused = admin_client.post(page_of(model), form_of(server.base_url, make_default=None))
+    unticked = form_of(server.base_url) | {"initial-make_default": "True"}
+    refused = admin_client.post(page_of(model), unticked)
     assert "Choose another default first, on the page of that model." in refused.content.decode()
     assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 403
     add_model(admin_client, server.base_url, name="Second", make_default="on")
     assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 302
     assert ModelConfig.objects.get(is_default=True).name == "Second"
+
+
+def test_a_page_that_was_open_for_long_takes_back_no_choice_of_the_default(
+    admin_client: Client, server: ModelServer
+) -> None:
+    ensure_first_model()
+    former = add_model(admin_client, server.base_url)
+    assert 'name="initial-make_default" value="True"' in admin_client.get(page_of(former)).content.decode()
+    chosen = add_model(admin_client, server.base_url, name="Chosen", make_default="on")
+    shown = form_of(server.base_url, make_default="on") | {"initial-make_default": "True"}
+    assert admin_client.post(page_of(former), shown | {"context_size": 9_000}).status_code == 302
+    assert default_model() == chosen
+    shown = form_of(server.base_url, name="Chosen") | {"initial-make_default": "False"}
+    assert admin_client.post(page_of(chosen), shown | {"context_size": 9_000}).status_code == 302
+    assert default_model() == chosen
+    assert {*ModelConfig.objects.filter(kind="openai").values_list("context_size", flat=True)} == {9_000}
 
 
 @pytest.mark.parametrize("policy", ['{"no_such": 1}', '{"trigger": 7}', "[1]"])

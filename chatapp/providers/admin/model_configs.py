@@ -53,7 +53,11 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     remove_api_key = forms.BooleanField(label=_("Remove the stored key"), required=False)
     make_default = forms.BooleanField(
-        label=_("Default"), required=False, help_text=_("New conversations begin with this model.")
+        label=_("Default"),
+        required=False,
+        help_text=_("New conversations begin with this model."),
+        # Another operator may choose a default while this page is open.
+        show_hidden_initial=True,
     )
 
     class Meta:
@@ -103,7 +107,8 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         self._check_key(cleaned)
         if cleaned.get("make_default") and not cleaned.get("enabled"):
             self.add_error("enabled", gettext("The default model has to be enabled."))
-        if self.instance.is_default and not cleaned.get("make_default"):
+        is_changed = "make_default" in self.changed_data
+        if is_changed and self.instance.is_default and not cleaned.get("make_default"):
             self.add_error(
                 "make_default", gettext("Choose another default first, on the page of that model.")
             )
@@ -185,7 +190,7 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
 
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
         """Save the row. It becomes the default only where it passes the test that follows."""
-        asked = form.cleaned_data["make_default"]
+        asked = form.cleaned_data["make_default"] and "make_default" in form.changed_data
         appeared = obj.enabled and "enabled" in form.changed_data if change else obj.enabled
         # Kept for the test, which comes after the transaction: a server may take a minute to answer.
         request.leads_if_working = not obj.is_default and (  # type: ignore[attr-defined]

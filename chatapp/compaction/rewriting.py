@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from agents.summarise import SummaryResult
+from agents.types import TokenUsage
 from chatapp.compaction.actions.rewrites import complete_rewrite, end_rewrite, postpone_rewrite
 from chatapp.compaction.compactor import ask_for_summary
 from chatapp.compaction.models import Compaction
@@ -20,7 +21,6 @@ from chatapp.long_term import files
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.operations.forgetting_counts import read_forgetting_count
-from chatapp.providers.usage import CallUsage, priced_call
 from memory.errors import PolicyError
 
 log = logging.getLogger(__name__)
@@ -61,18 +61,19 @@ def rewrite_summary(compaction_id: UUID) -> None:
         log.warning("Nothing that summary %s covers is left; its extract stays.", compaction_id)
         end_rewrite(compaction_id)
         return
+    usages: list[TokenUsage] = []
     try:
-        done = asyncio.run(ask_for_summary(work))
+        done = asyncio.run(ask_for_summary(work, usages=usages))
     except Exception:
         log.exception("Summary %s could not be written anew; it is tried again later.", compaction_id)
-        postpone_rewrite(row=row, calls=[], now=clock.now())
+        postpone_rewrite(row=row, calls=work.price_calls(usages), now=clock.now())
         return
     _store(row, work, done, forgotten_count)
 
 
 def _store(row: Compaction, work: CompactionWork, done: SummaryResult, forgotten_count: int) -> None:
     now = clock.now()
-    calls: list[CallUsage] = [priced_call(work.config, usage, "compaction") for usage in done.usages]
+    calls = work.price_calls(done.usages)
     if done.may_pass:
         log.warning("Summary %s is written anew later: %s.", row.pk, done.fallback_reason)
         postpone_rewrite(row=row, calls=calls, now=now)

@@ -10,11 +10,14 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from agents.summarise import SummaryResult
+from agents.types import TokenUsage
 from chatapp.accounts.models import User
-from chatapp.compaction import tasks
+from chatapp.compaction import rewriting, tasks
 from chatapp.compaction.actions.rewrites import FIRST_PAUSE, LONGEST_PAUSE
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
+from chatapp.compaction.work import CompactionWork
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.forget import MESSAGES, Done, forget_pieces
 from chatapp.forgetting.actions.removals import begin_forgetting_many
@@ -69,6 +72,27 @@ def test_an_outage_of_the_model_leaves_the_summary_waiting_for_longer_each_time(
     row.refresh_from_db()
     assert (row.rewrite_since, row.fallback_reason) == (None, "")
     assert CONTRACT in row.summary
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_calls_of_a_summary_that_breaks_off_are_counted(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, row = summarised(alice, DENTIST)
+    forget_message(alice, rows[0].pk, now=clock.now())
+    real = rewriting.ask_for_summary
+
+    async def ask_and_fail(work: CompactionWork, usages: list[TokenUsage]) -> SummaryResult:
+        await real(work, usages=usages)
+        raise RuntimeError
+
+    monkeypatch.setattr(rewriting, "ask_for_summary", ask_and_fail)
+    with ModelServer(summary_default=says(CONTRACT)) as server:
+        make_model(server, name="Main", is_default=True)
+        tasks.rewrite_summary(str(row.pk))
+    assert [usage.purpose for usage in Usage.objects.all()] == ["compaction"]
+    row.refresh_from_db()
+    assert row.rewrite_since is not None
 
 
 @pytest.mark.django_db(transaction=True)

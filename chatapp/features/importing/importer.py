@@ -27,6 +27,7 @@ from chatapp.features.importing.selectors import (
     own_conversations,
     own_messages,
     trashed_among,
+    uuid_or_none,
 )
 from chatapp.features.importing.settings import settings_of, take_folders, take_presets
 from chatapp.features.importing.stream import Progress, entries
@@ -186,20 +187,18 @@ class _Importing:
 
     def store_waiting(self) -> None:
         """Store what waits and is not here yet, in groups that fit a transaction each."""
-        now, known = clock.now(), known_conversations(self.user, [each.key for each in self.waiting])
+        known = known_conversations(self.user, [each.key for each in self.waiting])
         ours = [each.source.id for each in self.waiting if each.is_ours]
-        own, trashed = own_conversations(self.user, ours, now)
-        known_in_trash = trashed_among(self.user, known.values(), now)
+        own = own_conversations(self.user, ours)
+        trashed = trashed_among(self.user, [*known.values(), *map(uuid_or_none, ours)], clock.now())
         # After what is here: a conversation that is gone meanwhile was forgotten before.
         forgotten = self.forgotten() or frozenset()
         budget, group, rows, chars = self.turns.pace.budget, list[tuple[_Read, Prepared]](), 0, 0
         for one in self.waiting:
             try:
                 here = own.get(one.source.id) if one.is_ours else None
-                is_trashed = known.get(one.key) in known_in_trash or (
-                    one.is_ours and one.source.id in trashed
-                )
-                if here is None and is_trashed and one.key not in forgotten:
+                named = {known.get(one.key), uuid_or_none(one.source.id) if one.is_ours else None}
+                if here is None and one.key not in forgotten and not trashed.isdisjoint(named):
                     raise Unreadable("It is in your trash. Restore it there.")
                 if here is not None or one.key in known or one.key in forgotten:
                     self._pass_over(one, here, known.get(one.key))

@@ -40,23 +40,20 @@ def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUI
     return dict(rows.values_list("source_key", "conversation_id"))
 
 
-def own_conversations(
-    user: User, conversation_ids: Iterable[str], now: datetime
-) -> tuple[dict[str, UUID], set[str]]:
-    """Return the conversations of the user that an export of ours names, by the id in the export, and the ids of those
-    that the user can restore from the trash."""
+def own_conversations(user: User, conversation_ids: Iterable[str]) -> dict[str, UUID]:
+    """Return the conversations of the user that an export of ours names, by the id in the export."""
     named = {each: known for each in conversation_ids if (known := uuid_or_none(each)) is not None}
     if not named:
-        return {}, set()
+        return {}
     rows = Conversation.objects.filter(user=user, pk__in=named.values())
-    here, in_trash = set(rows.values_list("pk", flat=True)), trashed_among(user, named.values(), now)
-    trashed = {each for each, known in named.items() if known in in_trash}
-    return {each: known for each, known in named.items() if known in here}, trashed
+    here = set(rows.values_list("pk", flat=True))
+    return {each: known for each, known in named.items() if known in here}
 
 
-def trashed_among(user: User, conversation_ids: Iterable[UUID], now: datetime) -> set[UUID]:
+def trashed_among(user: User, conversation_ids: Iterable[UUID | None], now: datetime) -> set[UUID]:
     """Return which of these conversations the user can restore from the trash."""
-    return set(trash_of(user, now).filter(pk__in=list(conversation_ids)).values_list("pk", flat=True))
+    named = [each for each in conversation_ids if each is not None]
+    return set(trash_of(user, now).filter(pk__in=named).values_list("pk", flat=True)) if named else set()
 
 
 def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UUID]:

@@ -219,6 +219,7 @@ CELERY_TASK_IGNORE_RESULT = True
 # What a worker has fetched ahead waits behind its long task, though others are free.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
+CELERY_BEAT_SCHEDULER = "chatapp.operations.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 # What expires would pile up while no worker runs; an old one finds nothing that the latest does not.
 CELERY_BEAT_SCHEDULE = {

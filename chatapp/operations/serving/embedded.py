@@ -11,6 +11,7 @@ from typing import IO, Any
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
 
+from chatapp.operations.beat import SteadyScheduler
 from chatapp.operations.celery_app import app
 from chatapp.operations.process_reports import threads
 
@@ -52,7 +53,7 @@ class EmbeddedWorker:
         self.worker = WorkController(
             app=app, pool="threads", concurrency=CONCURRENCY, loglevel="WARNING", **options
         )
-        self.beat: Any = EmbeddedService(app, thread=True)
+        self.beat: Any = EmbeddedService(app, thread=True, scheduler_cls=SteadyScheduler)
 
     def start(self) -> None:
         working = threading.Thread(target=self.worker.start, name="celery-worker", daemon=True)

@@ -18,6 +18,7 @@ from chatapp.conversations.branches import visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.leases import is_overdue
 from chatapp.runs.models import Run
 from memory.types import Message as MessageValue
 
@@ -50,7 +51,7 @@ QUIET_AFTER = timedelta(minutes=10)
 
 def waiting_compactions(now: datetime) -> list[UUID]:
     """Return the compactions that have been pending longer than a wake-up takes, or are held by a dead worker."""
-    late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
+    late = Q(is_overdue(now, PICKED_UP_AFTER), status=Compaction.Status.PENDING)
     rows = Compaction.objects.filter(late | Compaction.is_abandoned(now)).order_by("created_at", "pk")
     return list(rows.values_list("pk", flat=True)[:20])
 

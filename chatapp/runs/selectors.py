@@ -24,6 +24,7 @@ from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
 from chatapp.conversations.selectors.messages import full_message
 from chatapp.operations.access import find_row
+from chatapp.operations.leases import is_overdue
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs import shapes
@@ -50,7 +51,7 @@ def answer_being_written(conversation_id: UUID) -> str | None:
 
 def orphaned_runs(now: datetime) -> list[UUID]:
     """Return queued runs that the process which accepted them did not start."""
-    late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - ADOPT_AFTER)
+    late = Run.objects.filter(is_overdue(now, ADOPT_AFTER), status=Run.Status.QUEUED)
     return list(late.order_by("created_at", "pk").values_list("pk", flat=True)[:20])
 
 

@@ -1,4 +1,5 @@
-"""A clock that was ahead gave a lease, its process died, and the clock was set back: others do the work all the same."""
+"""A clock that was ahead gave a lease or queued work, its process died, and the clock was set back: others do the work
+all the same."""
 
 from __future__ import annotations
 
@@ -26,6 +27,9 @@ from chatapp.forgetting.selectors.forgotten import waiting_removals
 from chatapp.long_term.actions.consolidations import claim_consolidation, queue_consolidation
 from chatapp.long_term.selectors.profile import waiting_consolidations
 from chatapp.operations import clock
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
+from chatapp.runs.selectors import orphaned_runs
 from tests.memory_store.rows import finished_compaction, new_conversation
 
 pytestmark = pytest.mark.django_db
@@ -100,3 +104,41 @@ def test_work_of_a_dead_process_goes_on_after_the_clock_was_set_back(alice: User
     for moment in (NOW, NOW - timedelta(seconds=10)):
         assert waiting(moment) == []
         assert not claim(pk, moment)
+
+
+def queued_run(alice: User) -> Any:
+    conversation = str(new_conversation(alice).pk)
+    send_message(user=alice, conversation_id=conversation, new=NewMessage("Hello?"), model=None, now=AHEAD)
+    return Run.objects.get().pk
+
+
+def queued_compaction(alice: User) -> Any:
+    pk = compaction(alice)
+    Compaction.objects.update(created_at=AHEAD)
+    return pk
+
+
+def queued_consolidation(alice: User) -> Any:
+    row = queue_consolidation(user_id=alice.pk, now=AHEAD)
+    return row and row.pk
+
+
+def queued_delivery(alice: User) -> Any:
+    pk = delivery(alice)
+    WebhookDelivery.objects.update(next_attempt_at=AHEAD + timedelta(seconds=1), created_at=AHEAD)
+    return pk
+
+
+@pytest.mark.parametrize(
+    ("queue", "waiting"),
+    [
+        (queued_run, orphaned_runs),
+        (queued_compaction, waiting_compactions),
+        (queued_consolidation, waiting_consolidations),
+        (queued_delivery, due_deliveries),
+    ],
+)
+def test_work_that_nobody_began_before_the_clock_was_set_back_is_found(
+    alice: User, queue: Callable[[User], Any], waiting: Callable[..., Any]
+) -> None:
+    assert [queue(alice)] == waiting(NOW)

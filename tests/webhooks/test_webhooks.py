@@ -17,14 +17,12 @@ from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks import actions, sending
 from chatapp.features.webhooks.actions import (
-    PAUSES,
     claim_delivery,
     create_webhook,
     record_attempt,
     send_again,
 )
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
-from chatapp.features.webhooks.receivers import LONGEST_REST
 from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.features.webhooks.tasks import wake_waiting
 from chatapp.forgetting.services import delete_message
@@ -143,7 +141,7 @@ def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     delivery, now = WebhookDelivery.objects.get(), clock.now()
-    for number, pause in enumerate(PAUSES, start=1):
+    for number, pause in enumerate(WebhookDelivery.PAUSES, start=1):
         assert claim_delivery(delivery_id=delivery.pk, now=now)
         assert not claim_delivery(delivery_id=delivery.pk, now=now)  # another worker
         delivery.refresh_from_db()
@@ -169,7 +167,7 @@ def test_an_attempt_that_fails_after_new_ones_were_asked_for_does_not_end_them(
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     delivery, now = WebhookDelivery.objects.get(), clock.now()
-    last = len(PAUSES) + 1
+    last = len(WebhookDelivery.PAUSES) + 1
     WebhookDelivery.objects.update(attempts=last)
     send_again(delivery=WebhookDelivery.objects.get(), now=now)
     assert claim_delivery(delivery_id=delivery.pk, now=now)
@@ -223,7 +221,7 @@ def test_an_address_that_does_not_answer_is_asked_once_for_all_that_is_due(
     hook_of(alice, receiver, "run.failed")
     for _ in range(3):
         fail_a_run(alice)
-    for number, pause in enumerate(PAUSES, start=1):
+    for number, pause in enumerate(WebhookDelivery.PAUSES, start=1):
         before = clock.now()
         WebhookDelivery.objects.update(next_attempt_at=before)
         receiver.answers.append(None)
@@ -237,7 +235,9 @@ def test_an_address_that_does_not_answer_is_asked_once_for_all_that_is_due(
     WebhookDelivery.objects.update(next_attempt_at=clock.now())
     receiver.answers.append(None)
     sending.deliver(WebhookDelivery.objects.all()[0].pk)
-    assert set(WebhookDelivery.objects.values_list("state", "attempts")) == {("failed", len(PAUSES) + 1)}
+    assert set(WebhookDelivery.objects.values_list("state", "attempts")) == {
+        ("failed", len(WebhookDelivery.PAUSES) + 1)
+    }
 
 
 def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answers(
@@ -246,7 +246,7 @@ def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answer
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     old, now = WebhookDelivery.objects.get(), clock.now()
-    WebhookDelivery.objects.update(attempts=len(PAUSES) - 1)
+    WebhookDelivery.objects.update(attempts=len(WebhookDelivery.PAUSES) - 1)
     receiver.answers.append(None)
     sending.deliver(old.pk)
     fail_a_run(alice)
@@ -254,8 +254,8 @@ def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answer
     sending.deliver(new.pk)
     assert len(receiver.received) == 1
     # Not for as long as what was tried so often.
-    assert due_deliveries(now + LONGEST_REST / 2) == []
-    assert due_deliveries(clock.now() + LONGEST_REST) == [new.pk]
+    assert due_deliveries(now + WebhookDelivery.LONGEST_REST / 2) == []
+    assert due_deliveries(clock.now() + WebhookDelivery.LONGEST_REST) == [new.pk]
     send_again(delivery=WebhookDelivery.objects.get(pk=old.pk), now=clock.now())
     sending.deliver(old.pk)
     assert due_deliveries(clock.now()) == [new.pk]

@@ -22,16 +22,6 @@ from chatapp.operations.jobs import wake_worker
 MAX_WEBHOOKS = 20
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"
-PAUSES = (
-    timedelta(seconds=5),
-    timedelta(seconds=30),
-    timedelta(minutes=5),
-    timedelta(minutes=30),
-    timedelta(hours=2),
-    timedelta(hours=8),
-    timedelta(hours=24),
-)
-"""After each failed attempt; after the last one it is given up."""
 SLOW = timedelta(seconds=5)
 RESTS_FOR = 2
 """Times as long as its slow attempt took: so it holds a worker for a third of the time at most."""
@@ -108,10 +98,10 @@ def record_attempt(
         values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
         values["next_attempt_at"] = rests_until  # of the address: see `end_of_rest`
     # One attempt at once, and one after each pause.
-    elif delivery.attempts > len(PAUSES):
+    elif delivery.attempts > len(WebhookDelivery.PAUSES):
         values["state"] = WebhookDelivery.State.FAILED
     else:
-        values["next_attempt_at"] = now + PAUSES[delivery.attempts - 1]
+        values["next_attempt_at"] = now + WebhookDelivery.PAUSES[delivery.attempts - 1]
     # An attempt that ends after its lease, or after somebody asked for new ones, must not undo what another one did.
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
     with transaction.atomic():
@@ -159,10 +149,14 @@ def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
         status_code=None,
         error=error[:200],
         state=Case(
-            When(attempts__gte=len(PAUSES), then=Value(WebhookDelivery.State.FAILED)), default=F("state")
+            When(attempts__gte=len(WebhookDelivery.PAUSES), then=Value(WebhookDelivery.State.FAILED)),
+            default=F("state"),
         ),
         next_attempt_at=Case(
-            *(When(attempts=count, then=Value(now + pause)) for count, pause in enumerate(PAUSES)),
+            *(
+                When(attempts=count, then=Value(now + pause))
+                for count, pause in enumerate(WebhookDelivery.PAUSES)
+            ),
             default=F("next_attempt_at"),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import models
@@ -38,6 +39,18 @@ class WebhookDelivery(models.Model):
 
     LEASE = timedelta(minutes=2)
     """Longer than an attempt may take. After it another worker tries again."""
+    PAUSES = (
+        timedelta(seconds=5),
+        timedelta(seconds=30),
+        timedelta(minutes=5),
+        timedelta(minutes=30),
+        timedelta(hours=2),
+        timedelta(hours=8),
+        timedelta(hours=24),
+    )
+    """After each failed attempt; after the last one it is given up."""
+    LONGEST_REST = timedelta(minutes=30)
+    """What is new waits no longer for an address that did not answer; what was tried waits for its own next attempt."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
@@ -66,7 +79,9 @@ class WebhookDelivery(models.Model):
 
     @classmethod
     def is_due(cls, now: datetime) -> Q:
-        """Return which are to be tried: their time has come, or whoever had them is gone."""
+        """Return which are to be tried: their time has come, whoever had them is gone, or a clock that was ahead
+        gave them a time later than any pause."""
+        is_out = partial(is_out_of_lease, now, column="next_attempt_at")
         # Without an error, the outcome of the latest attempt is not known yet: the time is that of its lease.
-        is_lost = Q(is_out_of_lease(now, cls.LEASE, column="next_attempt_at"), attempts__gt=0, error="")
-        return Q(next_attempt_at__lte=now) | is_lost
+        is_lost = Q(is_out(cls.LEASE), attempts__gt=0, error="")
+        return is_out(cls.PAUSES[-1]) | is_lost | Q(is_out(cls.LONGEST_REST), attempts=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +14,6 @@ from chatapp.operations import clock
 from chatapp.operations.editions import keep
 from chatapp.operations.jobs import wake_worker
 from chatapp.realtime.event_log import facts_appended
-
-LONGEST_REST = timedelta(minutes=30)
-"""What is new waits no longer for an address that did not answer; what was tried waits for its own next attempt."""
 
 
 def event_name(fact: Fact) -> str | None:
@@ -55,7 +51,7 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
             conversation=conversation,
             seq=fact.seq or 0,
             type=name,
-            next_attempt_at=min(webhook.rests_until or fact.at, fact.at + LONGEST_REST),
+            next_attempt_at=min(webhook.rests_until or fact.at, fact.at + WebhookDelivery.LONGEST_REST),
             created_at=fact.at,
         )
         for webhook in webhooks

@@ -15,6 +15,7 @@ from chatapp.long_term.selectors.entries import kept_entries
 from chatapp.operations.clock import zone_named
 from chatapp.operations.editions import keep_of_user
 from chatapp.operations.errors import NotFound
+from chatapp.operations.leases import is_overdue
 from memory.consolidation import UserEdits, read_edits
 
 
@@ -110,7 +111,7 @@ def edits_of(user_id: UUID) -> UserEdits:
 
 def waiting_consolidations(now: datetime) -> list[UUID]:
     """Return consolidations that have been pending for longer than a wake-up takes, or whose worker is gone."""
-    late = Q(status=Consolidation.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
+    late = Q(is_overdue(now, PICKED_UP_AFTER), status=Consolidation.Status.PENDING)
     rows = Consolidation.objects.filter(late | Consolidation.is_abandoned(now)).order_by("created_at", "pk")
     return list(rows.values_list("pk", flat=True)[:20])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import shutil
 import sqlite3
 import tarfile
@@ -217,6 +218,29 @@ def test_of_two_backups_to_one_file_the_first_that_is_whole_is_kept(
         assert json.loads(manifest[1].read())["database"] == "sqlite"
         assert database[0] == f"database/{SQLITE_NAME}"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_is_deleted_while_it_is_listed_ends_no_backup(
+    transactional_db: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DATA_DIR = str(tmp_path)
+    for conversation in ("kept", "deleted"):
+        (tmp_path / "offloads" / conversation).mkdir(parents=True)
+        (tmp_path / "offloads" / conversation / "result.txt").write_text("A long result.")
+    list_folder = os.scandir
+
+    def delete_then_list(folder: str | Path = ".") -> Any:
+        if Path(folder).name == "deleted":
+            (Path(folder) / "result.txt").unlink()
+            Path(folder).rmdir()
+        return list_folder(folder)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "scandir", delete_then_list)
+        made = make_backup(tmp_path / "backup.tar.gz")
+    assert made.file_count == 1
+    with tarfile.open(tmp_path / "backup.tar.gz") as tar:
+        assert "data/offloads/kept/result.txt" in tar.getnames()
 
 
 def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(

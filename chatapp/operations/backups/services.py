@@ -96,11 +96,9 @@ def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
 def _add_folder(archive: ArchiveWriter, name: str) -> int:
     """Add what is below a folder, without locks and drafts, and return how many files it was."""
     root = _data_folder()
-    kept = (
-        path
-        for path in sorted((root / name).rglob("*"))
-        if path.is_file() and not path.name.startswith(".") and path.suffix != ".new"
-    )
+    # Others delete meanwhile: `rglob` would end with an error where a folder is gone.
+    found = sorted(Path(folder) / file for folder, _, files in os.walk(root / name) for file in files)
+    kept = (path for path in found if not path.name.startswith(".") and path.suffix != ".new")
     return sum(archive.add_file(f"{DATA}/{path.relative_to(root).as_posix()}", path) for path in kept)
 
 
@@ -144,10 +142,11 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
             manifest = unpack_archive(path, staged)
             check_database(manifest)
             key = _key_of(staged / DATA / KEY, manifest)
+            # Before the files: where it fails, their folders are still empty for another attempt. And what is older
+            # than the database is taken for another one's, and never deleted.
+            restore_database(staged, manifest)
             if bucket is not None:
                 _fill_bucket(bucket, staged / DATA / OFFLOADS)
-            # Before the files are moved: where it fails, their folders are still empty for another attempt.
-            restore_database(staged, manifest)
             _move_files(staged / DATA)
         except OSError as error:
             raise BackupProblem(
@@ -222,6 +221,6 @@ def _move_files(restored: Path) -> None:
             target = _data_folder() / file.relative_to(restored)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(file, target)
-            os.utime(target)  # what is older than the database is taken for another one's
+            os.utime(target)  # as in `restore_backup`: no older than the database
     if (restored / KEY).is_file():
         (restored / KEY).replace(_key_path())

@@ -28,7 +28,8 @@ LIVING = "palimpsest:processes:living"
 COUNTED = "palimpsest:processes:counted"
 TIMEOUT_S = 1.0
 KEPT_S = 3600
-"""Reports of processes that died are read no more after LEASE_S, and removed after this."""
+"""Reports of processes that died are read no more after LEASE_S, and removed after this, or after LEASE_S where that
+is longer."""
 
 Sample = tuple[str, dict[str, str], float]
 Family = tuple[str, str, str, list[Sample]]
@@ -67,7 +68,7 @@ def tell_counts() -> None:
 def _tell(key: str, said: dict[str, Any]) -> None:
     with connect() as client, client.pipeline(transaction=False) as pipeline:
         pipeline.hset(key, process_name(), json.dumps({"at": time.time(), **said}))
-        pipeline.expire(key, KEPT_S)
+        pipeline.expire(key, max(KEPT_S, settings.LEASE_S))
         pipeline.execute()
 
 
@@ -108,7 +109,7 @@ def _read(key: str) -> list[tuple[str, dict[str, Any]]]:
     with connect() as client:
         stored: dict[bytes, bytes] = client.hgetall(key)
         told = [(name.decode(), json.loads(raw)) for name, raw in stored.items()]
-        if dead := [name for name, said in told if now - said["at"] > KEPT_S]:
+        if dead := [name for name, said in told if now - said["at"] > max(KEPT_S, settings.LEASE_S)]:
             client.hdel(key, *dead)
     # What was told by a clock that was ahead and has been set back says nothing of whether its process lives.
     return sorted((name, said) for name, said in told if abs(now - said["at"]) <= settings.LEASE_S)

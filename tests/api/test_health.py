@@ -14,6 +14,7 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.operations.doctor import check_beat, check_broker
 from chatapp.operations.process_reports import (
+    LIVING,
     connect,
     process_name,
     tell_counts,
@@ -92,6 +93,19 @@ def test_a_process_that_told_by_a_clock_that_was_ahead_does_not_live(
         ahead.setattr(time, "time", lambda: now + 3600)
         tell_life("worker")
     assert client.get("/readyz").json()["checks"]["worker"] == "missing"
+
+
+def test_a_process_that_seldom_tells_that_it_lives_is_known_until_it_tells_again(
+    client: Client, settings: Any, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EMBEDDED, settings.REDIS_URL, settings.LEASE_S = False, redis.new_database(), 14_400
+    with monkeypatch.context() as earlier:
+        now = time.time()
+        earlier.setattr(time, "time", lambda: now - 4_800)
+        tell_life("worker")
+    with connect() as reports:
+        assert reports.ttl(LIVING) > 4_800
+    assert client.get("/readyz").json()["checks"]["worker"] == "ok"
 
 
 def test_metrics_are_shown_while_redis_is_away(client: Client, settings: Any) -> None:

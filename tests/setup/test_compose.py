@@ -174,3 +174,13 @@ def test_another_port_of_the_proxy_is_that_of_the_address(services: dict[str, An
 
 def test_the_proxy_leaves_the_size_of_a_request_to_the_service() -> None:
     assert "request_body" not in (ROOT / "docs" / "Caddyfile").read_text()
+
+
+def test_the_proxy_is_healthy_also_where_a_domain_stands_in_place_of_its_port(
+    services: dict[str, Any],
+) -> None:
+    sites = re.findall(r"^(\S+) \{$", (ROOT / "docs" / "Caddyfile").read_text(), re.MULTILINE)
+    checked = services["proxy"]["healthcheck"]["test"][-1].removesuffix("/healthz")
+    assert checked in sites
+    assert ":8080" in sites
+    assert not checked.endswith(":8080")

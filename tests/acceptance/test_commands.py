@@ -68,18 +68,16 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     assert not model.requests_of("chat"), "commands are not for the model"
 
     # Preview, compact, edit, undo, redo.
-    page.get_by_role("button", name="Open the context panel").click()
+    page.locator(".header").get_by_role("button", name="Context").click()
+    page.get_by_label("What the summary should keep").fill("the codes")
     page.get_by_role("button", name="Preview first").click()
     expect(page.locator(".command-answer")).to_contain_text("36 messages")
     page.get_by_text("What the model sees").click()
     expect(page.locator(".panel")).to_contain_text("keep_recent")
-    page.keyboard.press("Escape")
-    expect(command(page, "/compact keep_recent=many the codes")).to_contain_text("keep_recent")
     assert not model.requests_of("summary")
-    command(page, "/compact the codes")
+    page.get_by_role("button", name="Compact now").click()
     divider = page.locator(".divider-sentence")
     expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")
-    expect(page.locator(".command-answer")).to_have_count(0)
     assert "the codes" in model.requests_of("summary")[0].text
     refused = {"status": 503, "json": {"error": {"code": "unavailable", "message": "The database is away."}}}
     page.route("**/compactions", lambda route: route.fulfill(**refused))
@@ -89,6 +87,8 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     page.locator(".divider-panel").get_by_role("button", name="Try again").click()
     expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")
     expect(divider).to_be_in_viewport()
+    expect(page.locator(".divider-tokens")).to_contain_text("test-model")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Edit summary").click()
     page.get_by_label("Summary", exact=True).last.fill("They keep notes, and I said so myself.")
     page.get_by_role("button", name="Save").click()
@@ -104,8 +104,11 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     page.reload()
     model.script(Behaviour(fault="html"), kind="summary")
     expect(command(page, "/config keep_recent 2")).to_contain_text("keep_recent")
-    command(page, "/compact")
+    expect(command(page, "/compact keep_recent=many the places")).to_contain_text("keep_recent")
+    command(page, "/compact the places")
     expect(divider).to_have_count(2)
+    expect(page.locator(".command-answer")).to_have_count(0)
+    assert "the places" in model.requests_of("summary")[-1].text
     divider.last.click()
     expect(page.locator(".divider-panel")).to_contain_text("No model wrote this")
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.fixtures.browser import slow_down
 from tests.frontend.chatting import SIZES, ask, barriers, overflows
+from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.waiting import wait_for
 
@@ -83,6 +84,43 @@ def test_enter_means_the_words_that_were_typed_though_they_are_still_searched(pa
         page.keyboard.press("Enter")
     expect(dialog.get_by_role("combobox")).to_have_value("shortcuts")
     held.pop().continue_()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
+def test_the_header_offers_what_the_chat_can_do_and_a_phone_has_it_in_its_menu(
+    page: Page, alice: httpx2.Client
+) -> None:
+    sent = alice.post("/api/v1/conversations", json={"title": "Ferries"}).json()
+    page.goto(f"/c/{sent['id']}")
+    header = page.locator(".header")
+    header.get_by_role("button", name="Share…").click()
+    expect(page.get_by_role("dialog", name="Share this conversation")).to_be_visible()
+    page.keyboard.press("Escape")
+    header.get_by_role("button", name="Context").click()
+    expect(page.get_by_role("button", name="Compact now")).to_be_visible()
+    header.get_by_role("button", name="Context").click()
+    expect(page.get_by_role("button", name="Compact now")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(header.get_by_role("button", name="Share…")).to_be_hidden()
+    header.get_by_role("button", name="Conversation").click()
+    page.get_by_role("menuitem", name="Context").click()
+    expect(page.get_by_role("button", name="Compact now")).to_be_visible()
+
+
+def test_an_answer_is_copied_as_markdown(page: Page, model: ModelServer) -> None:
+    model.script(says("It is **blue**, says `sky`."))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask(page, "What is blue?")
+    page.locator("article.is-assistant").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Copy as Markdown").click()
+    expect(page.locator(".toast")).to_have_text("Copied")
+    page.locator("#composer").focus()
+    page.keyboard.press("Control+v")
+    expect(page.locator("#composer")).to_have_value("It is **blue**, says `sky`.")
+
+
+def test_a_key_that_needs_shift_for_its_slash_opens_the_shortcuts_too(page: Page) -> None:
+    page.evaluate("dispatchEvent(new KeyboardEvent('keydown', {key: '/', ctrlKey: true, shiftKey: true}))")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 

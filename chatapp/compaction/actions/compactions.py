@@ -248,7 +248,9 @@ def _store_failure(
 
 def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:
     costs = [call.cost for call in calls if call.cost is not None]
+    names = dict.fromkeys(call.model.name for call in calls if call.model is not None)
     return {
+        "model": ", ".join(names) or None,
         "input_tokens": sum(call.input_tokens for call in calls),
         "output_tokens": sum(call.output_tokens for call in calls),
         "cached_tokens": sum(call.cached_tokens for call in calls),

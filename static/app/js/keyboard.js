@@ -37,7 +37,9 @@ function onKeyDown(event) {
   if (event.defaultPrevented || event.isComposing) return;
   if (event.key === "Escape") return onEscape(event);
   if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
-  const action = WITH_CTRL[`${event.shiftKey ? "shift " : ""}${event.key.toLowerCase()}`];
+  const key = event.key.toLowerCase();
+  // On many keyboards "/" needs Shift.
+  const action = WITH_CTRL[event.shiftKey && key !== "/" ? `shift ${key}` : key];
   if (!action) return;
   event.preventDefault();
   action();

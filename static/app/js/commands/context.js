@@ -19,10 +19,10 @@ export async function loadContext(id) {
   }
 }
 
-/** @param {string} id */
-export async function compactNow(id) {
+/** @param {string} id @param {string} keep what the summary should keep, in the user's words */
+export async function compactNow(id, keep) {
   try {
-    await post(`/conversations/${id}/compact`);
+    await post(`/conversations/${id}/compact`, keep ? { keep } : undefined);
     showToast(t("Summarizing earlier messages…"));
   } catch (error) {
     showToast(sentenceOf(error), "bad");
@@ -73,8 +73,8 @@ export async function editSummary({ id: compactionId, summary: before }, summary
   }
 }
 
-/** What a compaction would cover and leave; nothing happens until it is asked for. @param {string} id */
-export async function previewCompaction(id) {
+/** What a compaction would cover and leave; nothing happens until it is asked for. @param {string} id @param {string} keep */
+export async function previewCompaction(id, keep) {
   try {
     const draft = await post(`/conversations/${id}/compact`, { preview: true });
     answerOfCommand.value = {
@@ -85,7 +85,7 @@ export async function previewCompaction(id) {
         [t("Tokens"), `${exact(draft.tokens_before)} → ${exact(draft.tokens_after)}`],
         [t("Draft, without a model"), draft.summary],
       ],
-      action: { name: t("Summarize"), run: () => compactNow(id) },
+      action: { name: t("Summarize"), run: () => compactNow(id, keep) },
     };
   } catch (error) {
     showToast(sentenceOf(error), "bad");

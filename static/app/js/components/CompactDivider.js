@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { editSummary, readCompactions, undoCompaction } from "../commands/context.js";
 import { loadOlder } from "../commands/pages.js";
-import { exact, formatTokens } from "../format.js";
+import { exact, formatCost, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
 import { plural, t, told } from "../i18n.js";
 import { currentThread } from "../state/store.js";
@@ -41,6 +41,12 @@ function Divider({ compaction }) {
   </section>`;
 }
 
+/** The model that wrote it, and what that cost, where they are known. @param {Compaction} compaction */
+function madeBy({ usage }) {
+  const known = [usage?.model, usage?.cost && formatCost(usage.cost)].filter(Boolean);
+  return known.map((fact) => html` · <bdi>${fact}</bdi>`);
+}
+
 /** @param {{compaction: Compaction}} props */
 function Details({ compaction }) {
   const tab = useSignal("summary");
@@ -57,7 +63,7 @@ function Details({ compaction }) {
       <div role="tablist" class="tabs">
         ${tabButton("summary", t("Summary"))}${tabButton("originals", t("Original messages"))}
       </div>
-      <span class="divider-tokens" title=${exactly}>${tokens}</span>
+      <span class="divider-tokens"><span title=${exactly}>${tokens}</span>${madeBy(compaction)}</span>
       ${compaction.summary && html`<${CopyButton} text=${compaction.summary} label=${t("Copy summary")} />`}
       <button type="button" class="button is-small" onClick=${() => (isEditing.value = !isEditing.value)} disabled=${compaction.summary === null}>${t("Edit summary")}</button>
       <button type="button" class="button is-small" onClick=${() => undoCompaction(compaction)}>${t("Undo")}</button>

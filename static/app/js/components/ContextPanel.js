@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { compactNow, loadContext, previewCompaction } from "../commands/context.js";
-import { exact } from "../format.js";
+import { exact, formatCost } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { currentThread, ui } from "../state/store.js";
@@ -28,9 +28,7 @@ export function ContextPanel() {
   return html`<${Panel} label=${t("Context")} title=${t("Context")}>
     ${thread.context && html`<${Parts} context=${thread.context} />`}
     <${Totals} thread=${thread} />
-    <button type="button" class="button is-wide" disabled=${Boolean(thread.run)} onClick=${() => compactNow(thread.id)}>
-      <${Icon} name="fold" size=${18} />${t("Compact now")}</button>
-    <button type="button" class="link" onClick=${() => previewCompaction(thread.id)}>${t("Preview first")}</button>
+    <${CompactForm} key=${thread.id} thread=${thread} />
     <${ModelView} key=${thread.id} id=${thread.id} />
   <//>`;
 }
@@ -81,9 +79,26 @@ function Totals({ thread }) {
   return html`<section class="panel-section">
     <h3>${t("Last answer")}</h3>
     <dl class="parts">${rows.map(([name, tokens]) => html`<div class="part"><dt>${name}</dt><dd>${exact(Number(tokens))}</dd></div>`)}
-      ${usage.cost ? html`<div class="part"><dt>${t("Cost")}</dt><dd>$${Number(usage.cost).toPrecision(2)}</dd></div>` : null}
+      ${usage.cost ? html`<div class="part"><dt>${t("Cost")}</dt><dd>${formatCost(usage.cost)}</dd></div>` : null}
     </dl>
   </section>`;
+}
+
+/** @param {{thread: import("../state/types.js").Thread}} props */
+function CompactForm({ thread }) {
+  const keep = useSignal("");
+  const words = () => keep.value.trim();
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    compactNow(thread.id, words());
+    keep.value = "";
+  };
+  return html`<form class="compact-form" onSubmit=${submit}>
+    <label class="field">${t("What the summary should keep (optional)")}
+      <input type="text" maxlength="10000" value=${keep.value} onInput=${(/** @type {any} */ event) => (keep.value = event.target.value)} /></label>
+    <button type="submit" class="button is-wide" disabled=${Boolean(thread.run)}><${Icon} name="fold" size=${18} />${t("Compact now")}</button>
+    <button type="button" class="link" onClick=${() => previewCompaction(thread.id, words())}>${t("Preview first")}</button>
+  </form>`;
 }
 
 /** @param {{id: string}} props */

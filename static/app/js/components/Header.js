@@ -20,6 +20,7 @@ export function Header() {
     <${AgentPicker} />
     <span class="spacer"></span>
     ${!conversation && html`<${TemporaryButton} />`}
+    ${conversation && html`<${ShareButton} conversation=${conversation} /><${ContextButton} />`}
     <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>
     ${
       conversation &&
@@ -37,6 +38,16 @@ function TemporaryButton() {
     title=${isOn ? t("Temporary chat: on") : t("Temporary chat")} onClick=${toggle}><${Icon} name="clock" /></button>`;
 }
 
+/** On a phone it is in the menu alone. @param {{conversation: import("../state/types.js").Conversation}} props */
+const ShareButton = ({ conversation }) => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Share…")} title=${t("Share…")}
+  onClick=${() => changeUi({ dialog: { kind: "share", conversation } })}><${Icon} name="export" /></button>`;
+
+const toggleContext = () => changeUi({ panel: ui.value.panel === "context" ? null : "context" });
+
+/** On a phone it is in the menu alone. */
+const ContextButton = () => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Context")} title=${t("Context")}
+  aria-expanded=${ui.value.panel === "context"} onClick=${toggleContext}><${Icon} name="panel" /></button>`;
+
 function ClosedSidebarButtons() {
   return html`
     <button type="button" class="icon-button" aria-label=${t("Open sidebar")} title=${t("Open sidebar")}
@@ -48,7 +59,7 @@ function ClosedSidebarButtons() {
 /** @param {import("../state/types.js").Conversation} conversation */
 function conversationActions(conversation) {
   const rename = () => changeUi({ dialog: { kind: "rename", conversation } });
-  return rowActions(conversation, rename);
+  return [{ label: t("Context"), icon: "panel", onSelect: toggleContext }, null, ...rowActions(conversation, rename)];
 }
 
 /** @param {{conversation: import("../state/types.js").Conversation}} props */

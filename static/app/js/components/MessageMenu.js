@@ -4,9 +4,10 @@ import { branchHere, forkAt } from "../commands/branches.js";
 import { askToForgetMessage, pinMessage } from "../commands/keeping.js";
 import { regenerate } from "../commands/messages.js";
 import { openRun } from "../commands/runs.js";
+import { copyText } from "../copy.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { offeredModels } from "../state/store.js";
+import { offeredModels, showToast } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
@@ -19,13 +20,20 @@ export function MessageMenu({ message, isLast = false, isRunning = false }) {
 }
 
 /** @param {ViewMessage} message @param {import("./Menu.js").MenuItem[]} anew @returns {import("./Menu.js").MenuItem[]} */
-function itemsOf({ id, run, isPinned, isForgotten }, anew) {
+function itemsOf({ id, run, text, role, isPinned, isForgotten }, anew) {
   /** @type {import("./Menu.js").MenuItem[]} */
   const ofRun = run ? [{ label: t("How it was made"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
   const pin = { label: isPinned ? t("Unpin") : t("Pin in context"), icon: "pin", onSelect: () => pinMessage(id, !isPinned) };
   const forget = { label: t("Forget…"), icon: "trash", isDanger: true, onSelect: () => askToForgetMessage(id) };
   const fork = { label: t("New chat from here"), icon: "branch", onSelect: () => forkAt(id) };
-  return isForgotten ? ofRun : [...anew, pin, fork, ...ofRun, null, forget];
+  const ofText = text && role === "assistant" ? [{ label: t("Copy as Markdown"), icon: "copy", onSelect: () => copyMarkdown(text) }] : [];
+  return isForgotten ? ofRun : [...anew, pin, fork, ...ofText, ...ofRun, null, forget];
+}
+
+/** @param {string} text */
+async function copyMarkdown(text) {
+  const isCopied = await copyText(text);
+  showToast(isCopied ? t("Copied") : t("Not copied"), isCopied ? "plain" : "bad");
 }
 
 const MOST_MODELS = 6;

@@ -34,7 +34,7 @@
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
  *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number,
- *   is_extract: boolean, fallback_reason?: string|null}} Compaction
+ *   is_extract: boolean, fallback_reason?: string|null, usage?: {model?: string|null, cost?: number|null}}} Compaction
  * @typedef {{system: number, profile: number, tools: number, summary: number, history: number, recall: number}} ContextParts
  * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean,
  *   waiting: Compaction|null}} ContextUse

@@ -69,7 +69,7 @@ class Receiver:
         return wait_for(found, what=f"{count} × {kind}")
 
     def __enter__(self) -> Receiver:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(

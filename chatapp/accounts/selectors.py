@@ -21,6 +21,7 @@ from django.utils.crypto import constant_time_compare
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.operations import clock
 from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.statements import columns_of, read_models, table_name
 
 SCOPES = ("chat", "read", "memory", "admin")
 SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore
@@ -44,8 +45,18 @@ def valid_tokens(now: datetime) -> QuerySet[ApiToken]:
 
 
 def find_token(raw: str) -> ApiToken | None:
-    """Return the valid token, if there is one."""
-    return valid_tokens(clock.now()).select_related("user").filter(token_hash=hash_token(raw)).first()
+    """Return the valid token, with its user, if there is one."""
+    # Every request of a program asks for it, and building the statement anew takes ten times as long as all of this.
+    sql = (
+        f"SELECT {columns_of(ApiToken, 'token')}, {columns_of(User, 'owner')} FROM {table_name(ApiToken)} token"
+        f" JOIN {table_name(User)} owner ON owner.id = token.user_id WHERE token.token_hash = %s"
+        " AND owner.is_active AND (token.expires_at IS NULL OR token.expires_at > %s)"
+    )
+    for token, user in read_models([ApiToken, User], sql, hash_token(raw), clock.now()):
+        token.user = user
+        found: ApiToken = token
+        return found
+    return None
 
 
 def user_of_session(session_key: str) -> User | None:

@@ -22,7 +22,7 @@ _Reader = Callable[[Sequence[Any]], Model]
 INSERTED_AT_ONCE = 100
 
 
-def execute(sql: str, *values: int | str | bytes | UUID) -> CursorWrapper:
+def execute(sql: str, *values: int | str | bytes | UUID | datetime) -> CursorWrapper:
     """Return the cursor of the executed statement."""
     return execute_stored(sql, [as_stored(value) for value in values])
 
@@ -95,7 +95,7 @@ def columns_of(model: type[Model], table: str) -> str:
 
 
 def read_models(
-    models: Sequence[type[Model]], sql: str, *values: int | str | UUID
+    models: Sequence[type[Model]], sql: str, *values: int | str | UUID | datetime
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement that selects `columns_of` each model: an instance of each, None where its key is
     NULL; then what else was selected, as the database gives it."""

@@ -49,7 +49,7 @@ def operations() -> list[tuple[str, str]]:
     found = [(method.upper(), path) for method, path in all_operations()]
     order = {"GET": 0, "DELETE": 2}
     return sorted(
-        found, key=lambda each: (order.get(each[0], 1), each[1].endswith("/me"), "forget" in each[1])
+        found, key=lambda each: (order.get(each[0], 1), each[1].endswith("/me"), "forget" not in each[1])
     )
 
 

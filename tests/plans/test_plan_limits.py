@@ -53,7 +53,7 @@ async def test_each_reader_of_a_long_result_gets_its_share_of_it(
     await ModelConfig.objects.aupdate(context_size=200_000, max_output_tokens=4_000)
     planned.plans = [plan_of(a="", b="a"), plan_of(c="")]
     planned.analyses = [NOT_MET, GOAL_MET]
-    planned.steps["a"] = [says("xq " * 30_000, tokens_per_write=1_000)]
+    planned.steps["a"] = [says("xq " * 18_000, tokens_per_write=1_000)]
     async with talking(alice_program) as talk:
         await ask_planned(talk)
 

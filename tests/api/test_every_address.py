@@ -18,6 +18,7 @@ from tests.api.description import all_operations, describe_api, is_for_operators
 from tests.api.everything import one_of_everything
 from tests.api.program import Answer, Program
 from tests.api.running import running_service
+from tests.api.test_ownership import all_addresses
 from tests.fixtures.people import ALL_SCOPES, token_header
 
 pytestmark = pytest.mark.slow
@@ -212,13 +213,15 @@ async def test_no_operation_fails_on_our_side(
 ) -> None:
     asking = Asking()
     theirs = await sync_to_async(one_of_everything)(charlie)
+    asked_by_strangers = set(all_addresses())  # by test_ownership, which knows the answers
     ids: dict[str, str] = {}
     async with running_service():
         for method, path in operations():
             if method != "GET" or not ids:  # the others change what they name
                 ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
-            await asking.ask(alice_program, method, path.format(**{**ids, **theirs}), body=b"{}")
-            await asking.ask(Program(), method, path.format(**ids), body=b"{}")
+            if (method.lower(), path) not in asked_by_strangers:
+                await asking.ask(alice_program, method, path.format(**{**ids, **theirs}), body=b"{}")
+                await asking.ask(Program(), method, path.format(**ids), body=b"{}")
             who = operator_program if is_for_operators(path) else alice_program
             await ask_operation(asking, who, method, path, ids)
     asking.report()

@@ -15,7 +15,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from memory.languages import UNSPACED_RUN, fold_text, script_of, stem_word
+from memory.languages import UNSPACED_RUN, fold_text, leading_languages, script_of, stem_word
 
 LANGUAGES = (
     "en",
@@ -35,6 +35,7 @@ LANGUAGES = (
     "pl",
     "sv",
     "uk",
+    "th",
 )
 MONTHS = (
     "january",
@@ -73,6 +74,8 @@ _COUNTS = {
 # The Russian stem of May has two letters, too few for `month_of` to look it up.
 _MORE_MONTHS = {"мае": 5}
 _MORE_UNITS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "de": {"month": ("monats",), "year": ("jahres",)},
+    "pl": {"month": ("miesiaca",), "year": ("roku",)},
     "hi": {"week": ("हफ्ता", "हफ्ते", "हफ़्ते")},
     "zh": {"week": ("个星期", "個星期", "个礼拜", "個禮拜")},
 }
@@ -90,7 +93,7 @@ class DateNames:
     count and that behind it, `numbers` are the words for small counts. `units` are those that a word names, each with
     how the words of its language begin that say "last". `weekdays` are numbers from Monday on; those in
     `short_weekdays` are words as well. `last` and `next` are how words begin that say which week is meant, `coming`
-    names of next week."""
+    names of next week. `spoken_in` are the languages of a month, and of what is in `past`."""
 
     months: Mapping[str, int]
     past: Mapping[str, tuple[int, str]]
@@ -102,6 +105,7 @@ class DateNames:
     last: frozenset[str]
     next: frozenset[str]
     coming: tuple[str, ...]
+    spoken_in: Mapping[str, frozenset[str]]
 
 
 @cache
@@ -114,6 +118,7 @@ def date_names() -> DateNames:
     units: dict[str, list[tuple[str, frozenset[str]]]] = {}
     weekdays: dict[str, int] = {}
     short: set[str] = set()
+    spoken_in: dict[str, frozenset[str]] = {}
     weeks: dict[str, list[str]] = {key: [] for key in ("1 week ago", "in 1 week", "0 week ago")}
     for language in LANGUAGES:
         data = _data_of(language)
@@ -122,12 +127,21 @@ def date_names() -> DateNames:
         short |= shorter.keys()
         for key, found in weeks.items():
             found += _names(data.get("relative-type", {}).get(key, ()))
-        for number, month in enumerate(MONTHS, start=1):
-            months |= dict.fromkeys(_local_names(data, month), number)
-            months |= dict.fromkeys(_month_names(data.get(month, ())), number)
-        for key, names in data.get("relative-type", {}).items():
-            if match := _AGO.fullmatch(key):
-                past |= dict.fromkeys(_names(names), (int(match[1]), match[2]))
+        of_months = {
+            name: number
+            for number, month in enumerate(MONTHS, start=1)
+            for name in (*_local_names(data, month), *_month_names(data.get(month, ())))
+        }
+        of_past = {
+            name: (int(match[1]), match[2])
+            for key, names in data.get("relative-type", {}).items()
+            if (match := _AGO.fullmatch(key))
+            for name in _names(names)
+        }
+        months |= of_months
+        past |= of_past
+        for name in (*of_months, *of_past):
+            spoken_in[name] = spoken_in.get(name, frozenset()) | {language}
         for unit in UNITS:
             words = (*data.get(unit, ()), *_MORE_UNITS.get(language, {}).get(unit, ()))
             patterns = data.get("relative-type-regex", {}).get(f"\\1 {unit} ago", ())
@@ -153,6 +167,7 @@ def date_names() -> DateNames:
         last=last - coming - this,
         next=coming - last - this,
         coming=tuple(weeks["in 1 week"]),
+        spoken_in=spoken_in,
     )
 
 
@@ -163,9 +178,29 @@ def month_of(word: str) -> int | None:
         return months.get(word)
     if script_of(word[0]) == "CYRILLIC":
         return _stemmed_months().get(stem_word(word, "russian"))
-    return next(
-        (months[word[:at]] for at in (-2, -3) if word[:at] in months and _CASES.fullmatch(word[at:])), None
-    )
+    return months.get(_without_case(word))
+
+
+def _without_case(word: str) -> str:
+    """Return the month of a Turkish word in a case: "ekim" of "ekimde"; other words as they are."""
+    months = date_names().months
+    if word in months:
+        return word
+    return next((word[:at] for at in (-2, -3) if word[:at] in months and _CASES.fullmatch(word[at:])), word)
+
+
+def languages_of(word: str) -> frozenset[str]:
+    """Return the languages in which a folded word is a month, or a name like "yesterday"."""
+    return date_names().spoken_in.get(_without_case(word), frozenset())
+
+
+def is_of_another_language(word: str, words: Iterable[str]) -> bool:
+    """Return whether the others of these words are of languages in which this one names no date: "hier" is yesterday
+    beside French words alone."""
+    languages = languages_of(word)
+    # Only those in Latin letters have words that are others' as well.
+    others = leading_languages(other for other in words if other.isalpha() and not languages_of(other))
+    return word.isascii() and bool(languages and others) and languages.isdisjoint(others)
 
 
 @cache
@@ -199,6 +234,7 @@ def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[tuple[str
     for unit, word in product(map(fold_text, units), map(fold_text, ago)):
         if UNSPACED_RUN.search(unit):
             yield "", f"{unit}{word}"
+            yield "", f" {unit}{word}"
         else:
             yield "", f" {unit} {word}"
             yield f"{word} ", f" {unit}"

@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
 
-from memory.date_names import MONTHS, date_names, month_of
+from memory.date_names import (
+    BEGINNING,
+    MONTHS,
+    date_names,
+    is_of_another_language,
+    languages_of,
+    month_of,
+)
 from memory.date_spans import LAST_YEAR, DateSpan, day_or_none, month_span, spans_around, year_span
-from memory.languages import ENGLISH, fold_text, latin_language
+from memory.languages import ENGLISH, fold_text, latin_language, without_accents
 from memory.relative_dates import TOKEN, find_relative
 
 YEARS_BACK = 30
@@ -18,7 +25,12 @@ YEARS_BACK = 30
 
 _YEAR_FIRST = re.compile(r"(?<![\d./-])(\d{4})([-/.])\s?(\d{1,2})\2\s?(\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<![\d./-])(\d{1,2})([-/])(\d{1,2})\2(\d{4})(?![\d/-])")
-_DOTTED = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})\b)?")
+_DOTTED = re.compile(r"(?<![\w.])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})\b)?(?!\d|\.\d)")
+_BEFORE_DOTTED = re.compile(
+    r"(?<!\w)(?:am|vom|bis|zum|den|dem|der|ab|seit|op|van|tot|sinds|le|du|au|el|del|dal|il|al|em|w|z|od|do|dnia|с|до|от|по"
+    r"|den|fra|til|fran|on|from|since|until|of|by)\s+$"
+)
+"""What stands before a day without a year that ends the text: "Postgres 16.2." is none."""
 _CJK = re.compile(
     r"(?:(\d{4})\s*[年년])?\s*(?:(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?)|(\d{4})\s*[年년]"
 )
@@ -79,7 +91,8 @@ class Dates:
 @dataclass(frozen=True, slots=True)
 class _Named:
     """A date in a text, from `start` to `end` of it; parts that it does not name are None. It may be the first of
-    several days: `to_day` is the last. `other` reads the same numbers the other way round."""
+    several days: `to_day` is the last. `other` reads the same numbers the other way round. `is_last`: a word beside it
+    says that the last one is meant."""
 
     year: int | None
     month: int
@@ -88,6 +101,7 @@ class _Named:
     end: int
     to_day: int | None = None
     other: _Named | None = None
+    is_last: bool = False
 
 
 def find_dates(question: str, today: date) -> Dates:
@@ -100,17 +114,27 @@ def find_dates(question: str, today: date) -> Dates:
     named = sorted(
         [*_numeric(folded, is_english=is_english), *_written(folded, question)], key=lambda each: each.start
     )
+    relative = dict.fromkeys(find_relative(folded, question, today))
+    whole_years = [span for span in relative if _is_year(span)]
+    if named and len(whole_years) == 1:
+        # "May 3 last year", "去年12月": that year is theirs.
+        del relative[whole_years[0]]
+        named = [replace(each, year=each.year or whole_years[0].first.year) for each in named]
     days = [*_in_pairs([each for each in named if each.day], _span_of_days, _single_days, today)]
     if any(days):
         return Dates(days=tuple(dict.fromkeys(filter(None, days))))
     months = [each for each in named if each.day is None]
     of_months = _in_pairs(months, _span_of_months, _single_months, today)
-    spans = (*(span for spans in of_months for span in spans), *find_relative(folded, question, today))
+    spans = (*(span for spans in of_months for span in spans), *relative)
     if spans:
         return Dates(tuple(dict.fromkeys(spans)))
     years = [*_YEAR.findall(folded), *(match[4] for match in _CJK.finditer(folded) if match[4])]
     spans_of_years = (year_span(int(year)) for year in dict.fromkeys(years))
     return Dates(tuple(filter(None, spans_of_years)))
+
+
+def _is_year(span: DateSpan) -> bool:
+    return (span.first, span.last) == (date(span.first.year, 1, 1), date(span.first.year, 12, 31))
 
 
 # --- Dates as they are written ------------------------------------------------------------------------------------
@@ -128,6 +152,11 @@ def _numeric(text: str, *, is_english: bool) -> Iterator[_Named]:
     # The end of 2026.5.3 is no day of its own; as many blanks keep the places in the text.
     for match in _DOTTED.finditer(_YEAR_FIRST.sub(lambda found: " " * len(found[0]), text)):
         named_year = int(match[3]) + (2000 if len(match[3]) == 2 else 0) if match[3] else None
+        # A version, a section, a sum: in English whatever is no whole date, elsewhere what a sentence ends with.
+        may_be_number = named_year is None and (is_english or match.end() == len(text.rstrip(" ?!")))
+        is_short = is_english and named_year is not None and len(match[3]) == 2 and match[1][0] != "0"
+        if (may_be_number or is_short) and not _BEFORE_DOTTED.search(text, 0, match.start()):
+            continue
         yield _Named(named_year, int(match[2]), int(match[1]), *match.span())
     for match in _CJK.finditer(text):
         if match[2]:
@@ -210,11 +239,18 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
         to_day = _day_after(folded, tokens, at + 1) if day in beside and not ahead else None
         if len(ahead) == 2 and ahead[1] < ahead[0]:
             day, to_day = ahead[1], ahead[0]
-        if not 1 <= day <= 31 and not years and not (_stands_alone(word, original) or goes_on):
+        if not 1 <= day <= 31 and not years and not (_stands_alone(word, words, original) or goes_on):
             continue
-        span = tokens[at].span()
+        # "May of last year": the word belongs to the year.
+        behind = [] if date_names().units.keys() & words[at + 2 : at + 3] else words[at + 1 : at + 2]
+        beginnings = {one[:BEGINNING] for one in (*words[max(0, at - 1) : at], *behind)}
         yield _Named(
-            years[0] if years else None, month, day if 1 <= day <= 31 else None, *span, to_day=to_day
+            years[0] if years else None,
+            month,
+            day if 1 <= day <= 31 else None,
+            *tokens[at].span(),
+            to_day=to_day,
+            is_last=not beginnings.isdisjoint(date_names().last),
         )
 
 
@@ -251,12 +287,17 @@ def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
     return found
 
 
-def _stands_alone(word: str, original: str) -> bool:
+def _stands_alone(word: str, words: Sequence[str], original: str) -> bool:
     """Return whether it is a month though it has no day and no year. English ones are written large inside a
-    sentence: a lone "may" or "march" is a verb."""
+    sentence: a lone "may" or "march" is a verb. Others are months beside words of their language, and only German ones
+    are written large there: "Julio" and "Marco" are names."""
+    is_large = re.search(rf"\S\s+{word.capitalize()}\b", without_accents(original)) is not None
     if word in MONTHS:
-        return re.search(rf"\S\s+{word.capitalize()}\b", original) is not None
-    return not word.isascii() or len(word) >= _LEAST_MONTH_LETTERS
+        return is_large
+    if not word.isascii():
+        return True
+    is_name = is_large and "de" not in languages_of(word)
+    return len(word) >= _LEAST_MONTH_LETTERS and not is_name and not is_of_another_language(word, words)
 
 
 # --- The spans they stand for ----------------------------------------------------------------------------------------
@@ -315,7 +356,14 @@ def _span_of_days(first: _Named, last: _Named, today: date) -> _Spans:
 
 
 def _single_months(named: _Named, today: date) -> _Spans:
-    return tuple(filter(None, (month_span(year, named.month) for year in _years(named, today))))
+    """Return the month; without a year that month of each year in which it has begun, latest first, or the latest that
+    is over where it says so."""
+    months = [*filter(None, (month_span(year, named.month) for year in _years(named, today)))]
+    if named.year:
+        return tuple(months)
+    if named.is_last:
+        return tuple(month for month in months if month.last < today)[:1]
+    return tuple(month for month in months if month.first <= today)
 
 
 def _span_of_months(first: _Named, last: _Named, today: date) -> _Spans:

@@ -37,6 +37,8 @@ LATIN = {
     "id": "indonesian",
 }
 """Languages in Latin letters, with the names of their stemmers."""
+WITHOUT_STEMMER = ("pl",)
+"""Others in Latin letters that dates are read in."""
 SCRIPTS = {
     "CYRILLIC": ("ru", "russian"),
     "ARABIC": ("ar", "arabic"),
@@ -77,6 +79,11 @@ def close_gaps(text: str) -> str:
     return _GAP.sub(" ", text)
 
 
+def without_accents(text: str) -> str:
+    """Return the text as it is, without Latin accents."""
+    return _FOLDED.sub(_strip_accents, unicodedata.normalize("NFKC", text))
+
+
 def _strip_accents(match: re.Match[str]) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", match[0]) if not unicodedata.combining(c))
 
@@ -96,17 +103,29 @@ def stop_words(language: str) -> frozenset[str]:
 def _latin_stop_words() -> Mapping[str, tuple[str, ...]]:
     """Return the Latin languages of which each word is a stop word."""
     found: dict[str, tuple[str, ...]] = {}
-    for language in LATIN:
+    for language in (*LATIN, *WITHOUT_STEMMER):
         for word in stop_words(language):
             found[word] = (*found.get(word, ()), language)
     return found
 
 
 def latin_language(words: Iterable[str]) -> str:
-    """Return the language most of whose stop words are among the folded words; English where none leads."""
+    """Return the language most of whose stop words are among the folded words; of several the first of LATIN, English
+    where there is none."""
+    counts = _count_stop_words(words)
+    return max(LATIN, key=counts.__getitem__)
+
+
+def leading_languages(words: Iterable[str]) -> frozenset[str]:
+    """Return the languages most of whose stop words are among the folded words; empty where no word is one."""
+    counts = _count_stop_words(words)
+    most = max(counts.values(), default=0)
+    return frozenset(language for language, count in counts.items() if count == most)
+
+
+def _count_stop_words(words: Iterable[str]) -> Counter[str]:
     known = _latin_stop_words()
-    counts = Counter(chain.from_iterable(known.get(word, ()) for word in words))
-    return max(counts, key=lambda language: (counts[language], language == ENGLISH), default=ENGLISH)
+    return Counter(chain.from_iterable(known.get(word, ()) for word in words))
 
 
 class _Stemmers(threading.local):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from memory.date_names import BEGINNING, WEEKDAYS, date_names
+from memory.date_names import BEGINNING, WEEKDAYS, date_names, is_of_another_language
 from memory.date_spans import (
     FEW,
     DateSpan,
@@ -16,11 +16,11 @@ from memory.date_spans import (
     span_ago,
     span_since,
 )
+from memory.languages import UNSPACED_RUN
 
 # A character between digits and letters ends a word, too: "10월", "4th". Signs of Indian scripts do not.
 TOKEN = re.compile(r"\d+|(?:[^\W\d_]|[\u0900-\u0963])+")
 _WORD = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963])+")
-_UNSPACED = re.compile("[\u3040-\ud7af]")
 _AGO = re.compile(
     r"\b(\d{1,3}|a few|several|a couple of|a|an|one|two|three|four|five|six)\s+(day|week|month|year)s?\s+ago\b",
     re.IGNORECASE,
@@ -166,7 +166,7 @@ def _unit_ago(said: str, rest: str) -> str:
 
 def _is_whole(said: str, before: str, behind: str, rest: str) -> bool:
     """Return whether no word goes on beyond the expression: characters of unspaced writing stand anywhere."""
-    if _UNSPACED.search(behind):
+    if UNSPACED_RUN.search(behind):
         return True
     ends = (said[: len(said) - len(before)][-1:], rest[len(behind) :][:1])
     return not any(end.isalnum() or end == "_" for end in ends)
@@ -191,7 +191,7 @@ def _weekdays(folded: str, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
         if name and not (is_other or is_every) and (is_last or name not in names.short_weekdays):
             yield names.weekdays[name], is_last or "지난" in near
     for name, weekday in names.weekdays.items():
-        if _UNSPACED.match(name) and name not in words:
+        if UNSPACED_RUN.match(name) and name not in words:
             for match in re.finditer(re.escape(name), folded):
                 is_every = folded[match.end() :].startswith(_EVERY_BEHIND)
                 if not is_every and not _EVERY_BEFORE.search(folded[: match.start()]):
@@ -199,7 +199,7 @@ def _weekdays(folded: str, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
 
 
 def _holds_unspaced(folded: str, name: str) -> bool:
-    return _UNSPACED.match(name) is not None and name in folded
+    return UNSPACED_RUN.match(name) is not None and name in folded
 
 
 def _day_of_week(count: int, weekday: int, today: date) -> DateSpan:
@@ -215,7 +215,7 @@ def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
         longest = next(
             (count for count in range(_MOST_WORDS, 0, -1) if " ".join(words[at : at + count]) in past), 0
         )
-        if longest:
+        if longest > 1 or (longest and not is_of_another_language(words[at], words)):
             yield past[" ".join(words[at : at + longest])]
         at += longest or 1
     # These are read as units: here they would count again.
@@ -260,7 +260,7 @@ def _seasons(folded: str, words: Sequence[str], today: date) -> Iterator[DateSpa
         if word in _SEASON_OF and (years or not near.isdisjoint(last)):
             yield _season(_SEASON_OF[word], years, today)
     for name, month in _SEASON_OF.items():
-        at = folded.find(name) if _UNSPACED.match(name) else -1
+        at = folded.find(name) if UNSPACED_RUN.match(name) else -1
         if at > 0 and (years or _LAST_YEAR.search(folded[:at])):
             yield _season(month, years or [today.year - 1], today)
 

@@ -155,7 +155,50 @@ NO_DATE = [
     "我目前月薪多少？",
     "以上年龄",
     "The ratio is 10/12 of it",
+    "Welche Versicherungsnummer steht hier bei der Allianz?",
+    "Wat staat hier over de verzekering?",
+    "Which bug did Python 3.11.4 have?",
+    "Which bug did Python 3.11.14 have?",
+    "We use Postgres 16.2.",
+    "Wir nutzen Postgres 16.2.",
+    "The rate is 12.5.",
+    "Was ist neu in Ubuntu 24.04.?",
+    "Ping 10.1.2.3",
+    "see section 4.2.1",
+    "What did Marco say about the budget?",
+    "Where does Julio live?",
+    "¿Dónde vive Julio?",
+    "Tell me about Mars",
+    "¿Qué marca de coche compré?",
+    "Do I like mayo on my fries?",
 ]
+LAST_DECEMBER = [
+    "What did I do last December?",
+    "What did I do in December last year?",
+    "Was habe ich letzten Dezember gemacht?",
+    "¿Qué hice el pasado diciembre?",
+    "Qu'ai-je fait en décembre dernier ?",
+    "去年12月我做了什么？",
+    "昨年の12月に何をした？",
+    "작년 12월에 뭐 했지?",
+]
+MAY_3_LAST_YEAR = [
+    "What did I do on May 3 last year?",
+    "Was habe ich am 3. Mai letzten Jahres gemacht?",
+    "¿Qué hice el 3 de mayo del año pasado?",
+    "Qu'ai-je fait le 3 mai de l'année dernière ?",
+    "去年5月3号我做了什么？",
+    "昨年5月3日に何をした？",
+    "작년 5월 3일에 뭐 했지?",
+    "ماذا فعلت في 3 مايو العام الماضي؟",
+    "पिछले साल 3 मई को मैंने क्या किया?",
+]
+THAI = {
+    "เมื่อวานฉันกินอะไร": (date(2026, 11, 22), date(2026, 11, 22)),
+    "3 วันก่อนฉันพูดอะไร": (date(2026, 11, 20), date(2026, 11, 20)),
+    "สัปดาห์ที่แล้วฉันทำอะไร": (date(2026, 11, 16), date(2026, 11, 22)),
+    "เดือนที่แล้วฉันทำอะไร": (date(2026, 10, 1), date(2026, 10, 31)),
+}
 
 
 def exact(question: str, has_said: Collection[date] = ()) -> list[tuple[date, date]]:
@@ -191,6 +234,46 @@ def test_a_month_alone_is_understood_in_its_case(question: str) -> None:
 @pytest.mark.parametrize("question", NO_DATE)
 def test_what_only_looks_like_a_date_is_none(question: str) -> None:
     assert not find_dates(question, MONDAY)
+
+
+@pytest.mark.parametrize("question", LAST_DECEMBER)
+def test_the_last_month_of_a_name_is_the_latest_that_is_over(question: str) -> None:
+    assert exact(question) == [(date(2025, 12, 1), date(2025, 12, 31))]
+
+
+@pytest.mark.parametrize("question", MAY_3_LAST_YEAR)
+def test_the_year_of_a_day_may_be_told_from_today(question: str) -> None:
+    assert exact(question, {date(2025, 5, 3), date(2026, 5, 3)}) == [(date(2025, 5, 3), date(2025, 5, 3))]
+
+
+@pytest.mark.parametrize("question", THAI)
+def test_what_is_told_from_today_is_understood_in_thai(question: str) -> None:
+    assert exact(question) == [THAI[question]]
+
+
+def test_a_month_to_come_is_none_in_which_something_was_said() -> None:
+    assert exact("What did I say in December?")[0] == (date(2025, 12, 1), date(2025, 12, 31))
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Was war am 3.11.?", "Wir waren vom 3.11. bis gestern in Bonn.", "3.11. Bonn", "Rechnung 03.11.26"],
+)
+def test_a_dotted_day_is_one_where_it_is_no_number(question: str) -> None:
+    assert (date(2026, 11, 3), date(2026, 11, 3)) in exact(question)
+
+
+@pytest.mark.parametrize("question", ["Qu'est-ce que j'ai mangé hier ?", "hier soir"])
+def test_a_name_that_is_a_word_elsewhere_counts_in_its_language(question: str) -> None:
+    assert exact(question) == [(date(2026, 11, 22), date(2026, 11, 22))]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["¿Qué hicimos en julio?", "O que fizemos em março?", "Co robiłem w marcu?", "Was war im Juli?"],
+)
+def test_a_month_without_a_year_counts_in_its_language(question: str) -> None:
+    assert exact(question)
 
 
 def test_days_without_a_year_are_those_on_which_something_was_said() -> None:

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from pytest_django.fixtures import Settings
 
 from chatapp.operations.private_files import close_exposed, find_foreign
 from tests.environment import ROOT
+from tests.fixtures.processes import ServiceStarter
 from tests.servers.made_once import copy_migrated_sqlite
 from tests.servers.people import ALICE
 from tests.servers.service import Service, run_manage
@@ -21,12 +22,25 @@ from tests.servers.service import Service, run_manage
 NOBODY = 65534
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", autouse=True)
 def open_umask() -> Iterator[None]:
     """Set the mask of a shell that hides nothing; processes inherit it."""
     before = os.umask(0)
     yield
     os.umask(before)
+
+
+@pytest.fixture(scope="module")
+def used(open_umask: None, start_shared: ServiceStarter) -> Service:
+    """Return a service that has stored a file and an answer."""
+    service = start_shared()
+    client = service.client_of(ALICE)
+    note = {"file": ("note.txt", b"The boiler is old.", "text/plain")}
+    assert client.post("/api/v1/files", files=note).status_code < 300
+    made = client.post("/api/v1/conversations", json={}).json()["id"]
+    sent = client.post(f"/api/v1/conversations/{made}/messages", json={"content": "Hello"})
+    assert sent.status_code == 200
+    return service
 
 
 def open_paths(folder: Path) -> list[str]:
@@ -38,90 +52,74 @@ def open_paths(folder: Path) -> list[str]:
     )
 
 
-def test_all_that_a_service_stores_is_open_to_its_account_alone(
-    open_umask: None, start_service: Callable[..., Service], tmp_path: Path
-) -> None:
-    service = start_service()
-    client = service.client_of(ALICE)
-    picture = {"file": ("note.txt", b"The boiler is old.", "text/plain")}
-    assert client.post("/api/v1/files", files=picture).status_code < 300
-    made = client.post("/api/v1/conversations", json={}).json()["id"]
-    sent = client.post(f"/api/v1/conversations/{made}/messages", json={"content": "Hello"})
-    assert sent.status_code == 200
-    names = {path.name for path in service.data_dir.rglob("*")}
+def test_all_that_a_service_stores_is_open_to_its_account_alone(used: Service) -> None:
+    names = {path.name for path in used.data_dir.rglob("*")}
     assert {"palimpsest.sqlite3", "palimpsest.sqlite3-wal", "palimpsest.sqlite3-shm"} <= names
     assert {"secret_key", "serve.lock"} <= names
     assert any(name.startswith("beat-schedule") for name in names)
-    assert any((service.data_dir / "files").rglob("*"))
-    assert open_paths(service.data_dir) == []
+    assert any((used.data_dir / "files").rglob("*"))
+    assert open_paths(used.data_dir) == []
 
 
-def test_a_new_data_folder_is_private_from_its_first_command_on(open_umask: None, tmp_path: Path) -> None:
+def test_a_used_data_folder_holds_nothing_foreign(used: Service, settings: Settings) -> None:
+    """Who adds a file to the data folder names it in WRITTEN, or it stays readable in a folder that others share."""
+    settings.DATA_DIR = used.data_dir
+    assert find_foreign() is None
+
+
+def test_a_new_data_folder_is_private_from_its_first_command_on(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    done = run_manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity=0", is_forked=False)
+    done = run_manage({"DATA_DIR": str(folder)}, "migrate", "contenttypes", "--verbosity=0", is_forked=False)
     assert done.returncode == 0, done.stderr
     assert (folder / "palimpsest.sqlite3").exists()
     assert open_paths(folder) == []
 
 
 def test_an_open_data_folder_of_before_is_closed_at_the_start_and_the_doctor_tells(
-    start_service: Callable[..., Service], tmp_path: Path
+    used: Service, tmp_path: Path
 ) -> None:
-    service = start_service()
-    service.stop()
+    used.stop()
+    printed = len(used.output())
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "of-somebody-else").write_text("x")
-    old = service.data_dir / "memory" / "old"
+    old = used.data_dir / "memory" / "old"
     old.mkdir(parents=True)
     (old / "2026-01-01.md").write_text("A diary.")
     (old / "elsewhere").symlink_to(outside)
-    for path in (*service.data_dir.rglob("*"), service.data_dir, outside, *outside.iterdir()):
+    for path in (*used.data_dir.rglob("*"), used.data_dir, outside, *outside.iterdir()):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
-    examined = run_manage(service.env, "doctor")
+    examined = run_manage(used.env, "doctor")
     assert "BROKEN file permissions" in examined.stdout
     assert examined.returncode == 1
-    service.start()
-    assert open_paths(service.data_dir) == []
-    assert "were open to other accounts" in service.output()
+    used.start()
+    assert open_paths(used.data_dir) == []
+    assert "were open to other accounts" in used.output()[printed:]
     assert (outside / "of-somebody-else").stat().st_mode & 0o777 == 0o644, "links are not followed"
     assert outside.stat().st_mode & 0o777 == 0o755
-    assert "well   file permissions" in run_manage(service.env, "doctor").stdout
+    assert "well   file permissions" in run_manage(used.env, "doctor").stdout
 
 
-def test_what_others_keep_in_the_data_folder_keeps_its_rights(
-    start_service: Callable[..., Service], tmp_path: Path
-) -> None:
+def test_what_others_keep_in_the_data_folder_keeps_its_rights(used: Service, tmp_path: Path) -> None:
     """DATA_DIR may be somebody's home: programs there must stay executable, and shared files shared."""
-    service = start_service()
-    service.stop()
-    (service.data_dir / "bin").mkdir()
-    program, own = service.data_dir / "bin" / "program", service.data_dir / "files" / "old"
+    used.stop()
+    folder = used.data_dir
+    (folder / "bin").mkdir()
+    program, own = folder / "bin" / "program", folder / "files" / "old"
     for path in (program, own):
-        path.parent.mkdir(exist_ok=True)
         path.write_text("x")
         path.chmod(0o755)
-    service.data_dir.chmod(0o755)
-    service.start()
-    assert program.stat().st_mode & 0o777 == service.data_dir.stat().st_mode & 0o777 == 0o755
+    folder.chmod(0o755)
+    used.start()
+    assert program.stat().st_mode & 0o777 == folder.stat().st_mode & 0o777 == 0o755
     assert own.stat().st_mode & 0o777 == 0o700, "the account itself keeps its rights"
-    (service.data_dir / "bin").rename(tmp_path / "bin")
-    assert open_paths(service.data_dir) == ["."]
-    (tmp_path / "bin").rename(service.data_dir / "bin")
-    doctor = run_manage(service.env, "doctor").stdout
+    doctor = run_manage(used.env, "doctor").stdout
     assert "other things are in it, such as bin" in doctor
     assert "well   file permissions" in doctor
-
-
-def test_a_used_data_folder_holds_nothing_foreign(
-    start_service: Callable[..., Service], settings: Settings
-) -> None:
-    """Who adds a file to the data folder names it in WRITTEN, or it stays readable in a folder that others share."""
-    service = start_service()
-    settings.DATA_DIR = service.data_dir
-    assert service.is_ready()
-    assert find_foreign() is None
+    (folder / "bin").rename(tmp_path / "bin")
+    assert open_paths(folder) == ["."]
+    folder.chmod(0o700)  # as the other tests found it
 
 
 def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
@@ -139,7 +137,7 @@ def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
     assert foreign.stat().st_mode == mode
 
 
-def test_a_database_elsewhere_is_closed_too(start_service: Callable[..., Service], tmp_path: Path) -> None:
+def test_a_database_elsewhere_is_closed_too(start_service: ServiceStarter, tmp_path: Path) -> None:
     database = tmp_path / "elsewhere.sqlite3"
     url = f"sqlite:///{database}"
     copy_migrated_sqlite(database)
@@ -151,7 +149,7 @@ def test_a_database_elsewhere_is_closed_too(start_service: Callable[..., Service
     assert service.is_ready()
 
 
-def test_a_celery_process_creates_private_files(open_umask: None, tmp_path: Path) -> None:
+def test_a_celery_process_creates_private_files(tmp_path: Path) -> None:
     """A worker and beat are started as Celery starts them, without a command of ours."""
     program = (
         "import os, chatapp.operations.celery_app as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.environment import ROOT
 
 STARTED = """
@@ -15,27 +17,6 @@ import chatapp.operations.serving.launcher
 from chatapp.operations.celery_app import app
 app.loader.import_default_modules()
 print(*sys.modules)
-"""
-WHEN_USED = {
-    "OpenSSL", "PIL.Image", "aiohttp", "chatapp.accounts.addresses", "chatapp.operations.admin.site", "docx", "fido2",
-    "inscriptis", "jsonschema", "lxml", "mcp", "numpy", "obstore", "openai", "openpyxl", "pptx", "pypdf", "redis",
-}  # fmt: skip
-
-
-def test_it_imports_nothing_that_a_chat_does_not_need():
-    done = subprocess.run(
-        [sys.executable, "-c", STARTED], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    imported = set(done.stdout.split())
-    assert {"chatapp.urls", "chatapp.compaction.tasks", "ninja", "twisted"} <= imported
-    assert WHEN_USED & imported == set()
-    assert not {name for name in imported if name.startswith("chatapp.") and ".admin" in name}
-
-
-SHAPES = """
-import django
-django.setup()
-import chatapp.urls
 from ninja import Schema
 from ninja.params.models import ParamModel
 answers = [each for each in Schema.__subclasses__() if each.__name__ == "NinjaResponseSchema"]
@@ -44,13 +25,30 @@ parameters = [each for kind in ParamModel.__subclasses__() for each in kind.__su
 built = [each for each in answers + parameters if each.__pydantic_complete__ and not each.__name__.startswith("_")]
 print(len(answers), len(types), len(parameters), len(built))
 """
+WHEN_USED = {
+    "OpenSSL", "PIL.Image", "aiohttp", "chatapp.accounts.addresses", "chatapp.operations.admin.site", "docx", "fido2",
+    "inscriptis", "jsonschema", "lxml", "mcp", "numpy", "obstore", "openai", "openpyxl", "pptx", "pypdf", "redis",
+}  # fmt: skip
 
 
-def test_answers_of_one_type_share_a_class_and_no_validator_is_built_before_it_is_used():
+@pytest.fixture(scope="module")
+def started() -> list[str]:
+    """Return what a process prints that has just started: its modules; numbers of its classes."""
     done = subprocess.run(
-        [sys.executable, "-c", SHAPES], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", STARTED], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    answers, types, parameters, built = map(int, done.stdout.split())
+    return done.stdout.splitlines()
+
+
+def test_it_imports_nothing_that_a_chat_does_not_need(started):
+    imported = set(started[0].split())
+    assert {"chatapp.urls", "chatapp.compaction.tasks", "ninja", "twisted"} <= imported
+    assert WHEN_USED & imported == set()
+    assert not {name for name in imported if name.startswith("chatapp.") and ".admin" in name}
+
+
+def test_answers_of_one_type_share_a_class_and_no_validator_is_built_before_it_is_used(started):
+    answers, types, parameters, built = map(int, started[1].split())
     assert answers == types > 10
     assert parameters > 100
     assert built == 0

@@ -58,14 +58,13 @@ def shared_objects() -> Iterator[tuple[str, str]]:
     """Yield (module.name, what it is) of all that can change while threads share it."""
     for module in modules():
         own = {name: value for name, value in vars(module).items() if _is_made_here(module, name, value)}
-        changed = _names_changed(module) if own else set()
         for name, value in own.items():
             where = f"{module.__name__}.{name}"
             if isinstance(value, functools._lru_cache_wrapper):
                 returned = inspect.signature(value).return_annotation
                 yield where, f"cached: {returned}"
             elif isinstance(value, CHANGING):
-                if name in changed:
+                if name in _names_changed(module):
                     yield where, type(value).__name__
             elif not is_unchanging(value):
                 yield where, f"{type(value).__module__}.{type(value).__qualname__}"
@@ -96,6 +95,7 @@ def _names_assigned(module: ModuleType) -> frozenset[str]:
     return frozenset(names)
 
 
+@functools.cache
 def _names_changed(module: ModuleType) -> set[str]:
     """Return the names that functions of the module change in place or bind anew."""
     changed: set[str] = set()

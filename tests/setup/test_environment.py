@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dj_database_url
 import pytest
 from kombu import Connection
 
@@ -91,6 +92,15 @@ WRONG = {
 }
 PATHS = {"DATA_DIR", "STATIC_ROOT"}
 """Of the machine: what is wrong with one, the machine says."""
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of the sentences that end a start. It and the addresses are as before after the test."""
+    for name in ("PUBLIC_URL", "REDIS_URL", "DATABASE_URL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(environment, "problems", problems := [])
+    return problems
 
 
 def test_each_documented_setting_has_values_that_are_refused() -> None:
@@ -228,12 +238,12 @@ def test_the_public_address_is_what_browsers_call_it(
 @pytest.mark.parametrize(
     "written", ["https://chat.example.com/chat", "https://chat.example.com?x=1", "https://me:geheim@host"]
 )
-def test_a_public_address_is_no_more_than_a_host(tmp_path: Path, written: str) -> None:
-    done = run_manage({"DATA_DIR": str(tmp_path), "PUBLIC_URL": written}, "check")
-    assert done.stderr.startswith(
-        "PUBLIC_URL must be an address such as https://host.example, without a path"
-    )
-    assert "geheim" not in done.stderr
+def test_a_public_address_is_no_more_than_a_host(refused: list[str], written: str) -> None:
+    os.environ["PUBLIC_URL"] = written
+    assert environment.origin("PUBLIC_URL") == ""
+    [told] = refused
+    assert told.startswith("PUBLIC_URL must be an address such as https://host.example, without a path")
+    assert "geheim" not in told
 
 
 @pytest.mark.parametrize(
@@ -245,12 +255,14 @@ def test_a_public_address_is_no_more_than_a_host(tmp_path: Path, written: str) -
         "redis://:geheim@host/0?socket_timeout=5",
     ],
 )
-def test_an_address_of_redis_that_celery_cannot_read_is_refused(tmp_path: Path, written: str) -> None:
+def test_an_address_of_redis_that_celery_cannot_read_is_refused(refused: list[str], written: str) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         Connection(written).default_channel.client.close()
-    done = run_manage({"DATA_DIR": str(tmp_path), "REDIS_URL": written}, "check")
-    assert done.stderr.startswith("REDIS_URL must be an address such as redis://host:6379/0, not ")
-    assert "geheim" not in done.stderr
+    os.environ["REDIS_URL"] = written
+    assert environment.redis_url("REDIS_URL") == ""
+    [told] = refused
+    assert told.startswith("REDIS_URL must be an address such as redis://host:6379/0, not ")
+    assert "geheim" not in told
 
 
 @pytest.mark.parametrize(
@@ -274,12 +286,14 @@ def test_an_address_of_redis_that_everything_can_read_is_taken(
         "postgresql://user:secret@host:5432/",
     ],
 )
-def test_a_database_in_memory_or_without_a_name_is_refused(tmp_path: Path, written: str) -> None:
+def test_a_database_in_memory_or_without_a_name_is_refused(refused: list[str], written: str) -> None:
     """Of one in memory each connection would have an empty one of its own."""
-    done = run_manage({"DATA_DIR": str(tmp_path), "DATABASE_URL": written}, "check")
-    assert done.returncode == 1
-    assert done.stderr.startswith("DATABASE_URL must be an address such as postgresql://")
-    assert len(done.stderr.splitlines()) == 1
+    os.environ["DATABASE_URL"] = written
+    found = environment.database("DATABASE_URL", "sqlite:////folder/file", dj_database_url.parse)
+    assert found["NAME"] == "/folder/file"
+    [told] = refused
+    assert told.startswith("DATABASE_URL must be an address such as postgresql://")
+    assert len(told.splitlines()) == 1
 
 
 def test_processes_that_start_at_once_in_containers_share_a_data_folder(

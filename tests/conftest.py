@@ -88,8 +88,19 @@ def pytest_configure(config: pytest.Config) -> None:
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
     django.setup()
+    make_hashing_cheap()
     for name in ("people", "emptying", "pace", "static_files"):  # they import models
         config.pluginmanager.import_plugin(f"tests.fixtures.{name}")
+
+
+def make_hashing_cheap() -> None:
+    """Hash passwords with the least work that Argon2 can do: its usual one takes 100 MB and a fifth of a second, to slow
+    down who guesses. Services that tests start as processes hash as they do for users."""
+    # Not above: it imports models.
+    from django.contrib.auth.hashers import Argon2PasswordHasher
+
+    Argon2PasswordHasher.time_cost, Argon2PasswordHasher.parallelism = 1, 1
+    Argon2PasswordHasher.memory_cost = 8
 
 
 def start_servers(config: pytest.Config) -> None:

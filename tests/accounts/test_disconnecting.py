@@ -127,10 +127,7 @@ def two_sessions(user: User) -> tuple[Client, Client]:
 
 
 @pytest.mark.parametrize("address", ["/accounts/logout/", "/accounts/sessions/"])
-async def test_a_session_that_ends_closes_its_own_connections_only(
-    alice: User, settings: Settings, address: str
-) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
+async def test_a_session_that_ends_closes_its_own_connections_only(alice: User, address: str) -> None:
     browsers = await sync_to_async(two_sessions)(alice)
     holders = [holder_of(browser.cookies["sessionid"].value) for browser in browsers]
     async with connected(alice, alice, alice, holders=[*holders, "token:1"]) as (acting, other, program):

@@ -19,8 +19,7 @@ HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
 
 
 @pytest.fixture(autouse=True)
-def _quick(settings: Settings) -> Iterator[None]:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+def _nothing_counted() -> Iterator[None]:
     cache.clear()
     yield
     cache.clear()

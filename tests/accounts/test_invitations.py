@@ -30,7 +30,6 @@ SIGN_UP = "/accounts/signup/"
 @pytest.fixture(autouse=True)
 def _by_invitation(settings: Settings) -> None:
     settings.SIGNUP = "invite"
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture

@@ -51,7 +51,6 @@ def mailbox() -> Iterator[tuple[Mailbox, int]]:
 
 @pytest.fixture(autouse=True)
 def _quick(settings: Settings) -> Iterator[None]:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.PUBLIC_URL = "https://chat.example.com"
     cache.clear()
     yield

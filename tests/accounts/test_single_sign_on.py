@@ -30,7 +30,6 @@ BEGIN = "/accounts/oidc/sso/login/"
 @pytest.fixture(autouse=True)
 def _configured(settings: Settings, issuer: RunningIssuer) -> None:
     configure(settings, issuer.address)
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def configure(settings: Settings, address: str) -> None:

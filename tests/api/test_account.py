@@ -140,9 +140,8 @@ PASSWORD = "a long enough passphrase"
 
 
 @pytest.fixture
-def page(alice: User, settings: Settings) -> Client:
+def page(alice: User) -> Client:
     """Return a page that alice signed in at just now."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
     return signed_in(alice)
 
 
@@ -207,7 +206,7 @@ def test_a_password_that_was_hashed_in_an_older_way_confirms_and_keeps_the_sessi
     page: Client, settings: Settings
 ) -> None:
     hashers = "django.contrib.auth.hashers"
-    settings.PASSWORD_HASHERS = [f"{hashers}.ScryptPasswordHasher", f"{hashers}.MD5PasswordHasher"]
+    settings.PASSWORD_HASHERS = [f"{hashers}.ScryptPasswordHasher", f"{hashers}.Argon2PasswordHasher"]
     sign_in_long_ago(page)
     assert post(page, "tokens", password=PASSWORD).status_code == 201
     assert page.get(f"{V1}/me").status_code == 200

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
@@ -35,6 +35,13 @@ belongs to it."""
 TWICE = "button => { button.click(); button.click(); }"
 """A double click, both halves of which find the button as it was."""
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
+LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
+    ("desktop", "light"),
+    ("desktop", "dark"),
+    ("tablet", "light"),
+    ("phone", "dark"),
+)
+"""Every size, and both themes of each layout: a tablet has that of a phone. A theme decides on colours alone."""
 
 
 def sign_in(page: Page, email: str, address: str = "/") -> None:
@@ -67,6 +74,16 @@ def ask(page: Page, question: str) -> Locator:
     expect(answers).to_have_count(before + 1)
     expect(answers.last).to_have_attribute("data-status", "complete")
     return answers.last
+
+
+def looks(page: Page, sizes: Sequence[str] = tuple(SIZES)) -> Iterator[str]:
+    """Give the page one size and theme after the other; yield what the two are called."""
+    for size, scheme in LOOKS:
+        if size in sizes:
+            width, height = SIZES[size]
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": height})
+            yield f"{size} {scheme}"
 
 
 def barriers(page: Page, *rules: str) -> list[Any]:

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import SIZES, barriers, overflows
+from tests.frontend.chatting import barriers, looks, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
@@ -206,10 +206,7 @@ def test_every_view_works_at_every_size_in_light_and_dark_without_a_barrier(page
         "/memory?view=chart",
     ):
         page.goto(address)
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            for name, (width, height) in SIZES.items():
-                page.set_viewport_size({"width": width, "height": height})
-                expect(page.locator(".day-title").first).to_be_visible()
-                assert barriers(page) == [], f"{address} {name} {scheme}"
-                assert not overflows(page), f"{address} {name}"
+        for look in looks(page):
+            expect(page.locator(".day-title").first).to_be_visible()
+            assert barriers(page) == [], f"{address} {look}"
+            assert not overflows(page), f"{address} {look}"

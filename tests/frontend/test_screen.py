@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.frontend.chatting import SIZES, ask, barriers, overflows
+from tests.frontend.chatting import ask, barriers, looks, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import OPERATORS
@@ -234,19 +234,20 @@ def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
     browser: Browser, service: Service, page: Page
 ) -> None:
     ask(page, "Something to look at")
-    conversation, cookies = page.url, page.context.cookies()
-    for name, (width, height) in SIZES.items():
-        context = browser.new_context(
-            base_url=service.url, viewport={"width": width, "height": height}, has_touch=name != "desktop"
-        )
-        context.add_cookies(cookies)  # type: ignore[arg-type]  # what it gave is what it takes
-        tab = context.new_page()
-        for address in ("/", conversation, "/memory"):
+    touch = browser.new_context(base_url=service.url, has_touch=True)
+    touch.add_cookies(page.context.cookies())  # type: ignore[arg-type]  # what it gave is what it takes
+    conversation, phone = page.url, touch.new_page()
+    for tab, sizes in ((page, ["desktop"]), (phone, ["tablet", "phone"])):
+        # Each is complete with the last of what it shows.
+        for address, last in (
+            ("/", ".row-link"),
+            (conversation, "article.is-assistant"),
+            ("/memory", ".day-title"),
+        ):
             tab.goto(address)
-            expect(tab.locator(".composer, .day-title").first).to_be_visible()
-            tab.wait_for_load_state("networkidle")
-            for scheme in ("light", "dark"):
-                tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
-                assert barriers(tab) == [], f"{address} {name} {scheme}"
-                assert not overflows(tab), f"{address} {name}"
-        context.close()
+            expect(tab.locator(".composer, .memory-main").first).to_be_visible()
+            expect(tab.locator(last).first).to_be_attached()
+            for look in looks(tab, sizes):
+                assert barriers(tab) == [], f"{address} {look}"
+                assert not overflows(tab), f"{address} {look}"
+    touch.close()

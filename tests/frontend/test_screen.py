@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.frontend.chatting import ask, barriers, looks, overflows
+from tests.frontend.chatting import SIZES, ask, barriers, looks, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import OPERATORS
@@ -234,7 +234,10 @@ def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
     browser: Browser, service: Service, page: Page
 ) -> None:
     ask(page, "Something to look at")
-    touch = browser.new_context(base_url=service.url, has_touch=True)
+    width, height = SIZES["tablet"]
+    touch = browser.new_context(
+        base_url=service.url, viewport={"width": width, "height": height}, has_touch=True
+    )
     touch.add_cookies(page.context.cookies())  # type: ignore[arg-type]  # what it gave is what it takes
     conversation, phone = page.url, touch.new_page()
     for tab, sizes in ((page, ["desktop"]), (phone, ["tablet", "phone"])):

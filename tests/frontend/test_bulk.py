@@ -15,8 +15,8 @@ MAKE_MANY = """
 from datetime import UTC, datetime, timedelta
 from chatapp.accounts.models import User
 from tests.memory_store.rows import new_conversation
-for number in range(300):
-    new_conversation(User.objects.get(email="{email}"), f"Chat {{number}}", datetime.now(UTC) - timedelta(minutes=300 - number))
+for number in range(200):
+    new_conversation(User.objects.get(email="{email}"), f"Chat {{number}}", datetime.now(UTC) - timedelta(minutes=200 - number))
 """
 BUSY = """
 const Observer = IntersectionObserver;
@@ -25,7 +25,7 @@ window.IntersectionObserver = class extends Observer {
     const held = [];
     super((entries) => {
       if (options) tell(entries);
-      else if (held.push(...entries) === entries.length) setTimeout(() => tell(held.splice(0)), 1000);
+      else if (held.push(...entries) === entries.length) setTimeout(() => tell(held.splice(0)), 300);
     }, options);
   }
 };
@@ -124,7 +124,7 @@ def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_select
     page.add_init_script(BUSY)
     reload(page)
     rows = page.locator(".sidebar-list .row")
-    newest, oldest = (page.get_by_title(title, exact=True) for title in ("Chat 299", "Chat 0"))
+    newest, oldest = (page.get_by_title(title, exact=True) for title in ("Chat 199", "Chat 0"))
     expect(newest).to_be_visible()
     newest.focus()
     page.keyboard.press("End")
@@ -148,15 +148,15 @@ def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_select
 
     reload(page)
     expect(newest).to_be_visible()
-    page.get_by_role("button", name="Options for Chat 299").focus()
+    page.get_by_role("button", name="Options for Chat 199").focus()
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name="Select").click()
     bar = page.get_by_role("toolbar", name="Selected chats")
     bar.get_by_role("button", name="Select all").click()
-    expect(bar).to_contain_text("300 selected")
+    expect(bar).to_contain_text("200 selected")
     bar.get_by_role("button", name="Export").click()
     expect(page.get_by_role("menuitem", name="Export as JSON")).to_contain_text("The first 100 of them")
     page.keyboard.press("Escape")
     bar.get_by_role("button", name="Archive").click()
-    expect(page.locator(".toast")).to_contain_text("Archived: 300")
+    expect(page.locator(".toast")).to_contain_text("Archived: 200")
     expect(rows).to_have_count(0)

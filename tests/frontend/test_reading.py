@@ -135,7 +135,7 @@ def test_code_wraps_folds_and_is_saved_and_footnotes_lead_there_and_back(
     width, height = SIZES[size]
     page.set_viewport_size({"width": width, "height": height})
     page.reload()
-    model.script(says(RICH, rate=400.0))
+    model.script(says(RICH))
     page.locator("#composer").fill("Tides?")
     page.locator("#composer").press("Enter")
     answer = page.locator("article.is-assistant")
@@ -266,7 +266,7 @@ def test_numbers_agree(page: Page, alice: httpx2.Client) -> None:
 def test_what_left_the_context_without_a_summary_is_told_where_it_ends(
     page: Page, alice: httpx2.Client
 ) -> None:
-    said = [{**one, "content": one["content"] + " A sentence about it." * 100} for one in history(60)]
+    said = [{**one, "content": one["content"] + " A sentence about it." * 50} for one in history(60)]
     made = alice.post("/api/v1/conversations/import", json={"title": "Long", "messages": said})
     address = f"/api/v1/conversations/{made.raise_for_status().json()['id']}"
     policy = {"context_size": 8_000, "strategy": "truncate"}

@@ -139,29 +139,31 @@ class AssembledContext:
 
         `window_tokens` is the window the provider named; `sent_tokens` the size sent, where it was larger than this.
         """
-        smaller = (
-            self._half(window_tokens, sent_tokens or self.total_tokens) if self.shrinks == 0 else self._bare()
-        )
-        if self.shrinks > 1:
-            return None
-        try:
-            return replace(
-                self,
-                inputs=smaller,
-                view=smaller.fit(),
-                recall=None,
-                earlier=NOTHING,
-                shrinks=self.shrinks + 1,
-            )
-        except ContextError:
-            return None
+        sent = sent_tokens or self.total_tokens
+        attempts = (self._half, self._bare)[self.shrinks :]
+        for shrinks, shrink in enumerate(attempts, self.shrinks + 1):
+            smaller = shrink(self._budget_in(window_tokens), sent)
+            try:
+                view = smaller.fit()
+            except ContextError:
+                continue  # half may be too little for system prompt, tools and question
+            shrunk = replace(self, inputs=smaller, view=view, recall=None, earlier=NOTHING, shrinks=shrinks)
+            # As long as the refused one, it is refused again, unless a shorter answer was asked for beside it.
+            output = self.inputs.budget.output_for(sent)
+            if shrunk.total_tokens < sent or shrunk.request.max_output_tokens < output:
+                return shrunk
+        return None
 
-    def _half(self, window_tokens: int | None, sent_tokens: int) -> ContextInputs:
+    def _budget_in(self, window_tokens: int | None) -> TokenBudget:
+        """Return the budget inside the window that the provider named."""
         budget = self.inputs.budget
-        if window_tokens and window_tokens < budget.context_size:
-            # The window is smaller than the operator said: the answer they allowed might take most of it.
-            output = min(budget.max_output_tokens, window_tokens // 4)
-            budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
+        if not window_tokens or window_tokens >= budget.context_size:
+            return budget
+        # The window is smaller than the operator said: the answer they allowed might take most of it.
+        output = min(budget.max_output_tokens, window_tokens // 4)
+        return TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
+
+    def _half(self, budget: TokenBudget, sent_tokens: int) -> ContextInputs:
         policy = self.inputs.policy
         # Of what was sent, too: where the estimate was too low, half of the budget might be as long again.
         half = max(1, min(budget.input_tokens, sent_tokens) // 2)
@@ -186,11 +188,19 @@ class AssembledContext:
         tools = [ToolNote(tool.name, tool.description) for tool in self.inputs.tools]
         return build_reminder(tools, list_achieved(self.inputs.messages))
 
-    def _bare(self) -> ContextInputs:
+    def _bare(self, budget: TokenBudget, _sent_tokens: int) -> ContextInputs:
         messages = self.inputs.messages
         # Without a sample nothing is extracted: the summary before stands alone.
         left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
-        return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None, profile=None)
+        return replace(
+            self.inputs,
+            budget=budget,
+            messages=(),
+            left_out=left_out,
+            notes=(),
+            reminder=None,
+            profile=None,
+        )
 
     def _source_of(self, message: Message) -> Source:
         # By identity: a message of the history may say the same.

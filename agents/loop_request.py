@@ -118,7 +118,7 @@ class LoopRequest:
         try:
             return LoopRequest(context, (*messages, *capped), len(messages))._guarded()
         except ContextError:
-            return None
+            return replace(self, context=context).shrunk(window_tokens)
 
     def _body_room(self) -> int:
         inputs = self.context.inputs

@@ -107,6 +107,7 @@ class Session:
         except ContextError as error:
             return self.ended(Run.Status.FAILED, "too_large", str(error))
         except ModelError as error:
+            self._learn_window(error.window_tokens)
             return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
         finally:
             if self._asked is not None:  # it ended before it asked

@@ -93,3 +93,28 @@ def test_every_emergency_request_is_valid_and_smaller(
         assert_no_orphans(messages)
         assert context.total_tokens <= budget.input_tokens
         assert total_tokens(messages) <= max(before, 1_000)
+
+
+@pytest.mark.parametrize("named", [None, 40_000])
+def test_a_question_that_half_cannot_hold_is_sent_alone(named: int | None) -> None:
+    inputs = make_inputs(plain_turns(40, words=60), question="word " * 23_000, window=60_000)
+    context = assemble(replace(inputs, checkpoint=BEFORE))
+    assert context.inputs.question.tokens > context.budget_tokens // 2
+    alone = context.shrunk(named)
+    assert alone is not None
+    assert [each.kind for each in sent_of(alone)] == ["message", "summary", "question"]
+    assert alone.total_tokens < context.total_tokens
+    assert alone.shrunk(named) is None
+
+
+def test_tools_that_half_cannot_hold_are_sent_with_the_question_alone() -> None:
+    tools = tuple(ToolSpec(f"tool_{number}", "word " * 250, {}) for number in range(60))
+    inputs = replace(make_inputs(plain_turns(40, words=60), window=64_000), tools=tools)
+    alone = assemble(inputs).shrunk(32_768)
+    assert alone is not None
+    assert sent_of(alone)[-1] is inputs.question
+    assert alone.total_tokens + alone.request.max_output_tokens <= 32_768
+
+
+def test_the_same_request_is_not_sent_again() -> None:
+    assert assemble(make_inputs(question="word " * 20_000, window=60_000)).shrunk(None) is None

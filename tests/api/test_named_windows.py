@@ -34,3 +34,17 @@ async def test_a_named_window_is_kept_to_from_the_next_answer_on(
                 "status"
             ] == "complete"
         assert len(model_server.requests_of("chat")) == 2, "none is refused any more"
+
+
+async def test_a_named_window_is_kept_to_after_an_answer_that_failed(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        model_server.window = 6_000
+        asked = " ".join([LONG] * 2)
+        assert (await send(alice_program, conversation, asked)).status_code == 502
+        assert len(model_server.requests_of("chat")) == 1
+        again = await send(alice_program, conversation, asked)
+        assert again.status_code == 413
+        assert len(model_server.requests_of("chat")) == 1, "what is too large is not sent again"

@@ -318,9 +318,26 @@ def check_user_fields(
         name = ALIASES.get(given, given)
         if name not in USER_FIELDS:
             raise PolicyError(given, origin, "only the operator can set this")
-        limit, asked = getattr(operator, name), getattr(wanted, name)
-        # Zero is no limit at all, and so more than any.
-        lifts_limit = name == "max_input_tokens" and asked == 0
-        is_limited = name in _COSTS and (limit > 0 or name in _OFF_AT_ZERO)
-        if value is not None and is_limited and (limit < asked or lifts_limit):
-            raise PolicyError(given, origin, f"at most {limit:,} here")
+        if value is not None and _costs_more(name, getattr(wanted, name), operator):
+            raise PolicyError(given, origin, f"at most {getattr(operator, name):,} here")
+
+
+def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapping[str, object]:
+    """Return a user's stored fields without those that are more than the operator's own policy allows: it may be
+    another than the one they were checked against."""
+    wanted = merge_policies(("conversation", fields)).policy
+    names = {given: ALIASES.get(given, given) for given in fields}
+    return {
+        given: value
+        for given, value in fields.items()
+        if names[given] not in _COSTS
+        or not _costs_more(names[given], getattr(wanted, names[given]), operator)
+    }
+
+
+def _costs_more(name: str, asked: float, operator: ContextPolicy) -> bool:
+    limit = getattr(operator, name)
+    # Zero is no limit at all, and so more than any.
+    lifts_limit = name == "max_input_tokens" and asked == 0
+    is_limited = name in _COSTS and (limit > 0 or name in _OFF_AT_ZERO)
+    return is_limited and (limit < asked or lifts_limit)

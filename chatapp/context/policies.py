@@ -16,7 +16,14 @@ from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of, named_window, resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
-from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, check_written, merge_policies
+from memory.policy import (
+    ContextPolicy,
+    EffectivePolicy,
+    check_user_fields,
+    check_written,
+    merge_policies,
+    within_bounds,
+)
 from memory.tokens import Calibration
 
 
@@ -86,8 +93,7 @@ def rules_for(
     effective = merge_policies(
         ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
-        ("agent", agent.context_policy if agent else {}),
-        ("conversation", conversation.context_policy if conversation else {}),
+        *_layers_of_turns(config, conversation, agent),
         *_switches(declared.hooks),
     )
     return ContextRules(
@@ -100,6 +106,29 @@ def rules_for(
     )
 
 
+def _layers_of_turns(
+    config: ModelConfig, conversation: Conversation | None, agent: Agent | None
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the layers of agent and conversation. What users have set holds within the operator's bounds for this
+    model and agent, which may be others than when it was set."""
+    layers = [
+        ("agent", agent.context_policy if agent else {}),
+        ("conversation", conversation.context_policy if conversation else {}),
+    ]
+    of_operator = _of_operator(agent)
+    users = [origin for origin, fields in layers if fields and (origin != "agent" or of_operator is None)]
+    # Operators may ask for anything.
+    if not users or (conversation is not None and conversation.user.is_superuser):
+        return layers
+    most = rules_for(config, agent=of_operator).most
+    return [(origin, within_bounds(fields, most) if origin in users else fields) for origin, fields in layers]
+
+
+def _of_operator(agent: Agent | None) -> Agent | None:
+    """Return the agent where it is a bound; one that a user made is none: its policy is the user's own."""
+    return agent if agent is not None and agent.owner_id is None else None
+
+
 def check_own_policy(
     conversation: Conversation, policy: Mapping[str, Any], *, is_operator: bool = False
 ) -> None:
@@ -110,9 +139,7 @@ def check_own_policy(
     check_written("conversation", policy)
     if is_operator or not policy:
         return
-    agent = agent_of(conversation)
-    # An agent that the user made is no bound: its policy is the user's own.
-    of_operator = agent if agent is not None and agent.owner_id is None else None
+    of_operator = _of_operator(agent_of(conversation))
     check_user_fields(policy, rules_for(model_of(conversation), agent=of_operator).most)
 
 

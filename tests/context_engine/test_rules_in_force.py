@@ -75,6 +75,31 @@ async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> Non
         assert (await chat.see(model=str(small.pk)))["budget_tokens"] == 16_000 - 2_000 - 4_000
 
 
+@pytest.mark.parametrize("asks_by", ["conversation", "message"])
+@on_a_loop
+async def test_a_users_own_policy_never_exceeds_the_operators_for_the_model_that_is_asked(
+    alice: User, asks_by: str
+) -> None:
+    async with chatting(alice, context_size=64_000, max_output_tokens=4_000) as chat:
+        policy = {"max_input_tokens": 3_000, "max_steps": 5}
+        small = await in_database(make_model)(
+            chat.server, name="Small", context_size=8_000, max_output_tokens=2_000, context_policy=policy
+        )
+        own = {"context_size": 50_000, "max_input_tokens": 40_000, "max_steps": 10, "keep_recent": 4}
+        assert (
+            await chat.program.patch(f"conversations/{chat.conversation}", context_policy=own)
+        ).status_code == 200
+        if asks_by == "conversation":
+            chosen = await chat.program.patch(f"conversations/{chat.conversation}", model="Small")
+            assert chosen.status_code == 200, chosen.content
+        told = await chat.see(**({"model": str(small.pk)} if asks_by == "message" else {}))
+        assert told["budget_tokens"] == 3_000
+        assert told["policy"]["max_steps"] == {"value": 5, "from": "model"}
+        assert told["policy"]["keep_recent"] == {"value": 4, "from": "conversation"}
+        main = await ModelConfig.objects.aget(name="Main")
+        assert (await chat.see(model=str(main.pk)))["policy"]["max_steps"]["value"] == 10
+
+
 @pytest.mark.mechanism("digitorn.summary-model")
 @on_a_loop
 async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_another(alice: User) -> None:

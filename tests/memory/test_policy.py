@@ -14,6 +14,7 @@ from memory.policy import (
     check_written,
     merge_policies,
     newest_names,
+    within_bounds,
 )
 
 
@@ -179,3 +180,10 @@ def test_of_several_faults_the_same_one_is_reported_in_any_order() -> None:
     for names in permutations(["compact_prompt", "summary_model"]):
         with pytest.raises(PolicyError, match="compact_prompt"):
             check_user_fields(dict.fromkeys(names, "text"), ContextPolicy())
+
+
+def test_stored_fields_hold_within_other_bounds_than_they_were_checked_against() -> None:
+    operator = ContextPolicy(max_input_tokens=3_000, max_steps=5)
+    stored = {"agent_max_steps": 15, "max_input_tokens": 0, "keep_recent": 4, "summary_model": "Scribe"}
+    assert within_bounds(stored, operator) == {"keep_recent": 4, "summary_model": "Scribe"}
+    assert within_bounds({"max_steps": 5, "max_input_tokens": None}, operator) == {"max_steps": 5}

@@ -49,10 +49,12 @@ def compaction_prompt(hint: Hint = "general", *, max_tokens: int, keep: str = ""
     return "\n\n".join([*parts, CLOSING])
 
 
-def structured_prompt(schema_json: str, *, max_tokens: int, keep: str = "", custom: str = "") -> str:
+def structured_prompt(
+    schema_json: str, hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = ""
+) -> str:
     """Return a prompt like `compaction_prompt`, for a summary in the fields of a JSON schema."""
     form = f"Answer with one JSON object of this schema and nothing else:\n{schema_json}"
-    return compaction_prompt("general", max_tokens=max_tokens, keep=keep, custom=custom).replace(
+    return compaction_prompt(hint, max_tokens=max_tokens, keep=keep, custom=custom).replace(
         CLOSING, f"{form}\n\n{CLOSING}"
     )
 

@@ -48,7 +48,7 @@ class StructuredStrategy(CheckpointStrategy):
 
     def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
         schema = json.dumps(form.schema or SUMMARY_SCHEMA, ensure_ascii=False)
-        return structured_prompt(schema, max_tokens=form.max_tokens, keep=keep, custom=form.prompt)
+        return structured_prompt(schema, hint, max_tokens=form.max_tokens, keep=keep, custom=form.prompt)
 
     def lay_out(self, answer: str, form: SummaryForm) -> str:
         fields = read_structured(answer, form.schema)

@@ -370,6 +370,14 @@ def test_a_structured_summary_is_asked_for_with_its_schema_and_laid_out_by_its_f
     assert "Important discoveries" not in accepted.text
 
 
+def test_a_structured_summary_has_the_prompt_of_what_it_is_for() -> None:
+    hint: Hint
+    for hint in ("react_iteration", "planner_input", "step_dependency", "general"):
+        asked = STRUCTURED.behaviour.prompt(STRUCTURED.summary_form, hint)
+        assert asked.startswith(compaction_prompt(hint, max_tokens=1).partition("\n")[0])
+        assert "context_to_preserve" in asked
+
+
 @pytest.mark.mechanism("agentscope.structured")
 def test_a_structured_answer_that_is_no_json_is_taken_as_prose() -> None:
     accepted = accept("Two of three warehouses are moved.", STRUCTURED)

@@ -30,6 +30,7 @@ _NOT_OVERFLOW = _any(
     # OpenRouter when the account pays for fewer tokens than were asked.
     r"can only afford|(?:dai|week|month)ly limit",
     r"deadline|time[d -]?out",
+    r"速率|频率|限流|流控|额度|余额|每(?:分钟|秒|小时|天|日)",
 )
 
 _SIZED = r"\b(?:context|prompt|inputs?|messages|tokens?)\b"
@@ -43,7 +44,8 @@ _OVERFLOW = _any(
     r"(?:context|prompt|request|window|size)\w*_(?:exceed|too)",
     r"request (?:exceeds the max\w* (?:allowed )?size|(?:entity )?too large)",
     r"max_tokens must be at least 1, got -\d",
-    r"输入.{0,12}(?:过长|超过|超出)|超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
+    r"(?:prompt|(?<![_a-z])tokens?|文本|字数|输入).{0,12}(?:超长|过长|超过|超出|超限)",
+    r"超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
 )
 
 # One message is longer than the provider takes, whatever the window: shortening the history would not help.

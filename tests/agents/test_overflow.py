@@ -118,3 +118,14 @@ def test_a_wording_that_nobody_has_seen_is_recognised_by_what_it_says(text: str)
 )
 def test_too_much_of_something_else_is_no_overflow(text: str) -> None:
     assert find_overflow(text) is None
+
+
+def test_chinese_wordings_of_limits_are_told_apart() -> None:
+    assert find_overflow("请求的token数超过模型限制") is not None
+    for other in (
+        "参数错误：max_tokens 超过上限",
+        "授权错误：日流控超限。超过当日最大访问量的限制",
+        "每分钟 token 数超过限制，请降低请求频率",
+        "token 额度超过上限，请充值",
+    ):
+        assert find_overflow(other) is None

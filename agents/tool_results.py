@@ -14,6 +14,8 @@ ADVICE = "Narrow the call where you can, and do not guess what is not shown."
 NO_STORE = "There is no place to keep it; ask for less."
 HEAD_SHARE = 2 / 3
 NOTE = "\n\n[Showing "
+Path = tuple[str, ...]
+"""The names that lead to a value inside objects."""
 READING_TOOLS = "offloaded"
 """The names of the tools that read stored results begin with this."""
 
@@ -78,14 +80,13 @@ def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    name = _longest_array(value)
-    items = value if name is None else value[name]
+    path = _longest_array(value)
+    items = _item_at(value, path)
     if not isinstance(items, list):
         return None
 
     def written(count: int) -> str:
-        shown = items[:count] if name is None else value | {name: items[:count]}
-        return json.dumps(shown, ensure_ascii=False)
+        return json.dumps(_with_item(value, path, items[:count]), ensure_ascii=False)
 
     # No more items fit than there are characters.
     low, high = 0, min(len(items), limit.chars)
@@ -94,15 +95,31 @@ def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
         low, high = (middle, high) if fits(written(middle), limit) else (low, middle - 1)
     if low == 0:
         return None
-    place = "" if name is None else f' in "{name}"'
+    place = f' in "{".".join(path)}"' if path else ""
     return Excerpt(written(low), f"{low:,} of {len(items):,} items{place}, the first ones")
 
 
-def _longest_array(value: Any) -> str | None:
+def _longest_array(value: Any) -> Path:
+    """Return where the array is that takes the most characters, in the object or in one of its objects."""
     if not isinstance(value, dict):
-        return None
-    arrays = {name: len(item) for name, item in value.items() if isinstance(item, list)}
-    return max(arrays, key=lambda name: arrays[name]) if arrays else None
+        return ()
+    outer: dict[Path, Any] = {(name,): item for name, item in value.items()}
+    inner = {
+        (*path, name): item
+        for path, objects in outer.items()
+        if isinstance(objects, dict)
+        for name, item in objects.items()
+    }
+    arrays = {path: item for path, item in (outer | inner).items() if isinstance(item, list)}
+    return max(arrays, key=lambda path: len(json.dumps(arrays[path], ensure_ascii=False)), default=())
+
+
+def _item_at(value: Any, path: Path) -> Any:
+    return _item_at(value[path[0]], path[1:]) if path else value
+
+
+def _with_item(value: Any, path: Path, item: Any) -> Any:
+    return value | {path[0]: _with_item(value[path[0]], path[1:], item)} if path else item
 
 
 def _head_and_tail(text: str, limit: ResultLimit) -> Excerpt:

@@ -36,14 +36,22 @@ async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() 
 
 
 @pytest.mark.mechanism("digitorn.arrays")
-@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"status": "ok", "rows": rows}])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda rows: rows,
+        lambda rows: {"status": "ok", "rows": rows},
+        lambda rows: {"tags": list(range(300)), "rows": rows, "status": "ok"},
+        lambda rows: {"status": "ok", "data": {"rows": rows, "total": 5_000}},
+    ],
+)
 async def test_of_a_long_list_the_first_whole_items_are_shown(wrap: Any) -> None:
     rows = wrap([{"id": number, "name": "somebody or other"} for number in range(5_000)])
     model = ScriptedModel([calls(("look_up", {}))])
     await run(model, FakeTool(answer=lambda arguments: json.dumps(rows)), tool_result_limit=3_000)
     body, note = results_of(model)[0].rsplit("\n\n[Showing ", 1)
     shown = json.loads(body)
-    items = shown if isinstance(shown, list) else shown["rows"]
+    items = shown if isinstance(shown, list) else shown.get("data", shown)["rows"]
     assert items == [{"id": number, "name": "somebody or other"} for number in range(len(items))]
     assert 50 < len(items) < 400
     assert note.startswith(f"{len(items):,} of 5,000 items")

@@ -155,6 +155,16 @@ def is_full(loaded: LoadedContext) -> bool:
         return True
 
 
+def is_cooling(loaded: LoadedContext, run_id: UUID, *, has_answered: bool = False) -> bool:
+    """Return whether the last compaction is too recent for another in this run. A turn that has not been answered yet
+    does not count; a full context never cools."""
+    turns = turns_since_compaction(loaded.conversation, run_id)
+    if turns is None:
+        return False
+    passed = turns if has_answered else turns - 1
+    return passed < loaded.rules.policy.cooldown_turns and not is_full(loaded)
+
+
 def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOptions) -> Compaction:
     """Return the plan as a row, with what only the database knows: how many messages it covers, and where a long one
     ends."""

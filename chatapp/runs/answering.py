@@ -21,7 +21,7 @@ from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
 from chatapp.accounts.budgets.values import Spender
 from chatapp.compaction.compactor import compact_inline, queue_emergency, queue_next_compaction
-from chatapp.compaction.planning import AT_ONCE, may_be_due, summary_model_of
+from chatapp.compaction.planning import AT_ONCE, is_cooling, may_be_due, summary_model_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED, Recalled
@@ -206,6 +206,9 @@ class Session:
             return loaded
         parts = (await persistently(loaded.assemble)()).parts
         if parts.summary + parts.history <= PLANNER_INPUT_TOKENS:
+            return loaded
+        # The newest messages alone may be more than the planner reads: a checkpoint at each question would not help.
+        if await persistently(is_cooling)(loaded, self.live.lease.run_id):
             return loaded
         self._has_planned = True
         if not await compact_inline(loaded, AT_ONCE):

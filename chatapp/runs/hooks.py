@@ -29,8 +29,7 @@ from agents.hooks import (
 )
 from chatapp.agent_presets.hook_actions import is_named_action
 from chatapp.compaction.compactor import compact_inline, queue_due, queue_next_compaction
-from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_full
-from chatapp.compaction.selectors import turns_since_compaction
+from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_cooling, is_full
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import declared_hooks
 from chatapp.operations import clock
@@ -287,7 +286,10 @@ async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     options = _options_of(hook, action)
     name = options.strategy or turn.policy.strategy
     strategy = strategy_named(name)
-    if options.at_once and await persistently(_is_cooling)(turn):
+    has_answered = turn.moment == "turn_end"
+    if options.at_once and await persistently(is_cooling)(
+        turn.loaded, turn.run.lease.run_id, has_answered=has_answered
+    ):
         return ""
     is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy.waits_for_summary)
     if is_waited_for or not strategy.writes_summaries:
@@ -308,16 +310,6 @@ def _options_of(hook: Hook, action: CompactContext) -> CompactionOptions:
         keep_recent=action.keep_recent,
         summary_max_tokens=action.summary_max_tokens or 0,
     )
-
-
-def _is_cooling(turn: _Turn) -> bool:
-    """Return whether the last compaction is too recent for another. The turn that is just beginning does not count; a
-    full context never cools."""
-    turns = turns_since_compaction(turn.loaded.conversation, turn.run.lease.run_id)
-    if turns is None:
-        return False
-    passed = turns - 1 if turn.moment == "turn_start" else turns
-    return passed < turn.policy.cooldown_turns and not is_full(turn.loaded)
 
 
 def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:

@@ -103,6 +103,18 @@ async def test_a_long_history_is_summarised_once_for_the_first_plan_and_the_next
     assert planned.server.requests_of("summary") == summaries
 
 
+async def test_newest_messages_too_long_for_the_planner_are_not_compacted_at_each_question(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    history = [
+        {"role": role, "content": words(1_800, "Lisbon")} for _ in range(10) for role in ("user", "assistant")
+    ]
+    async with talking(alice_program, history) as talk:
+        for question in ("And now, what of A and B?", "And what of C and D?"):
+            await ask_planned(talk, question)
+            assert len(await talk.compactions("done")) == 1
+
+
 @pytest.mark.mechanism("fim.plan-analysis")
 async def test_replanning_ends_after_three_rounds(alice_program: Program, planned: PlannedServer) -> None:
     planned.analyses = [NOT_MET]

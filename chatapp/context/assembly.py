@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,10 +22,13 @@ from chatapp.conversations.models import Branch, Conversation, Folder
 from chatapp.files.selectors import files_of_folder
 from chatapp.long_term.selectors.profile import profile_text
 from chatapp.providers.models import ModelConfig
+from memory.errors import ContextError
 from memory.loading import LoadLimits
 from memory.profile import profile_message
 from memory.tokens import text_message
 from memory.types import Message
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,17 @@ class LoadedContext:
         return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
 
     def assemble(self) -> AssembledContext:
-        """Return the request that fits. Raise memory.errors.ContextError when the question or the system
-        prompt is too large."""
-        return AssembledContext(self.inputs, self.inputs.fit())
+        """Return the request that fits, without the notes of hooks where the question would be too large with them.
+
+        Raise memory.errors.ContextError when the question or the system prompt is too large.
+        """
+        try:
+            return AssembledContext(self.inputs, self.inputs.fit())
+        except ContextError:
+            if not self.inputs.notes:
+                raise
+            log.warning("What hooks add to conversation %s does not fit; left out.", self.conversation.pk)
+            return self.with_notes(()).assemble()
 
 
 def folder_prompt(folder: Folder, *, has_tools: bool) -> str:

@@ -3,7 +3,6 @@ same for the end of its turn."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -25,11 +24,9 @@ from chatapp.runs.actions.claims import ClaimedRun
 from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanSetup, mode_of, set_up_plan
 from chatapp.runs.selectors import earlier_calls
-from memory.errors import ContextError, PolicyError
+from memory.errors import PolicyError
 from memory.tokens import text_message
 from memory.types import Message
-
-log = logging.getLogger(__name__)
 
 # A conversation without a user is being deleted: no process answers its runs any more.
 _RUNS = Run.objects.filter(conversation__user__isnull=False).select_related(
@@ -157,17 +154,6 @@ def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledC
 
     What was recalled is not noted yet: until `record_asked` does, forgetting ends the run.
     """
-    context = _assemble(loaded)
+    context = loaded.assemble()
     recalled = recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
     return recalled.place_in(context), recalled
-
-
-def _assemble(loaded: LoadedContext) -> AssembledContext:
-    """Return the context, without the notes of hooks where the question would be too large with them."""
-    try:
-        return loaded.assemble()
-    except ContextError:
-        if not loaded.inputs.notes:
-            raise
-        log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
-        return loaded.with_notes(()).assemble()

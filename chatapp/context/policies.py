@@ -115,13 +115,19 @@ def _layers_of_turns(
         ("agent", agent.context_policy if agent else {}),
         ("conversation", conversation.context_policy if conversation else {}),
     ]
-    of_operator = _of_operator(agent)
-    users = [origin for origin, fields in layers if fields and (origin != "agent" or of_operator is None)]
-    # Operators may ask for anything.
-    if not users or (conversation is not None and conversation.user.is_superuser):
+    users = [origin for origin, fields in layers if fields and is_set_by_user(origin, conversation, agent)]
+    if not users:
         return layers
-    most = rules_for(config, agent=of_operator).most
+    most = rules_for(config, agent=_of_operator(agent)).most
     return [(origin, within_bounds(fields, most) if origin in users else fields) for origin, fields in layers]
+
+
+def is_set_by_user(level: str, conversation: Conversation | None, agent: Agent | None) -> bool:
+    """Return whether a policy or hook of this level is a user's own, which holds within the operator's bounds. An
+    operator's own conversations have none."""
+    if conversation is not None and conversation.user.is_superuser:
+        return False
+    return level == "conversation" or (level == "agent" and agent is not None and agent.owner_id is not None)
 
 
 def _of_operator(agent: Agent | None) -> Agent | None:

@@ -31,7 +31,7 @@ from chatapp.agent_presets.hook_actions import is_named_action
 from chatapp.compaction.compactor import compact_inline, queue_due, queue_next_compaction
 from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_cooling, is_full
 from chatapp.context.assembly import LoadedContext
-from chatapp.context.policies import declared_hooks
+from chatapp.context.policies import agent_of, declared_hooks, is_set_by_user
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
@@ -283,7 +283,7 @@ def _note_message(note: Note) -> Message:
 
 
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
-    options = _options_of(hook, action)
+    options = await persistently(_options_of)(hook, action, turn.loaded)
     name = options.strategy or turn.policy.strategy
     strategy = strategy_named(name)
     has_answered = turn.moment == "turn_end"
@@ -301,14 +301,18 @@ async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     return f"Earlier messages leave the context ({name})."
 
 
-def _options_of(hook: Hook, action: CompactContext) -> CompactionOptions:
+def _options_of(hook: Hook, action: CompactContext, loaded: LoadedContext) -> CompactionOptions:
     if hook.id == AUTO_COMPACT_ID:
         return AUTOMATIC
+    longest = action.summary_max_tokens or 0
+    level, conversation = loaded.rules.effective_hooks.levels[hook.id], loaded.conversation
+    if is_set_by_user(level, conversation, agent_of(conversation)):
+        longest = min(longest, loaded.rules.policy.summary_max_tokens)
     return CompactionOptions(
         at_once=True,
         strategy=action.strategy or "",
         keep_recent=action.keep_recent,
-        summary_max_tokens=action.summary_max_tokens or 0,
+        summary_max_tokens=longest,
     )
 
 

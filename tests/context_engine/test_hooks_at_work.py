@@ -378,6 +378,16 @@ async def test_two_turns_pass_between_compactions_of_a_hook(
         assert model_server.requests_of("summary")[0].body["max_tokens"] == 375
 
 
+async def test_a_users_hook_asks_for_no_longer_summary_than_the_operators_policy(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    longest = {"type": "compact_context", "keep_recent": 2, "summary_max_tokens": 4_000}
+    async with talking(alice_program, long_history(20), hooks=[hook(longest)]) as talk:
+        await talk.ask("And now?")
+        limits = [row.summary_max_tokens async for row in Compaction.objects.all()]
+    assert limits == [1_024]
+
+
 async def test_a_hooks_background_summary_is_queued_for_the_worker(
     alice_program: Program, model: ModelConfig
 ) -> None:

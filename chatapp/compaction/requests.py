@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.compaction import schemas
@@ -26,12 +27,13 @@ from memory.strategies.registry import strategy_named
 from memory.tokens import estimate_text
 
 WAIT_LIMIT_S = 300.0
+SWITCHED_OFF = "Compaction is switched off here."
 
 
 async def compact_now(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
     """Queue a compaction of all but the newest messages, and return it; with `wait`, when it has ended.
 
-    Raise Conflict when one is active, or there is too little to summarise.
+    Raise Conflict when one is active, there is too little to summarise, or the deployment makes none.
     """
     row = await sync_to_async(_queue_asked)(user, conversation_id, wanted)
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
@@ -71,7 +73,7 @@ def preview_compaction(*, user: User, conversation_id: str, wanted: CompactReque
     """Return what `compact_now` would cover and leave, with a draft of its summary that no model wrote.
     Writes nothing.
 
-    Raise NotFound, and Conflict where there is too little to summarise.
+    Raise NotFound, and Conflict where there is too little to summarise or the deployment makes none.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
     planned = find_span(loaded, _options(loaded, wanted))
@@ -99,6 +101,8 @@ def _draft(loaded: LoadedContext, planned: Compaction) -> str:
 
 
 def _options(loaded: LoadedContext, wanted: CompactRequest) -> CompactionOptions:
+    if not settings.ENABLE_COMPACTION:
+        raise Conflict(SWITCHED_OFF, code="compaction_off")
     longest = min(wanted.summary_max_tokens or 0, loaded.rules.policy.summary_max_tokens)
     return CompactionOptions(
         at_once=True,

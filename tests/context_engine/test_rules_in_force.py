@@ -61,6 +61,9 @@ async def test_the_environment_switches_compaction_off_for_everybody(alice: User
         assert seen["total_tokens"] <= seen["budget_tokens"], "what is too much is cut all the same"
         await chat.ask()
         assert await in_database(queue_next_compaction)(UUID(chat.conversation)) is None
+        for preview in (True, False):
+            asked = await chat.post("compact", preview=preview)
+            assert (asked.status_code, asked.json()["error"]["code"]) == (409, "compaction_off")
         assert not await Compaction.objects.aexists()
 
 

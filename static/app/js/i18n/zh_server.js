@@ -18,6 +18,7 @@ export const serverSentences = {
   "Another summary took its place meanwhile.": "其间另一个摘要已取代了它。",
   "At most {} messages can be imported at once; use the command for more.": "一次最多导入 {0} 条消息；更多请使用命令行。",
   "Choose one or more of the proposed items.": "请从建议的项目中选择一个或多个。",
+  "Compaction is switched off here.": "此处已关闭上下文压缩。",
   "Earlier messages could not be searched for this question; the answer does without them.": "未能为此问题搜索之前的消息；回答没有用到它们。",
   "Enter your password for this.": "此操作需要输入密码。",
   "It was changed meanwhile. Read it again and repeat your change.": "其间内容已被更改。请重新读取后再次修改。",

@@ -21,7 +21,7 @@ from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
 from memory.reminder import ACHIEVED_LINES, ToolNote, build_reminder
 from memory.tokens import total_tokens, with_parts
-from memory.truncate import cut_message, cut_middle, find_question
+from memory.truncate import cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
 
 SHRUNK_CHARS = 600
@@ -122,7 +122,7 @@ class LoopRequest:
 
     def _body_room(self) -> int:
         inputs = self.context.inputs
-        system = sum(message.tokens for message in self.messages if message.role == "system")
+        system = sum(message.tokens for message in self.messages if is_fixed(message))
         system_tokens = system + self.context.view.tools_tokens
         return measure_room(
             inputs.policy, inputs.budget, inputs.calibration, system_tokens=system_tokens
@@ -235,4 +235,4 @@ def _list_stored(messages: Sequence[Message]) -> list[str]:
 
 
 def _body_tokens(messages: Sequence[Message]) -> int:
-    return sum(message.tokens for message in messages if message.role != "system")
+    return sum(message.tokens for message in messages if not is_fixed(message))

@@ -220,8 +220,8 @@ def find_question(messages: Sequence[Message]) -> int | None:
 
 def is_fixed(message: Message) -> bool:
     """Return whether it is the system prompt or the profile, which come first in every request and are
-    never summarised."""
-    return message.role == "system" or message.kind == "profile"
+    never summarised. What a hook says as the system stands where it was put."""
+    return (message.role == "system" and message.kind != "injected") or message.kind == "profile"
 
 
 def is_frame(message: Message) -> bool:
@@ -262,12 +262,12 @@ def choose_pins(
 
 
 def _asked_by(messages: Sequence[Message]) -> list[int | None]:
-    """Return for each message the user message it answers."""
+    """Return for each message the user message it answers; what a hook says as the system answers none."""
     asked: list[int | None] = []
     latest: int | None = None
     for index, message in enumerate(messages):
         latest = index if starts_turn(message) else latest
-        asked.append(latest)
+        asked.append(None if message.role == "system" else latest)
     return asked
 
 

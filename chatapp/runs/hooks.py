@@ -274,9 +274,10 @@ def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
 
 
 def _note_message(note: Note) -> Message:
-    """Return the note as a message that starts no turn, whatever its role."""
+    """Return the note as a message that starts no turn, whatever its role. One of the system keeps its place in a
+    request that is shortened."""
     role: Role = "system" if note["role"] == "system" else "user"
-    return text_message(role, note["text"], kind="message" if role == "system" else "injected")
+    return text_message(role, note["text"], kind="injected", pinned=role == "system")
 
 
 # --- Compacting -----------------------------------------------------------------------------------------

@@ -153,6 +153,16 @@ def test_a_reminder_stands_behind_the_summary_and_is_replaced_by_the_next() -> N
     assert sum(each.kind == "reminder" for each in again.messages) == 1
 
 
+def test_what_a_hook_says_as_the_system_keeps_its_place() -> None:
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    note = text_message("system", "Answer in one line.", kind="injected", pinned=True)
+    done = guard.apply(compact(guard, [SYSTEM, *plain_turns(3), note, ASKED, *steps(18)]), "They search.")
+    assert [each.kind for each in done.messages[:4]] == ["message", "summary", "injected", "question"]
+    again = ContextGuard(ContextPolicy(strategy="truncate"), SMALL).check([*done.messages, *steps(14)])
+    assert isinstance(again, Fits)
+    assert again.messages.index(ASKED) == again.messages.index(note) + 1 > 1
+
+
 def test_recalled_text_is_the_first_to_leave() -> None:
     recall = text_message("user", "word " * 3_000, kind="recall")
     messages = [SYSTEM, *plain_turns(3), recall, ASKED, *steps(8)]

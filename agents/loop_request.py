@@ -19,7 +19,13 @@ from agents.types import ModelRequest
 from memory.cut import measure_room
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
-from memory.reminder import ACHIEVED_LINES, ToolNote, build_reminder
+from memory.reminder import (
+    ACHIEVED_LINES,
+    ToolNote,
+    build_reminder,
+    list_achieved,
+    read_achieved,
+)
 from memory.tokens import total_tokens, with_parts
 from memory.truncate import cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
@@ -33,6 +39,9 @@ RESULTS_SHARE = 2
 LEAST_RESULT_TOKENS = 200
 NOTE_CHARS = 800
 """Room for the note behind an excerpt that says how to read on."""
+DONE_LINES = ACHIEVED_LINES // 2
+"""Of the reminder's lines those of finished turns; the others name stored results."""
+STORED = "its result is stored as"
 NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
 
@@ -158,7 +167,10 @@ class LoopRequest:
 
     def _reminder(self, need: NeedsCompaction) -> Message | None:
         tools = [ToolNote(tool.name, tool.description) for tool in self.context.inputs.tools]
-        return build_reminder(tools, _list_stored(need.to_summarise))
+        before = [message for message in need.messages if message.kind == "reminder"]
+        done = [line for message in before for line in read_achieved(message) if STORED not in line]
+        done = [*done, *list_achieved(need.to_summarise)][-DONE_LINES:]
+        return build_reminder(tools, [*done, *_list_stored(need.to_summarise, ACHIEVED_LINES - len(done))])
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> LoopRequest:
         # Counted from the end, where the last step stands whatever leaves before it.
@@ -223,13 +235,14 @@ async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
         return None
 
 
-def _list_stored(messages: Sequence[Message]) -> list[str]:
-    """Return lines that say where results are stored: the newest by reference, and how to list the others."""
+def _list_stored(messages: Sequence[Message], most: int) -> list[str]:
+    """Return at most so many lines that say where results are stored: the newest by reference, and how to list the
+    others."""
     results = [result for message in messages for result in message.tool_results if result.offload_ref]
-    lines = [f"{result.name}: its result is stored as {result.offload_ref}" for result in results]
-    if len(lines) <= ACHIEVED_LINES:
+    lines = [f"{result.name}: {STORED} {result.offload_ref}" for result in results]
+    if len(lines) <= most:
         return lines
-    newest = lines[-(ACHIEVED_LINES - 1) :]
+    newest = lines[-(most - 1) :]
     more = len(lines) - len(newest)
     return [f"{more} earlier results are stored, too: reference {LIST_REFERENCE!r} lists them all.", *newest]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from memory.summary import fence
 from memory.tokens import text_message
@@ -79,6 +79,12 @@ def list_achieved(messages: Sequence[Message]) -> list[str]:
     return lines[::-1]
 
 
+def read_achieved(reminder: Message) -> list[str]:
+    """Return the lines of what was done in a reminder as it is sent."""
+    done = reminder.text.partition(f"{DONE}\n")[2].split("\n")
+    return [line.removeprefix("- ") for line in itertools.takewhile(lambda line: line.startswith("- "), done)]
+
+
 def _achieved(turn: Sequence[Message]) -> str:
     asked = next((message.text for message in turn if message.role == "user" and message.text), "")
     reply = next(
@@ -101,7 +107,7 @@ def _list_categories(tools: Sequence[ToolNote]) -> str:
     ordered = sorted(tools, key=lambda tool: tool.category)
     lines = [
         f"- {category or 'other'}: {', '.join(tool.name for tool in group)}"
-        for category, group in groupby(ordered, key=lambda tool: tool.category)
+        for category, group in itertools.groupby(ordered, key=lambda tool: tool.category)
     ]
     return f"You still have {len(tools)} tools; their exact parameters are in the tool list:\n" + "\n".join(
         lines

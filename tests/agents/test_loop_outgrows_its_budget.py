@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,8 +17,8 @@ from agents.summarise import Summariser, SummaryResult
 from memory.budget import TokenBudget
 from memory.summary_prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts
-from memory.types import Message, ToolCallPart, ToolResultPart
-from tests.agents.asking import collect_steps, history_of, text_of
+from memory.types import Checkpoint, Message, ToolCallPart, ToolResultPart
+from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 from tests.agents.looping import context_with, results_of, run
 from tests.agents.scripted_model import ScriptedModel
 from tests.agents.tooling import FakeTool, World, calls
@@ -143,3 +144,19 @@ async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_
     gone = 80 - len(kept)
     assert named == [f"{number:03d}" for number in range(gone - 7, gone)]
     assert f"{gone - 7} earlier results are stored, too: reference 'list' lists them all." in reminder.text
+
+
+async def test_what_was_done_before_is_still_known_after_each_compaction_in_the_loop() -> None:
+    reminder = "Done so far:\n- Find a shelf [look_up] → Shelf 7 is free."
+    inputs = make_inputs(history_of(4, words=1_800), window=16_000)
+    before = Checkpoint("c", "They look for shelves.", -1, 0, 10, reminder=reminder)
+    request = LoopRequest.begin(assemble(replace(inputs, checkpoint=before)))
+    for number in range(2):
+        call = ToolCallPart(f"c{number}", "look_up", "{}")
+        answer = ToolResultPart(f"c{number}", "look_up", "word " * 9_000, offload_ref=f"ref-{number}")
+        asking = with_parts(text_message("assistant", ""), (call,))
+        request = request.add_step([asking, with_parts(text_message("tool", ""), (answer,))])
+        request = await request.fit(None)
+        [told] = [message.text for message in request.messages if message.kind == "reminder"]
+        assert "- Find a shelf [look_up] → Shelf 7 is free." in told
+    assert "Message 0 says" in told

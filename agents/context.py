@@ -23,6 +23,7 @@ from memory.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 
 Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
 
+OWN_TOOLS = "built-in"
 EMERGENCY_TURNS = 5
 EMERGENCY_CHARS = 10_000
 """What a request keeps at most after its provider refused it as too long: turns, and characters of each message."""
@@ -185,8 +186,7 @@ class AssembledContext:
         """Return a reminder of what is taken out now; None where the checkpoint has one already."""
         if self.inputs.checkpoint and self.inputs.checkpoint.reminder:
             return None
-        tools = [ToolNote(tool.name, tool.description) for tool in self.inputs.tools]
-        return build_reminder(tools, list_achieved(self.inputs.messages))
+        return build_reminder(tool_notes(self.inputs.tools), list_achieved(self.inputs.messages))
 
     def _bare(self, budget: TokenBudget, _sent_tokens: int) -> ContextInputs:
         messages = self.inputs.messages
@@ -226,6 +226,13 @@ class AssembledContext:
             for part in message.parts
         )
         return replace(message, parts=parts)
+
+
+def tool_notes(tools: Sequence[ToolSpec]) -> list[ToolNote]:
+    """Return what a reminder says of the tools: of many only the names, by server."""
+    return [
+        ToolNote(tool.name, tool.description.partition(". ")[0], tool.server or OWN_TOOLS) for tool in tools
+    ]
 
 
 def _last_position(messages: Sequence[Message]) -> int:

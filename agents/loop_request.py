@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.context import EMERGENCY_CHARS, AssembledContext
+from agents.context import EMERGENCY_CHARS, AssembledContext, tool_notes
 from agents.ports import ResultStore
 from agents.summarise import Summariser, SummaryResult
 from agents.tool_results import READING_TOOLS, excerpt_alone
@@ -19,13 +19,7 @@ from agents.types import ModelRequest
 from memory.cut import measure_room
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
-from memory.reminder import (
-    ACHIEVED_LINES,
-    ToolNote,
-    build_reminder,
-    list_achieved,
-    read_achieved,
-)
+from memory.reminder import ACHIEVED_LINES, build_reminder, list_achieved, read_achieved
 from memory.tokens import total_tokens, with_parts
 from memory.truncate import cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
@@ -166,7 +160,7 @@ class LoopRequest:
         return replace(fitting, passed=0 if checked.was_truncated else len(checked.messages))
 
     def _reminder(self, need: NeedsCompaction) -> Message | None:
-        tools = [ToolNote(tool.name, tool.description) for tool in self.context.inputs.tools]
+        tools = tool_notes(self.context.inputs.tools)
         before = [message for message in need.messages if message.kind == "reminder"]
         done = [line for message in before for line in read_achieved(message) if STORED not in line]
         done = [*done, *list_achieved(need.to_summarise)][-DONE_LINES:]

@@ -38,7 +38,7 @@ from agents.tools.protocol import (
     ToolTraits,
     ToolUncertain,
 )
-from agents.types import ToolSpec
+from agents.types import SERVER_END, ToolSpec
 from memory.neutral_text import neutralise
 
 MAX_TOOLS = 100
@@ -156,7 +156,7 @@ def offer_tools(
     """Return the tools under names that providers take; of two with the same name, the first."""
     offered: dict[str, McpTool] = {}
     for facts in listed:
-        name = f"{endpoint.name}__{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
+        name = f"{endpoint.name}{SERVER_END}{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
         offered.setdefault(name, McpTool(endpoint, facts, name, needs_consent, resolve))
     return list(offered.values())
 

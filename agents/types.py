@@ -18,6 +18,10 @@ CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter"})
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 
+SERVER_END = "__"
+"""Stands in a tool's name behind that of its MCP server."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as models are told of it; `parameters` is a JSON schema of an object.
@@ -29,6 +33,12 @@ class ToolSpec:
     description: str
     parameters: dict[str, Any]
     strict: bool | None = None
+
+    @property
+    def server(self) -> str:
+        """Return the name of its MCP server; empty for a tool of our own."""
+        server, separator, _ = self.name.partition(SERVER_END)
+        return server if separator else ""
 
 
 @dataclass(frozen=True, slots=True)

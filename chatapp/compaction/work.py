@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from agents.context import tool_notes
 from agents.summarise import SummaryResult
 from agents.types import TokenUsage
 from chatapp.accounts.budgets.selectors import spender_of
@@ -15,7 +16,6 @@ from chatapp.compaction.selectors import span_ends, span_messages
 from chatapp.compaction.values import CompactionLease, FinishedSummary
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_for
-from chatapp.conversations.models import Conversation
 from chatapp.long_term.learning import learn_from
 from chatapp.long_term.selectors.pauses import pauses_of, was_paused
 from chatapp.long_term.superseding import Known, known_statements, superseding_places
@@ -26,7 +26,7 @@ from chatapp.providers.usage import CallUsage, priced_call
 from memory.cut import summary_limit
 from memory.hygiene import Learned
 from memory.policy import ContextPolicy
-from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder
+from memory.reminder import list_achieved, reminder_message, write_reminder
 from memory.tokens import total_tokens
 from memory.types import Message
 
@@ -147,17 +147,13 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
 def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
     """Return (the reminder to send behind the summary from now on, its tokens); empty where the two would
     save nothing."""
-    text = write_reminder(_tool_notes(work.row.conversation), list_achieved(work.messages))
+    tools = tool_notes([tool.spec for tool in tools_for(work.row.conversation)])
+    text = write_reminder(tools, list_achieved(work.messages))
     message = reminder_message(text)
     tokens = message.tokens if message else 0
     if done.tokens + tokens >= total_tokens(work.messages):
         return "", 0
     return text, tokens
-
-
-def _tool_notes(conversation: Conversation) -> list[ToolNote]:
-    specs = [tool.spec for tool in tools_for(conversation)]
-    return [ToolNote(spec.name, spec.description.partition(". ")[0]) for spec in specs]
 
 
 def learned_from(work: CompactionWork, done: SummaryResult) -> Learned:

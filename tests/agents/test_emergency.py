@@ -61,6 +61,17 @@ def test_it_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
     assert "search" in first[2].text
 
 
+@pytest.mark.mechanism("digitorn.reminder")
+def test_of_many_tools_the_reminder_names_those_of_each_server() -> None:
+    tools = [
+        SEARCH,
+        *(ToolSpec(f"{'crm' if n % 2 else 'wiki'}__tool_{n}", "Does it.", {}) for n in range(20)),
+    ]
+    first = sent_of(assemble(replace(make_inputs(plain_turns(40)), tools=tuple(tools))).shrunk(None))
+    assert "- built-in: search\n- crm: crm__tool_1, crm__tool_3, " in first[2].text
+    assert "- wiki: wiki__tool_0, " in first[2].text
+
+
 @pytest.mark.mechanism("cowagent.overflow-caps")
 def test_it_caps_results_and_texts_but_never_the_question() -> None:
     long = "HEAD" + "word " * 6_000

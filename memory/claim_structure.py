@@ -289,6 +289,7 @@ def without_now(sentence: str) -> tuple[str, bool]:
     return plain[:1].upper() + plain[1:], True
 
 
+@lru_cache(maxsize=64)
 def without_denial(sentence: str) -> str:
     """Return the sentence without words that say that something is so no longer."""
     for pattern in DENIED:

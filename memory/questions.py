@@ -146,7 +146,8 @@ class QuestionReader:
         session = find_session(text)
         pieces = split_pieces(fold_text(text))
         language = latin_language(word for _, word in pieces if is_letters(word))
-        words = self._weigh(text, pieces, language)
+        distinct = list(dict.fromkeys(pieces))
+        words = self._weigh(text, distinct, language)
         capitalised = {*self._analyzer.words(" ".join(_NAME.findall(text)))}
         irregular = {
             word: self._forms[word] for word in words if word in self._forms and word not in capitalised
@@ -165,8 +166,8 @@ class QuestionReader:
                 # German writes every noun like a name.
                 if word in capitalised and word not in self._times and language != _CAPITALISES_NOUNS
             ),
-            names=self._names(pieces),
-            forms=self._with_stems(pieces, language, irregular),
+            names=self._names(distinct),
+            forms=self._with_stems(distinct, language, irregular),
             dates=dates,
             session=session,
             is_small_talk=asks_nothing and not dates and session is None,

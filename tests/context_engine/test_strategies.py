@@ -329,15 +329,17 @@ async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
-    monkeypatch.setattr(compaction_selectors, "MAX_SPAN", 300)
-    async with talking(alice_program, long_history(1_200), context_policy={"strategy": "summarize"}) as talk:
+    monkeypatch.setattr(compaction_selectors, "MAX_SPAN", 75)
+    async with talking(
+        alice_program, long_history(300, padding=80), context_policy={"strategy": "summarize"}
+    ) as talk:
         await in_database(compaction_tasks.plan_compaction)(talk.id)
         assert await work() == 3
         rows = await talk.compactions("done")
         spans = [(row["first_position"], row["last_position"]) for row in rows]
         assert spans[0][0] == 0
         assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
-        assert spans[-1][1] > 800
+        assert spans[-1][1] > 200
 
 
 @pytest.mark.mechanism("ours.undo")

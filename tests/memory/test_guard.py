@@ -208,7 +208,7 @@ def test_what_cannot_fit_is_refused_before_any_call() -> None:
 
 
 @pytest.mark.mechanism("fim.compact-then-truncate", "ours.invariants")
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     histories(10),
     histories(4),

@@ -27,7 +27,7 @@ profiles = st.sampled_from(
 
 
 @pytest.mark.mechanism("fim.question", "ours.invariants", "ours.profile")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories(), questions, systems, policies, budgets(), calibrations, profiles)
 def test_every_view_keeps_the_invariants(
     history: list[Message],
@@ -74,7 +74,7 @@ def test_every_view_keeps_the_invariants(
 
 
 @pytest.mark.mechanism("ours.pins")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories(), st.data(), policies, budgets())
 def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it(
     history: list[Message], data: st.DataObject, policy: ContextPolicy, budget: TokenBudget
@@ -99,7 +99,7 @@ def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it
 
 
 @pytest.mark.mechanism("ours.tail")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(histories(), policies, budgets())
 def test_a_view_never_loses_the_newest_messages(
     history: list[Message], policy: ContextPolicy, budget: TokenBudget
@@ -112,7 +112,7 @@ def test_a_view_never_loses_the_newest_messages(
 
 
 @pytest.mark.mechanism("ours.tail")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(histories(), policies, budgets(), st.sampled_from(("good", "extract", "none")))
 def test_compaction_always_ends(
     history: list[Message], policy: ContextPolicy, budget: TokenBudget, summariser: str

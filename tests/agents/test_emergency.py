@@ -83,7 +83,7 @@ def test_it_caps_results_and_texts_but_never_the_question() -> None:
 
 
 @pytest.mark.mechanism("ours.invariants")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(histories(10), policies, budgets())
 def test_every_emergency_request_is_valid_and_smaller(
     history: list[Message], policy: ContextPolicy, budget: TokenBudget

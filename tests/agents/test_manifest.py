@@ -112,7 +112,7 @@ def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
 
 
 @pytest.mark.mechanism("ours.sent-requests")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(histories(), st.booleans(), st.booleans())
 def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges: bool, system: bool) -> None:
     request = sent(*history, style=WireStyle(merges_roles=merges, has_system=system))

@@ -114,7 +114,7 @@ class Tree:
 
 @pytest.mark.mechanism("ours.branches")
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     database=None,

@@ -176,6 +176,16 @@ def test_a_deleted_conversation_is_gone(alice_client: Client) -> None:
     assert alice_client.delete(path).status_code == 404
 
 
+def test_a_temporary_conversation_is_in_no_list(alice_client: Client, alice: User) -> None:
+    made = create(alice_client, title="My secret", temporary=True)
+    Conversation.objects.filter(pk=made["id"]).update(next_position=1)  # which is unread
+    queries: list[dict[str, Any]] = [{}, {"q": "secret"}, {"attention": True}, {"folder": "none"}]
+    assert [page(alice_client, **query)["items"] for query in queries] == [[]] * len(queries)
+    assert change(alice_client, made["id"], archived=True).status_code == 200
+    assert page(alice_client, archived=True)["items"] == []
+    assert alice_client.get(f"{CONVERSATIONS}/{made['id']}").json()["title"] == "My secret"
+
+
 def test_the_list_is_newest_first_and_pages_do_not_overlap(alice_client: Client, alice: User) -> None:
     for number in range(7):
         # Two at the same moment: the id decides between them.

@@ -61,6 +61,7 @@ def test_conversations_are_listed_and_read(service: Service) -> None:
     api = service.client_of(ALICE)
     said = [{"role": "user", "content": f"Line {number}"} for number in range(120)]
     made = api.post("/api/v1/conversations/import", json={"title": "Long", "messages": said}).json()["id"]
+    api.post("/api/v1/conversations", json={"title": "Long and secret", "temporary": True})
 
     async def conversation(client: Client) -> None:
         page = (await client.call_tool("conversations_list", {"query": "Long"})).structured_content
@@ -72,6 +73,7 @@ def test_conversations_are_listed_and_read(service: Service) -> None:
         assert older.structured_content["items"][-1]["content"] == "Line 69"
         resources = {each.uri: each.name for each in (await client.list_resources()).resources}
         assert resources[f"palimpsest://conversations/{made}"] == "Long"
+        assert "Long and secret" not in resources.values()
         assert "palimpsest://memory/profile" in resources
         text = (await client.read_resource(f"palimpsest://conversations/{made}")).contents[0].text
         assert "Line 119" in text

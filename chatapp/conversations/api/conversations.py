@@ -114,7 +114,7 @@ def list_conversations(
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:
-    """List conversations, the most recently used first."""
+    """List conversations, the most recently used first; temporary ones are in no list."""
     user = request.auth.user
     chosen = folder and (NO_FOLDER if folder == NO_FOLDER else accessible_folder(user, folder))
     rows, has_more = conversation_page(

@@ -39,9 +39,10 @@ def conversation_page(
     attention: bool = False,
 ) -> tuple[list[Conversation], bool]:
     """Return (one page, the most recently used first; whether there are more). `query` is a part of the title;
-    `folder` None: in any folder or none.
+    `folder` None: in any folder or none. Temporary conversations are in no list.
     `attention`: those that are unread, or wait for an approval."""
-    rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
+    rows = Conversation.objects.filter(user=user, archived=archived, temporary=False)
+    rows = rows.select_related("model", "agent", "scope")
     if folder is not None:
         rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
     # As titles are stored.

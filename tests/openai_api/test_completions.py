@@ -251,6 +251,15 @@ def test_a_repeated_turn_is_one_turn(service: Service, model: ModelServer, guest
     assert kept["message_count"] == 4
 
 
+def test_an_empty_key_is_refused(service: Service, model: ModelServer, guest: str) -> None:
+    api = service.client_of(guest)
+    for address, said in (("chat/completions", {"messages": HELLO}), ("responses", {"input": "Hello"})):
+        body = {"model": "test-model", "conversation": "new", **said}
+        refused = api.post(f"/v1/{address}", json=body, headers={"Idempotency-Key": ""})
+        assert refused.status_code == 400, refused.text
+    assert conversations(service, guest) == []
+
+
 def test_a_refusal_is_sent_back_as_it_came(client: openai.OpenAI, model: ModelServer) -> None:
     refused: Any = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
     asked: Any = [*HELLO, refused, {"role": "user", "content": "Why?"}]

@@ -85,7 +85,7 @@ async def create_completion(
     request: ApiRequest,
     asked: ChatCompletion,
     conversation_id: str | None = Header(None, alias=CONVERSATION_HEADER, max_length=200),
-    idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
+    idempotency_key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
 ) -> HttpResponseBase:
     """Answer the messages, and store nothing but the usage.
 

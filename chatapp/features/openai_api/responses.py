@@ -78,7 +78,7 @@ class Source:
 async def create_response(
     request: ApiRequest,
     asked: NewResponse,
-    idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
+    idempotency_key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
 ) -> HttpResponseBase:
     """Answer, and store question and answer as a turn of a conversation: the one named by `conversation`, the one that
     `previous_response_id` is in, the one whose messages the input sends back, or a new one. With `store: false`, or

@@ -128,7 +128,7 @@ def _send(
         parts=message_parts(new.text, attachments),
         now=now,
         client_id=new.client_id,
-        request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
+        request_hash=new.request_hash(str(conversation.pk)) if new.client_id is not None else "",
     )
     if not conversation.title:
         conversation.title = title_from(new.text) or _title_of(attachments[0])

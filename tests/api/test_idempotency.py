@@ -91,6 +91,19 @@ async def test_the_same_key_with_other_content_is_422(
         assert again.error["code"] == "idempotency_mismatch"
 
 
+async def test_the_key_of_a_message_that_was_deleted_is_404(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        first = await send(alice_program, conversation, client_id="k1")
+        question = first.json()["message"]["parent"]
+        deleted = await alice_program.call("DELETE", f"conversations/{conversation}/messages/{question}")
+        assert deleted.status_code == 204, deleted.content
+        again = await send(alice_program, conversation, client_id="k1")
+        assert (again.status_code, again.error["code"]) == (404, "not_found")
+
+
 async def test_two_different_keys_in_one_request_are_422(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)

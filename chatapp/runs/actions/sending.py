@@ -26,7 +26,7 @@ from chatapp.files.selectors import accessible_attachments
 from chatapp.operations import jobs
 from chatapp.operations.access import parse_id
 from chatapp.operations.editions import one_edition
-from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
@@ -85,7 +85,8 @@ def send_message(
 ) -> Receipt:
     """Store a message, and queue the run that answers it or, with `claim`, begin it.
 
-    Raise NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else).
+    Raise NotFound (also where the key's message was deleted), Conflict (a run is going on), InvalidInput (the key was
+    used for something else).
     """
     try:
         with transaction.atomic():
@@ -167,6 +168,8 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
     if message.conversation.user_id is None:  # it is being deleted
         Message.objects.filter(pk=message.pk).update(client_id=None)
         return None
+    if message.forgotten_at is not None and not message.request_hash:
+        raise NotFound("The message sent with this client_id or Idempotency-Key was deleted.")
     if message.request_hash != new.request_hash(conversation_id):
         raise InvalidInput(
             "This client_id or Idempotency-Key was already used for another message.",

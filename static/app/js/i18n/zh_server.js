@@ -69,6 +69,8 @@ export const serverSentences = {
   "The Markdown names an entry that is not in this day, or not any more. Read the day again.": "Markdown 中提到的条目不在这一天，或已不存在。请重新读取这一天。",
   "The Markdown names an entry twice.": "Markdown 中同一条目出现了两次。",
   "The message is empty.": "消息为空。",
+  "The message sent with this client_id or Idempotency-Key was deleted.":
+    "使用此 client_id 或 Idempotency-Key 发送的消息已被删除。",
   "The model answered with nothing; your message is stored. Press Retry.": "模型的回答是空的；你的消息已保存。请点“重试”。",
   "The model asked for a tool, but none was offered to it; your message is stored. Press Retry.": "模型请求了工具，但没有可供它使用的工具；你的消息已保存。请点“重试”。",
   "The model did not begin to answer in time; your message is stored. Press Retry, or choose another model.": "模型未能及时开始回答；你的消息已保存。请点“重试”，或选择其他模型。",

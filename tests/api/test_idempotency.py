@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
+import json
 from io import BytesIO
 
 import pytest
@@ -76,7 +78,15 @@ async def test_a_duplicate_that_comes_in_mid_answer_waits_for_the_same_end(
 
 @pytest.mark.mechanism("contract.once")
 @pytest.mark.parametrize(
-    "change", [{"content": "Other words"}, {"parent": "first"}, {"attachments": ["file"]}], ids=str
+    "change",
+    [
+        {"content": "Other words"},
+        {"parent": "first"},
+        {"attachments": ["file"]},
+        {"model": "Test"},
+        {"mode": "plan"},
+    ],
+    ids=str,
 )
 async def test_the_same_key_with_other_content_is_422(
     alice_program: Program, model: ModelConfig, change: dict[str, object]
@@ -102,6 +112,20 @@ async def test_the_key_of_a_message_that_was_deleted_is_404(
         assert deleted.status_code == 204, deleted.content
         again = await send(alice_program, conversation, client_id="k1")
         assert (again.status_code, again.error["code"]) == (404, "not_found")
+
+
+async def test_a_key_of_the_version_before_is_known(alice_program: Program, model: ModelConfig) -> None:
+    """It counted neither the model nor the mode."""
+    asked = {"client_id": "k1", "model": "Test", "mode": "plan"}
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        first = await send(alice_program, conversation, headers=LATER, **asked)
+        said = json.dumps([conversation, "Hello", [], None, None])
+        stored = hashlib.sha256(said.encode()).hexdigest()
+        await Message.objects.filter(client_id="k1").aupdate(request_hash=stored)
+        again = await send(alice_program, conversation, headers=LATER, **asked)
+        assert again.json() == first.json()
+        await wait_for_end(alice_program, first.json()["run_id"])
 
 
 async def test_two_different_keys_in_one_request_are_422(alice_program: Program, model: ModelConfig) -> None:

@@ -82,7 +82,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         parts=message_parts(new.text, attachments),
         now=now,
         client_id=new.client_id,
-        request_hash=new.request_hash(str(conversation.pk)) if new.client_id is not None else "",
+        request_hash=new.request_hash(str(conversation.pk), None) if new.client_id is not None else "",
     )
     message.attachments.set(attachments)
     conversation.last_activity_at = now

@@ -36,6 +36,10 @@ from chatapp.runs.actions.unseen_messages import release_unseen
 from chatapp.runs.models import Run
 from memory.memory_requests import read_forget_request
 
+WITH_OPTIONS = "options:"
+"""How a hash begins that knows mode and model. Those stored by an earlier version are of the words and their place
+alone, and a repeat that comes after the upgrade must be known by them."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
@@ -55,9 +59,22 @@ class NewMessage:
     replaces_id: str | None = None
     mode: str = ""
 
-    def request_hash(self, conversation_id: str) -> str:
-        said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id, self.replaces_id]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    def request_hash(self, conversation_id: str, model: ModelConfig | None) -> str:
+        chosen = [self.mode, str(model.pk) if model else None]
+        return WITH_OPTIONS + _hash([*self._said(conversation_id), *chosen])[: -len(WITH_OPTIONS)]
+
+    def is_same(self, stored_hash: str, conversation_id: str, model: ModelConfig | None) -> bool:
+        """Return whether this is the request that the hash was stored for."""
+        if stored_hash.startswith(WITH_OPTIONS):
+            return stored_hash == self.request_hash(conversation_id, model)
+        return stored_hash == _hash(self._said(conversation_id))
+
+    def _said(self, conversation_id: str) -> list[Any]:
+        return [conversation_id, self.text, list(self.attachment_ids), self.parent_id, self.replaces_id]
+
+
+def _hash(values: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +110,7 @@ def send_message(
             return _send(user, conversation_id, new, model, now, claim)
     except IntegrityError:
         # The same key at the same moment, through another conversation or process: the first one counts.
-        receipt = find_receipt(user, conversation_id, new)
+        receipt = find_receipt(user, conversation_id, new, model)
         if receipt is None:
             raise
         return receipt
@@ -111,7 +128,7 @@ def _send(
     conversation = state.conversation
     # Before all refusals: a repeated send gets its receipt, also while its answer is being written.
     if state.is_sent_before:
-        sent_before = find_receipt(user, str(conversation.pk), new)
+        sent_before = find_receipt(user, str(conversation.pk), new, model)
         if sent_before is not None:
             return sent_before
     if state.is_running:
@@ -129,7 +146,7 @@ def _send(
         parts=message_parts(new.text, attachments),
         now=now,
         client_id=new.client_id,
-        request_hash=new.request_hash(str(conversation.pk)) if new.client_id is not None else "",
+        request_hash=new.request_hash(str(conversation.pk), model) if new.client_id is not None else "",
     )
     if not conversation.title:
         conversation.title = title_from(new.text) or _title_of(attachments[0])
@@ -157,7 +174,10 @@ def _send(
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
 
-def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
+def find_receipt(
+    user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None = None
+) -> Receipt | None:
+    """Return the receipt of the message that was sent with this key before, if any. Raise NotFound, InvalidInput."""
     if new.client_id is None:
         return None
     message = (
@@ -170,7 +190,7 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
         return None
     if message.forgotten_at is not None and not message.request_hash:
         raise NotFound("The message sent with this client_id or Idempotency-Key was deleted.")
-    if message.request_hash != new.request_hash(conversation_id):
+    if not new.is_same(message.request_hash, conversation_id, model):
         raise InvalidInput(
             "This client_id or Idempotency-Key was already used for another message.",
             code="idempotency_mismatch",

@@ -33,6 +33,9 @@ CONVERSATIONS = "/api/v1/conversations"
         (f"{CONVERSATIONS}/ID/read", "message_count", "1"),
         (f"{CONVERSATIONS}/ID/read", "message_count", True),
         (f"{CONVERSATIONS}/ID/messages", "stream", "no"),
+        (f"{CONVERSATIONS}/ID/inject", "stream", False),
+        (f"{CONVERSATIONS}/ID/inject", "model", "Test"),
+        (f"{CONVERSATIONS}/ID/inject", "mode", "plan"),
         ("/v1/chat/completions", "temperature", "0.5"),
         ("/v1/chat/completions", "stream", 0),
         ("/v1/chat/completions", "n", True),
@@ -43,7 +46,7 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(
     alice_client: Client, model: ModelConfig, path: str, field: str, value: Any
 ) -> None:
     made = alice_client.post(CONVERSATIONS, {}, "application/json").json()["id"]
-    body = {"content": "Hello"} if path.endswith("messages") else {}
+    body = {"content": "Hello"} if path.endswith(("messages", "inject")) else {}
     body = {"name": "Strict"} if path.endswith("agents") else body
     body = {"messages": [{"role": "user", "content": "Hello"}]} if path.startswith("/v1") else body
     answer = alice_client.post(path.replace("ID", made), {**body, field: value}, "application/json")

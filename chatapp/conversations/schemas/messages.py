@@ -95,10 +95,16 @@ class RunOptions(StreamOption):
     mode: Mode | None = Field(None, description="How this is answered; the conversation's mode by default.")
 
 
-class SentMessage(RunOptions):
+class InjectedMessage(Body):
+    """Into the answer that is being written, which has its model already."""
+
     content: ContentIn
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
     client_id: Key | None = Field(None, description="Idempotency: the same key never sends twice.")
+
+
+class SentMessage(InjectedMessage, RunOptions):
+    """With how it is answered."""
 
 
 class NewMessageIn(SentMessage):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from chatapp.accounts.models import User
-from chatapp.conversations.schemas.messages import ImageIn, SentMessage, TextIn
+from chatapp.conversations.schemas.messages import ImageIn, InjectedMessage, SentMessage, TextIn
 from chatapp.files.attachments import store_image
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.text import normalize_text
@@ -15,7 +15,7 @@ from memory.bounds import MAX_ATTACHMENTS
 
 def new_message(
     user: User,
-    sent: SentMessage,
+    sent: InjectedMessage,
     header_key: str | None,
     *,
     parent_id: str | None = None,
@@ -29,11 +29,11 @@ def new_message(
         client_id=client_id,
         parent_id=parent_id,
         replaces_id=replaces_id,
-        mode=sent.mode or "",
+        mode=(sent.mode or "") if isinstance(sent, SentMessage) else "",
     )
 
 
-def client_id_of(sent: SentMessage, in_header: str | None) -> str | None:
+def client_id_of(sent: InjectedMessage, in_header: str | None) -> str | None:
     """Return the key of the message, from the body or the header. Raise InvalidInput where they differ."""
     in_body = sent.client_id
     if in_body and in_header and in_body != in_header:
@@ -42,14 +42,14 @@ def client_id_of(sent: SentMessage, in_header: str | None) -> str | None:
     return in_body or in_header
 
 
-def _text(sent: SentMessage) -> str:
+def _text(sent: InjectedMessage) -> str:
     if isinstance(sent.content, str):
         return sent.content
     text = "\n".join(part.text for part in sent.content if isinstance(part, TextIn))
     return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
 
 
-def _attachment_ids(user: User, sent: SentMessage) -> list[str]:
+def _attachment_ids(user: User, sent: InjectedMessage) -> list[str]:
     """Return the ids of the images inside the content, then of the attached ones, each once."""
     images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
     # Counted before the first of them is stored.

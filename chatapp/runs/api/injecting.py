@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.api.messages import IdempotencyKey
-from chatapp.conversations.schemas.messages import SentMessage
+from chatapp.conversations.schemas.messages import InjectedMessage
 from chatapp.operations import clock
 from chatapp.operations.http.schemas import answers
 from chatapp.runs import runner, schemas
@@ -33,7 +33,7 @@ router = Router(tags=["messages"])
 async def inject(
     request: ApiRequest,
     conversation_id: str,
-    message: SentMessage,
+    message: InjectedMessage,
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
     """Send a message into the answer that is being written: the model sees it before its next step. An answer that ends
@@ -78,7 +78,7 @@ async def send_held(request: ApiRequest, conversation_id: str) -> Any:
     return _accepted(receipt)
 
 
-def _inject(user: User, conversation_id: str, sent: SentMessage, header_key: str | None) -> Receipt:
+def _inject(user: User, conversation_id: str, sent: InjectedMessage, header_key: str | None) -> Receipt:
     conversation = accessible_conversation(user, conversation_id)  # before its images are stored
     return inject_message(
         user=user,

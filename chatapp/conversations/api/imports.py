@@ -122,8 +122,8 @@ def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
     for number, item in enumerate(raw):
         try:
             messages.append(_read_message(item, now))
-        except ValueError as error:
-            problems.append((f"messages.{number}", str(error)))
+        except WrongField as error:
+            problems.append((f"messages.{number}.{error.field}".removesuffix("."), str(error)))
             if len(problems) == MAX_REPORTED:
                 break
     if problems:
@@ -131,15 +131,23 @@ def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
     return messages
 
 
+class WrongField(ValueError):
+    """What is wrong with a message; `field` is empty where it is no object."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 def _read_message(item: Any, now: datetime) -> ImportedMessage:
-    """Return one message, checked. Raise ValueError."""
+    """Return one message, checked. Raise WrongField."""
     if not isinstance(item, dict):
-        raise ValueError("is not an object")
+        raise WrongField("", "is not an object")
     if not item.keys() <= MESSAGE_FIELDS:
-        raise ValueError(f"{min(item.keys() - MESSAGE_FIELDS)} is not a field of an imported message")
+        raise WrongField(min(item.keys() - MESSAGE_FIELDS), "is not a field of an imported message")
     role = item.get("role")
     if role not in ROLES:
-        raise ValueError("role must be user, assistant or system")
+        raise WrongField("role", "must be user, assistant or system")
     text = _read_text(item.get("content"))
     return ImportedMessage(
         role, normalize_text(text, settings.MAX_MESSAGE_CHARS), _read_time(item.get("created_at"), now)
@@ -150,30 +158,30 @@ def _read_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise ValueError("content must be a string or a list of text parts")
+        raise WrongField("content", "must be a string or a list of text parts")
     texts = [
         part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
         for part in content
     ]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("content may only have parts of type text")
+        raise WrongField("content", "may only have parts of type text")
     return "\n".join(text for text in texts if text)
 
 
 def _read_time(raw: Any, now: datetime) -> datetime | None:
-    """Return the time; without a zone it is UTC. Raise ValueError."""
+    """Return the time; without a zone it is UTC. Raise WrongField."""
     if raw is None:
         return None
     if not isinstance(raw, str):
-        raise ValueError("created_at must be an ISO 8601 time")
+        raise WrongField("created_at", "must be an ISO 8601 time")
     try:
         moment = datetime.fromisoformat(raw)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         # In UTC, a moment of the year 1 or 9999 may be outside the range of dates.
-        raise ValueError("created_at must be an ISO 8601 time") from None
+        raise WrongField("created_at", "must be an ISO 8601 time") from None
     if not was_possible(moment, now):
-        raise ValueError("created_at must not be before 1970, nor more than a day in the future")
+        raise WrongField("created_at", "must not be before 1970, nor more than a day in the future")
     return moment
 
 

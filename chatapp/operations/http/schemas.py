@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from ninja import Schema
 from ninja.operation import Operation
@@ -15,8 +15,9 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ValidationInfo,
     create_model,
-    model_validator,
+    field_validator,
 )
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import json_or_python_schema
@@ -124,12 +125,13 @@ class Changes(Body):
                 field |= kept[0] if len(kept) == 1 else {"anyOf": kept}
         return schema
 
-    @model_validator(mode="after")
-    def _refuse_null(self) -> Self:
-        for name in self.model_fields_set - self.NULLABLE:
-            if getattr(self, name) is None:
-                raise ValueError(f"{name} may be left out, but it cannot be null")
-        return self
+    # Of fields that are left out, pydantic validates nothing.
+    @field_validator("*")
+    @classmethod
+    def _refuse_null(cls, value: Any, field: ValidationInfo) -> Any:
+        if value is None and field.field_name not in cls.NULLABLE:
+            raise ValueError("may be left out, but it cannot be null")
+        return value
 
     def sent(self) -> dict[str, Any]:
         """Return the fields that were sent."""

@@ -337,11 +337,20 @@ class MemoryProposed(_Fact):
 
 
 class ConversationUpdated(_Fact):
+    """The conversation as it is now; readers are told its title and its model beside it, too."""
+
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
+    not_stored: ClassVar[Collection[str]] = ("title", "model")
+    not_stored_of_it: ClassVar[Collection[str]] = ("title", "context_policy", "hooks", "last_seq")
+
+    def told(self) -> dict[str, Any]:
+        shown = {**self.conversation, "last_seq": self.seq}
+        return {**super().told(), "title": shown["title"], "model": shown["model"], "conversation": shown}
 
     def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        return {**told, "conversation": _without(told["conversation"], ("title", "context_policy", "hooks"))}
+        shown = _without(told["conversation"], self.not_stored_of_it)
+        return {**super().stored(told), "conversation": shown}
 
 
 class ConversationAttention(_Fact):

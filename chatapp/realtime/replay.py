@@ -175,11 +175,14 @@ def _add_conversations(rows: Sequence[Event]) -> None:
     for row in rows:
         # None of a conversation that is being deleted: the manager hides it.
         owner = conversations.get(row.conversation_id)
-        row.payload["conversation"] |= {
-            "title": owner.title if owner else "",
+        title, shown = owner.title if owner else "", row.payload["conversation"]
+        shown |= {
+            "title": title,
             "context_policy": owner.context_policy if owner else {},
             "hooks": owner.hooks if owner else [],
+            "last_seq": row.seq,
         }
+        row.payload |= {"title": title, "model": shown["model"]}
 
 
 _OF_MESSAGES = frozenset(

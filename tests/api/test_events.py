@@ -64,6 +64,9 @@ async def test_the_replay_is_the_log_and_goes_on_live(alice_program: Program, mo
         await stream.hang_up()
         assert facts == await in_database(read_after)(conversation, 0)
         assert [fact["seq"] for fact in facts] == list(range(1, len(facts) + 1))
+        updated = [fact for fact in facts if fact["type"] == "conversation.updated"]
+        assert {(fact["title"], fact["model"]) for fact in updated} == {("First", None)}
+        assert [fact["conversation"]["last_seq"] for fact in updated] == [fact["seq"] for fact in updated]
 
 
 async def test_a_reader_goes_on_after_the_last_event_it_saw(

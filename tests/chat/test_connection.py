@@ -28,7 +28,11 @@ def write_facts(user: User, conversation: Conversation, count: int) -> None:
     with transaction.atomic():
         row = lock_conversation(user, conversation.pk)
         facts = [
-            ConversationUpdated(conversation_id=str(row.pk), at=clock.now(), conversation={"number": number})
+            ConversationUpdated(
+                conversation_id=str(row.pk),
+                at=clock.now(),
+                conversation={"title": "", "model": None, "number": number},
+            )
             for number in range(count)
         ]
         event_log.append(row, *facts)

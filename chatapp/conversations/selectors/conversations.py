@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from chatapp.conversations.schemas.conversations import conversation_shape, days
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.editions import keep
 from chatapp.operations.http.cursors import newest_first
-from chatapp.operations.sqlite3.base import FOLD_CASE
+from chatapp.operations.sqlite3.base import FOLD_CASE, fold_case
 from chatapp.operations.statements import as_key, execute
 from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
@@ -54,12 +55,14 @@ def conversation_page(
 
 
 def _with_title(rows: QuerySet[Conversation], part: str) -> QuerySet[Conversation]:
-    """Return those with this part in their title, in any case."""
+    """Return those with this part in their title, in any case, and with letters composed or not. Titles are stored as
+    they were written."""
     if connection.vendor != "sqlite":
-        return rows.filter(title__icontains=part)
+        composed = Func("title", function="NORMALIZE", output_field=TextField())
+        return rows.alias(composed=composed).filter(composed__icontains=unicodedata.normalize("NFC", part))
     # LIKE of SQLite knows the case of ASCII alone.
     folded = Func("title", function=FOLD_CASE, output_field=TextField())
-    return rows.alias(folded=folded).filter(folded__contains=part.casefold())
+    return rows.alias(folded=folded).filter(folded__contains=fold_case(part))
 
 
 def _needing_attention(rows: QuerySet[Conversation], user: User, limit: int) -> list[Conversation]:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import unicodedata
 from collections import defaultdict, deque
 from typing import Any
 
 from django.db.backends.sqlite3 import base
 
 FOLD_CASE = "fold_case"
-"""The function of SQL with which texts are compared in any case, of all scripts."""
+"""The function of SQL with which texts are compared in any case and in either Unicode form, of all scripts."""
 MOST_KEPT = 4
 """Each has a cache of up to 2 MB. More are open only while as many requests are answered at once."""
+
+
+def fold_case(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
 
 _kept: defaultdict[tuple[int, str], deque[sqlite3.Connection]] = defaultdict(deque)
 """By process and file: SQLite forbids that a fork uses, or even closes, a connection of its parent."""
@@ -28,7 +34,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self._kept_here().pop()  # the last one used: its cache is the warmest
         except IndexError:
             connection: sqlite3.Connection = super().get_new_connection(conn_params)
-            connection.create_function(FOLD_CASE, 1, str.casefold, deterministic=True)
+            connection.create_function(FOLD_CASE, 1, fold_case, deterministic=True)
             return connection
 
     def _close(self) -> None:

@@ -108,6 +108,7 @@ def test_what_openais_clients_name_is_its_owners_where_its_model_is_gone(
     assert len(asked) == 10
     for client, status in ((charlie_client, 404), (alice_client, 200)):
         for method, address in asked:
-            body = json.dumps({"items": [item]} if address.endswith("items") else {"metadata": {}})
+            fields = {"items": [item]} if address.endswith("items") else {"metadata": {}}
+            body = json.dumps(fields if method == "post" else {})
             answer = client.generic(method.upper(), address, body, content_type="application/json")
             assert answer.status_code == status, (method, address, answer.content)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import BaseModel, ValidationError
@@ -14,9 +15,11 @@ from pydantic import BaseModel, ValidationError
 from chatapp.accounts.models import User
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.frames import ClientFrameAdapter
+from chatapp.runs.models import Run
 from memory.plain_types import PlainTypes
 from tests.api.description import describe_api
 from tests.api.program import Program
+from tests.memory_store.rows import NOW, new_conversation, say
 
 CONVERSATIONS = "/api/v1/conversations"
 
@@ -118,6 +121,51 @@ def test_null_is_described_where_it_is_accepted_and_nowhere_else(alice_client: C
     assert described == accepted
     assert {"agent", "folder"} <= accepted
     assert "title" not in accepted
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("", 200), (" ", 200), ("{}", 200), ('{"x": 1}', 422), ("[1]", 422), ("{", 400)],
+)
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
+def test_an_operation_without_a_body_refuses_fields(
+    alice: User, alice_client: Client, kind: str, body: str, status: int
+) -> None:
+    run = run_that_ended(alice)
+    answer = alice_client.generic("POST", f"/api/v1/runs/{run.pk}/stop", body, content_type=kind)
+    assert answer.status_code == status, answer.content
+    if status == 422:
+        assert answer.json()["error"]["details"][0]["field"] == ("x" if "x" in body else "body")
+
+
+def test_a_form_has_the_fields_that_are_described_once(alice_client: Client) -> None:
+    for more, field in (
+        ({"x": "1"}, "x"),
+        ({"more": upload()}, "more"),
+        ({"file": [upload(), upload()]}, "file"),
+    ):
+        answer = alice_client.post("/api/v1/files", {"file": upload(), **more})
+        assert answer.status_code == 422, answer.content
+        assert answer.json()["error"]["details"][0]["field"] == field
+    assert alice_client.post("/api/v1/files", {"file": upload()}).status_code == 201
+
+
+def upload() -> SimpleUploadedFile:
+    return SimpleUploadedFile("notes.txt", b"Some words.")
+
+
+def run_that_ended(user: User) -> Run:
+    conversation = new_conversation(user)
+    say(conversation, "Hello", "Hi!")
+    question, answer = conversation.messages.order_by("position")
+    return Run.objects.create(
+        conversation=conversation,
+        user=user,
+        question=question,
+        answer=answer,
+        status=Run.Status.COMPLETE,
+        created_at=NOW,
+    )
 
 
 @pytest.mark.parametrize("path", ["memory/profile", "memory/days/2026-11-21"])

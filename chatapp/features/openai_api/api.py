@@ -17,7 +17,7 @@ from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.features.openai_api import completions, conversations, models_api, responses
 from chatapp.features.openai_api.errors import in_openai_shape, register_model_errors
 from chatapp.operations.http.api import json_patterns, refuse_unknown_parameters
-from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
+from chatapp.operations.http.bodies import BodyParser, parse_large_bodies, refuse_unknown_fields
 from chatapp.operations.http.errors import register_errors
 
 ROUTERS = (models_api.router, completions.router, responses.router, conversations.router)
@@ -40,6 +40,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
     register_errors(api)
     register_model_errors(api)
     api.add_decorator(partial(refuse_unknown_parameters, unused=UNUSED), mode="view")
+    api.add_decorator(refuse_unknown_fields, mode="view")
     api.add_decorator(partial(parse_large_bodies, has_long_lists=True), mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
     api.add_decorator(once_per_key, mode="operation")

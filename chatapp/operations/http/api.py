@@ -18,7 +18,7 @@ from ninja.openapi.views import openapi_view
 from chatapp.accounts.callers import allow
 from chatapp.accounts.idempotency import once_per_key, tell_location
 from chatapp.accounts.rate_limits import tell_rate_limits
-from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
+from chatapp.operations.http.bodies import BodyParser, parse_large_bodies, refuse_unknown_fields
 from chatapp.operations.http.description import described
 from chatapp.operations.http.errors import (
     method_not_allowed,
@@ -53,6 +53,7 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
     )
     register_errors(api)
     api.add_decorator(refuse_unknown_parameters, mode="view")
+    api.add_decorator(refuse_unknown_fields, mode="view")
     api.add_decorator(parse_large_bodies, mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
     api.add_decorator(tell_location, mode="view")

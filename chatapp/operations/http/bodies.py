@@ -25,7 +25,7 @@ from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.params.models import ParamModel
 from ninja.parser import Parser
 
-from chatapp.operations.errors import ServiceError
+from chatapp.operations.errors import InvalidInput, ServiceError
 from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_JSON_DEPTH
 
@@ -38,6 +38,8 @@ TEXT_BODIES = {
 BYTES = "application/octet-stream"
 """Of a body that is stored as it is."""
 LARGE_BYTES = 64 * 1024
+MAX_FIELDS = 20
+"""Unknown ones that are told of one request."""
 # NUL and surrogates: only these escapes can bring what no database stores.
 _SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
@@ -150,8 +152,8 @@ def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
         if request.content_type in TEXT_BODIES and request.META.get("CONTENT_LENGTH") == "0":
             request._body = b"\n"  # an empty text is one; ninja takes it for no body
         # Nothing is parsed for those who show no sign-in: the operation refuses them.
-        if _is_large(request) and ("Authorization" in request.headers or request.COOKIES):
-            with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
+        if _is_large(request) and _shows_sign_in(request):
+            with suppress(*UNREADABLE):
                 # In any thread: the database is not asked.
                 await sync_to_async(_parse, thread_sensitive=False)(request)
                 if schemas:
@@ -160,6 +162,53 @@ def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
         return await run(request, **path)
 
     return parse_first
+
+
+UNREADABLE = (ServiceError, MultiPartParserError, SuspiciousOperation, UnreadablePostError)
+"""What the reading of a body raises, and the API answers."""
+
+
+def refuse_unknown_fields(run: Run) -> Run:
+    """Return the operation with fields refused that no schema refuses: any in the body of an operation that takes none,
+    unknown ones of a form, and a second file of the same name. A body that is empty or `{}` has none."""
+    operation = unwrap(run).__self__
+    models = {each.__ninja_param_source__: each for each in operation.models}
+    if "body" in models or "requestBody" in (operation.openapi_extra or {}) or "GET" in operation.methods:
+        return run
+    known = frozenset(models["file"].model_fields) if "file" in models else frozenset[str]()
+
+    @wraps(run)
+    async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        # Nothing is parsed for those who show no sign-in: the operation refuses them.
+        if _shows_sign_in(request):
+            try:
+                _check_fields(request, known)
+            except UNREADABLE as error:
+                refused: HttpResponseBase = operation.api.on_exception(request, error)
+                return refused
+        return await run(request, **path)
+
+    return answer
+
+
+def _check_fields(request: HttpRequest, known: frozenset[str]) -> None:
+    """Raise InvalidInput for a field that is unknown or sent twice, and MalformedBody."""
+    if (request.content_type or "").startswith("multipart/"):
+        sent = [*request.POST, *(name for name, files in request.FILES.lists() for _ in files)]
+    else:
+        body = body_of(request, _parser_of(request)) if request.body.strip() else {}
+        sent = list(body) if isinstance(body, dict) else ["body"]
+    details = [
+        {"field": name, "message": "is sent twice" if name in known else "is no field of this request"}
+        for number, name in enumerate(sent)
+        if name not in known or name in sent[:number]
+    ]
+    if details:
+        raise InvalidInput(f"{details[0]['field']}: {details[0]['message']}", details=details[:MAX_FIELDS])
+
+
+def _shows_sign_in(request: HttpRequest) -> bool:
+    return "Authorization" in request.headers or bool(request.COOKIES)
 
 
 def _is_large(request: HttpRequest) -> bool:

@@ -2,26 +2,32 @@
 
 One process imports the libraries. From it another one is forked, a template, which imports the service: programs begin
 as its forks, and read all settings anew. A program whose environment changes a setting that was read during the import
-gets a template of its own.
+gets a template of its own. All workers of a run of pytest share these processes, which listen on sockets in one folder.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
+from uuid import uuid4
 
 from tests.environment import ROOT
 from tests.servers import imported_service
@@ -75,6 +81,8 @@ KINDS = ("DATABASE_URL", "REDIS_URL")
 """Which library a service uses depends on whether these are set."""
 MOST_TEMPLATES = 6
 LOOK_EVERY_S = 0.01
+ALONE_S = 5.0
+"""How long a process that others are forked from waits for the next worker after the last one has gone."""
 REFUSED = 3
 """The exit code of a template whose environment the settings refuse."""
 DIFFERS = 4
@@ -108,7 +116,7 @@ class Forked:
 
 
 class ForkServer:
-    """A process that others are forked from; it ends when its socket is closed."""
+    """A connection to a process that others are forked from."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket, self.answers = connection, connection.makefile("r")
@@ -128,67 +136,118 @@ LOCK = threading.Lock()
 
 
 @cache
+def sockets() -> Path:
+    """Return the folder of the sockets of this run of pytest, which only its account can read."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid4().hex
+    folder = Path(tempfile.gettempdir()) / f"palimpsest-forks-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no other worker of this run look for a process meanwhile, or start one."""
+    folder = os.open(sockets(), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def connect(path: Path) -> ForkServer | None:
+    """Return None where nobody listens."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    return ForkServer(connection)
+
+
+def listen(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)  # of one that was killed
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(str(path))
+    door.listen()
+    return door
+
+
+@cache
 def library_server() -> ForkServer:
     """Return the process that has imported the libraries."""
-    ours, theirs = socket.socketpair()
-    with theirs:
+    path = sockets() / "libraries"
+    with alone():
+        return connect(path) or start_libraries(path)
+
+
+def start_libraries(path: Path) -> ForkServer:
+    with listen(path) as door:
         subprocess.Popen(
-            [sys.executable, "-m", __name__, str(theirs.fileno())],
+            [sys.executable, "-m", __name__, str(door.fileno())],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[door.fileno()],
             start_new_session=True,
         )
-    return ForkServer(ours)
+        server = connect(path)
+    assert server
+    return server
 
 
-Kinds = tuple[bool, ...]
-TEMPLATES: list[tuple[Kinds, ForkServer]] = []
-"""The processes that have imported the service, oldest first, and which of KINDS were set for them."""
+TEMPLATES: dict[Path, ForkServer] = {}
+"""The processes that have imported the service and this worker has used, oldest first, by their sockets."""
 FOUND: dict[frozenset[tuple[str, str]], ForkServer] = {}
 """Where programs of an environment are forked from."""
 
 
 def server_for(env: Mapping[str, str]) -> ForkServer:
-    kinds = tuple(bool(env.get(name)) for name in KINDS)
+    kinds = "".join("1" if env.get(name) else "0" for name in KINDS)
     decisive = {
         name: value for name, value in env.items() if name not in FREE and not name.startswith("PYTEST_")
     }
-    key = frozenset({**decisive, "kinds": str(kinds)}.items())
+    key = frozenset({**decisive, "kinds": kinds}.items())
     if key not in FOUND:
-        FOUND[key] = find_template(kinds, env) or add_template(kinds, env) or library_server()
+        libraries = library_server()
+        with alone():
+            FOUND[key] = find_template(kinds, env) or add_template(kinds, env) or libraries
     return FOUND[key]
 
 
-def find_template(kinds: Kinds, env: Mapping[str, str]) -> ForkServer | None:
-    for others, template in TEMPLATES:
-        if others == kinds and Forked(template, template.ask({"fits": dict(env)})).wait() == 0:
+def find_template(kinds: str, env: Mapping[str, str]) -> ForkServer | None:
+    for path in sorted(sockets().glob(f"{kinds}-*")):
+        template = TEMPLATES.get(path) or connect(path)
+        if template and Forked(template, template.ask({"fits": dict(env)})).wait() == 0:
+            keep_template(path, template)
             return template
     return None
 
 
-def add_template(kinds: Kinds, env: Mapping[str, str]) -> ForkServer | None:
+def add_template(kinds: str, env: Mapping[str, str]) -> ForkServer | None:
     """Return None where the settings refuse the environment."""
-    template = start_template(env)
+    path = next(path for n in count() if not (path := sockets() / f"{kinds}-{n}").exists())
+    template = start_template(path, env)
     if template is not None:
-        TEMPLATES.append((kinds, template))
-    if len(TEMPLATES) > MOST_TEMPLATES:
-        _, oldest = TEMPLATES.pop(0)
-        for key in [key for key, server in FOUND.items() if server is oldest]:
-            del FOUND[key]
+        keep_template(path, template)
     return template
 
 
-def start_template(env: Mapping[str, str]) -> ForkServer | None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        asked = {"env": dict(env), "port": door.getsockname()[1]}
-        template = Forked(library_server(), library_server().ask(asked))
-        door.settimeout(LOOK_EVERY_S)
-        while template.poll() is None:
-            try:
-                return ForkServer(door.accept()[0])
-            except TimeoutError:
-                continue
+def keep_template(path: Path, template: ForkServer) -> None:
+    TEMPLATES[path] = template
+    if len(TEMPLATES) > MOST_TEMPLATES:
+        oldest = TEMPLATES.pop(next(iter(TEMPLATES)))
+        for key in [key for key, server in FOUND.items() if server is oldest]:
+            del FOUND[key]
+
+
+def start_template(path: Path, env: Mapping[str, str]) -> ForkServer | None:
+    asked = {"env": dict(env), "socket": str(path)}
+    template = Forked(library_server(), library_server().ask(asked))
+    while template.poll() is None:
+        if server := connect(path):
+            return server
+        time.sleep(LOOK_EVERY_S)
     assert template.returncode == REFUSED, "The service cannot be imported; stderr says why."
     return None
 
@@ -213,17 +272,55 @@ def can_be_forked(env: Mapping[str, str]) -> bool:
     return not any(name.startswith(READ_AT_THE_START) for name in env)
 
 
-def serve(ours: socket.socket) -> dict[str, Any] | None:
-    """Answer until the socket is closed. Return None then, and in each new process what it was forked for."""
-    with ours.makefile("r") as requests:
-        for line in requests:
-            request: dict[str, Any] = json.loads(line)
-            if "poll" in request:
-                answer = poll(request["poll"])
-            elif not (answer := fork_leader()):
-                return request
-            ours.sendall(json.dumps(answer).encode() + b"\n")
+def serve(door: socket.socket) -> dict[str, Any] | None:
+    """Answer whoever connects, until nobody has been there for ALONE_S. Return None then, and in each new process what
+    it was forked for."""
+    asking: dict[socket.socket, TextIO] = {}
+    with door:
+        while ready := select.select([door, *asking], [], [], None if asking else ALONE_S)[0]:
+            for one in ready:
+                if one is door:
+                    new, _ = door.accept()
+                    asking[new] = new.makefile("r")
+                elif line := read_request(asking[one]):
+                    if request := answer(one, json.loads(line)):
+                        for each in asking.items():
+                            close(*each)
+                        return request
+                else:
+                    close(one, asking.pop(one))
+        leave(Path(door.getsockname()))
     return None
+
+
+def answer(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Answer with an exit code, or the id of a new process; in that process, return what it was forked for."""
+    if "poll" in request:
+        number = poll(request["poll"])
+    elif not (number := fork_leader()):
+        return request
+    with suppress(OSError):  # whoever asked was killed: their connection ends as it is read next
+        connection.sendall(json.dumps(number).encode() + b"\n")
+    return None
+
+
+def leave(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with suppress(OSError):  # others are still there
+        path.parent.rmdir()
+
+
+def read_request(requests: TextIO) -> str:
+    """Return one line, or "" where the worker has gone."""
+    try:
+        return requests.readline()
+    except ConnectionResetError:
+        return ""
+
+
+def close(connection: socket.socket, requests: TextIO) -> None:
+    requests.close()
+    connection.close()
 
 
 def poll(pid: int) -> int | None:
@@ -279,8 +376,7 @@ def become_template(request: Mapping[str, Any]) -> dict[str, Any] | None:
     except SystemExit:
         os._exit(REFUSED)
     keep_as_it_is()
-    with socket.create_connection(("127.0.0.1", request["port"])) as ours:
-        asked = serve(ours)
+    asked = serve(listen(Path(request["socket"])))
     if asked and "fits" in asked:
         end_as_fitting(asked["fits"])
     return asked
@@ -316,9 +412,8 @@ def main() -> None:
     keep_as_it_is()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through=True)  # type: ignore[union-attr]
-    with socket.socket(fileno=int(sys.argv[1])) as ours:
-        request = serve(ours)
-    if request and "port" in request:
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    if request and "socket" in request:
         request = become_template(request)
     if request:
         become(request)

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.environment import ROOT
-from tests.servers.fork_server import Forked, can_be_forked, fork
+from tests.servers.fork_server import (
+    Forked,
+    ForkServer,
+    can_be_forked,
+    connect,
+    fork,
+    library_server,
+    sockets,
+)
 from tests.servers.service import run_manage
 from tests.servers.waiting import wait_for
 
@@ -50,6 +58,27 @@ def test_it_is_ended_by_a_signal(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
     process.send_signal(signal.SIGKILL)  # of one that has ended, to nobody
+
+
+def test_the_workers_of_a_run_share_what_has_been_imported(tmp_path: Path) -> None:
+    def parent(server: ForkServer, said: Path) -> str:
+        request = {
+            "arguments": [str(program)],
+            "env": dict(os.environ),
+            "files": [os.devnull, str(said), str(said)],
+        }
+        assert Forked(server, server.ask(request)).wait(60) == 0
+        return said.read_text()
+
+    program = tmp_path / "program.py"
+    program.write_text("import os; print(os.getppid())")
+    own, other = library_server(), connect(sockets() / "libraries")
+    assert other
+    assert parent(own, tmp_path / "own") == parent(other, tmp_path / "other")
+    with other.answers, other.socket:  # one of them ends
+        pass
+    assert parent(own, tmp_path / "again") == parent(own, tmp_path / "once more")
+    assert connect(sockets() / "nobody") is None
 
 
 def test_what_an_interpreter_reads_as_it_starts_is_not_forked() -> None:

@@ -28,8 +28,6 @@ class Compaction(models.Model):
     ACTIVE = (Status.PENDING, Status.RUNNING)
     CLEARED = "cleared"
     """The strategy of a checkpoint without a summary: the user started a new context."""
-    LEASE = timedelta(seconds=settings.LEASE_S)
-    """Short, and renewed while a model is asked: what a dead worker held is soon taken up."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(
@@ -118,7 +116,12 @@ class Compaction(models.Model):
     def __str__(self) -> str:
         return str(self.pk)
 
+    @staticmethod
+    def lease() -> timedelta:
+        """Return a short time, renewed while a model is asked: what a dead worker held is soon taken up."""
+        return timedelta(seconds=settings.LEASE_S)
+
     @classmethod
     def is_abandoned(cls, now: datetime) -> Q:
         """Return which are running under a lease that no living worker holds."""
-        return Q(is_out_of_lease(now, cls.LEASE), status=cls.Status.RUNNING)
+        return Q(is_out_of_lease(now, cls.lease()), status=cls.Status.RUNNING)

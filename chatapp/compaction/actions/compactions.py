@@ -60,7 +60,7 @@ def queue_compaction(
             if holder:
                 # As it is stored, so that no worker claims it in between.
                 row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
-            row.lease_expires_at, row.created_at = now + Compaction.LEASE, now
+            row.lease_expires_at, row.created_at = now + Compaction.lease(), now
             row.save(force_insert=True)
             record_made(row.pk)
             event_log.append(conversation, compact_event(row, "started", now))
@@ -97,7 +97,7 @@ def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> Comp
             status=Compaction.Status.RUNNING,
             holder=holder,
             fence=F("fence") + 1,
-            lease_expires_at=now + Compaction.LEASE,
+            lease_expires_at=now + Compaction.lease(),
         )
         if not claimed:
             return None
@@ -113,7 +113,7 @@ def _leased(lease: CompactionLease) -> Any:
 
 def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
     """Renew the lease. Raise LeaseLost."""
-    if not _leased(lease).update(lease_expires_at=now + Compaction.LEASE):
+    if not _leased(lease).update(lease_expires_at=now + Compaction.lease()):
         raise LeaseLost("Another worker took this compaction over.")
 
 

@@ -47,4 +47,8 @@ def go_through(ground: Ground, outages: Sequence[str]) -> None:
 def wait_for_a_question(journal: Journal) -> None:
     """So that something is being answered when the next thing breaks."""
     before = len(journal.sent)
-    wait_for(lambda: len(journal.sent) > before, what="another question")
+    wait_for(
+        lambda: len(journal.sent) > before,
+        what="another question",
+        explain=lambda: "\n".join(journal.problems),
+    )

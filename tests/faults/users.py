@@ -21,6 +21,7 @@ from tests.faults.watching import Watcher
 from tests.reliability.installation import Installation
 from tests.reliability.people import ASYNC, ENDED
 from tests.reliability.readers import parse_events
+from tests.servers.service import NO_CERTIFICATES
 
 PAUSE_S = 0.3
 ATTEMPTS = 400
@@ -155,7 +156,7 @@ class User(threading.Thread):
 
     def _client(self, url: str) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {self.installation.tokens[self.person]}"}
-        return httpx2.Client(base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S)
+        return httpx2.Client(base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S, verify=NO_CERTIFICATES)
 
     def _call(
         self, method: str, url: str, path: str, body: Any = None, headers: dict[str, str] | None = None

@@ -13,7 +13,7 @@ from tests.servers.service import Service
 class BrowserSession:
     def __init__(self, service: Service, email: str) -> None:
         self.service = service
-        self.client = httpx2.Client(base_url=service.url, timeout=120)
+        self.client = service.client()
         page = self.client.get("/accounts/login/")
         assert page.status_code == 200, page.text[:300]
         answer = self.post("/accounts/login/", {"login": email, "password": PASSWORD})

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import httpx2
 import pytest
 from redis import Redis as RedisClient
 
@@ -151,7 +150,7 @@ def assert_line_between_processes(production: Installation, alice: Person, scrip
 
 def sign_in(production: Installation) -> None:
     """Sign in as in a browser: allauth counts attempts in the cache."""
-    with httpx2.Client(base_url=production.first.url, timeout=120) as browser:
+    with production.first.client() as browser:
         page = browser.get("/accounts/login/")
         assert page.status_code == 200, page.text[:500]
         form = {"login": PEOPLE[1], "password": PASSWORD, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}

@@ -95,8 +95,11 @@ class Postgres:
 
     def interrupt(self) -> None:
         """Shut down fast: connections are ended. The data stays, for `start_again`."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> None:
         if self.process:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(number)
             self.process.wait(PATIENCE_S)
 
     @contextmanager
@@ -124,7 +127,8 @@ class Postgres:
             self.start_again()
 
     def stop(self) -> None:
-        self.interrupt()
+        """End the server at once, without writing what is deleted with it."""
+        self._end(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str = "postgres") -> str:

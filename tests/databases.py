@@ -2,7 +2,8 @@
 
 All of them run on SQLite, except those marked `postgres`. On PostgreSQL and Redis only those run again whose subject can
 differ there, except those marked `sqlite`: statements, locks, what is committed when, JSON, search, forgetting, runs and what reaches other processes.
-What checks, renders, parses or asks a model gets the same rows from both.
+What checks, renders, parses, ranks or asks a model gets the same rows from both: such tests of these files are marked
+`sqlite`, where others of them run the same statements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ ON_BOTH = (
     "admin/test_every_page.py",
     "api/test_branches.py",
     "api/test_conversations.py",
-    "api/test_cut_answers.py",
     "api/test_deleted_meanwhile.py",
     "api/test_events.py",
     "api/test_every_address.py",

@@ -78,6 +78,7 @@ def test_texts_are_counted_by_characters_and_lists_by_items(alice_client: Client
     assert "at least 1 item" in answer.json()["error"]["message"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("cowagent.commands")
 @pytest.mark.parametrize(
     ("policy", "message"),

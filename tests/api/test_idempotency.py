@@ -167,6 +167,7 @@ async def test_an_image_in_the_body_is_stored_like_an_upload_and_repeats_like_te
     assert "data:image/png;base64," in model_server.requests[-1].text
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("part", "field"),
     [

@@ -41,6 +41,7 @@ def test_an_import_is_a_conversation_like_any_other(alice_client: Client) -> Non
     assert [item["parent"] for item in items[1:]] == [item["id"] for item in items[:-1]]
 
 
+@pytest.mark.sqlite
 def test_a_hundred_thousand_messages_are_taken_in(alice_client: Client) -> None:
     messages = [message(f"Message {number}", ("user", "assistant")[number % 2]) for number in range(100_000)]
     made = take_in(alice_client, *messages, title="Long")
@@ -51,6 +52,7 @@ def test_a_hundred_thousand_messages_are_taken_in(alice_client: Client) -> None:
     assert newest["items"][0]["content"] == "Message 99999"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [

@@ -23,6 +23,7 @@ def imported(client: Client, created_at: str) -> int:
     return client.post(f"{V1}/conversations/import", body, content_type="application/json").status_code
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("zone", ["", "Z", "-23:59", "+14:00"])
 @pytest.mark.parametrize("day", ["9999-12-31T23:59:59", "0001-01-01T00:00:00", "1969-12-30T00:00:00"])
 def test_an_import_refuses_dates_at_which_nothing_was_said(alice_client: Client, day: str, zone: str) -> None:

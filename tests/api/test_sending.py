@@ -113,6 +113,7 @@ async def test_hanging_up_does_not_stop_the_answer(
     assert len(model_server.requests_of("chat")) == 1
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("kind", "status", "category"),
     [("server", 502, "server"), ("wrong_key", 502, "auth"), ("quota", 502, "quota")],
@@ -173,6 +174,7 @@ async def test_stop_keeps_what_was_written_and_tells_whoever_waits(
         assert again.json()["status"] == "stopped"
 
 
+@pytest.mark.sqlite
 async def test_a_question_larger_than_the_models_window_is_413_and_no_model_is_asked(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -247,6 +249,7 @@ async def test_editing_and_answering_again_make_branches(
     assert await Run.objects.acount() == 3
 
 
+@pytest.mark.sqlite
 async def test_the_model_asked_for_answers(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

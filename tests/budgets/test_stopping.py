@@ -49,6 +49,7 @@ async def test_a_send_is_refused_with_the_reset_time_and_the_model_is_not_asked(
         assert len(chat.server.requests) == asked
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.budget-stop")
 @on_a_loop
 async def test_a_stream_ends_with_the_sentence_and_more_budget_lets_the_question_be_asked_again(
@@ -97,6 +98,7 @@ async def test_of_many_sends_at_once_as_many_are_answered_as_the_budget_is_for(
         assert (row.held_tokens, row.used_tokens) == (0, sum(spent))
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.budget-warning")
 @on_a_loop
 async def test_a_turn_that_reaches_80_percent_tells_it_once_in_the_conversation(
@@ -120,6 +122,7 @@ async def test_a_turn_that_reaches_80_percent_tells_it_once_in_the_conversation(
         assert state["resets_at"].endswith("T00:00:00Z")
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_a_summary_counts_and_is_not_asked_for_where_the_budget_is_used_up(
     alice: User, set_budget: SetBudget
@@ -184,6 +187,7 @@ async def test_an_answer_that_is_stopped_before_its_first_word_is_counted_by_wha
         assert row.used_tokens > 20, "the provider read the request, and charges for that"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("problem", ["quota", "wrong_key", "overflow_openai"])
 def test_a_refused_answer_costs_nothing(alice: User, set_budget: SetBudget, problem: str) -> None:
     async def ask() -> None:

@@ -49,6 +49,7 @@ async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_
         assert await chat.model_input() == compacted
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.undo-recall")
 @on_a_loop
 async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_recalled(alice: User) -> None:
@@ -95,6 +96,7 @@ async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(a
         assert await found() == [text]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.preview")
 @on_a_loop
 async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
@@ -111,6 +113,7 @@ async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User)
         assert row["last_position"] == seen["last_position"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("fim.load", "fim.summary-reaches-model")
 @on_a_loop
 async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) -> None:
@@ -141,6 +144,7 @@ async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_e
         assert await MemoryEntry.objects.acount() == 1
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("fim.summary-fallback")
 @on_a_loop
 async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: User) -> None:
@@ -166,6 +170,7 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
         assert await Compaction.objects.acount() == 1
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("cowagent.overflow-memory")
 @on_a_loop
 async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_stored_is_lost(
@@ -203,6 +208,7 @@ def looked_up(user: User, *, turns: int) -> Conversation:
     return conversation
 
 
+@pytest.mark.sqlite
 def test_an_emergency_that_shortens_turns_and_drops_none_covers_nothing(alice: User) -> None:
     loaded = load_end(looked_up(alice, turns=4))
     sent = loaded.assemble().shrunk(None)
@@ -212,6 +218,7 @@ def test_an_emergency_that_shortens_turns_and_drops_none_covers_nothing(alice: U
     assert find_emergency_span(loaded, sent) is None
 
 
+@pytest.mark.sqlite
 def test_an_emergency_covers_what_left_and_no_question_that_was_sent(alice: User) -> None:
     loaded = load_end(looked_up(alice, turns=12))
     sent = loaded.assemble().shrunk(None)
@@ -225,6 +232,7 @@ def test_an_emergency_covers_what_left_and_no_question_that_was_sent(alice: User
     assert (row.message_count, row.kept_count) == (first_sent, 48 - first_sent)
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.refit")
 @on_a_loop
 async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice: User) -> None:
@@ -290,6 +298,7 @@ async def edit(chat, *, position: int, text: str) -> None:  # type: ignore[no-un
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("agentscope.read-back", "cowagent.clear-search")
 @on_a_loop
 async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_search(alice: User) -> None:
@@ -320,6 +329,7 @@ async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alic
         assert by_purpose["compaction"]["input_tokens"] == 1_500
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.preview")
 @on_a_loop
 async def test_a_compaction_may_have_a_policy_of_its_own(alice: User) -> None:
@@ -349,6 +359,7 @@ async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(al
         assert (await chat.see())["compaction"] is None
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
     alice: User, monkeypatch: pytest.MonkeyPatch
@@ -388,6 +399,7 @@ async def test_calls_are_in_the_ledger_whatever_becomes_of_their_summary(
     assert (usage.purpose, usage.conversation_id) == ("compaction", home)
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_words_of_the_user_are_not_lost_to_a_later_summary_that_read_the_old_ones(alice: User) -> None:
     async with chatting(alice, count=120) as chat:

@@ -43,6 +43,7 @@ async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_p
         assert spent["compaction_saved"] == pytest.approx(spent["kept_out_tokens"] * 2.00 / 1e6)
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.saved")
 @on_a_loop
 async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: User) -> None:
@@ -55,6 +56,7 @@ async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: U
         assert spent["compaction_saved"] == 0
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.saved")
 @on_a_loop
 async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> None:
@@ -65,6 +67,7 @@ async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> N
         assert 0 < row.kept_out_tokens <= 16_000 - 2_000 - 4_000
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -73,6 +76,7 @@ async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
         assert (await spent_on_chat(chat))["kept_out_tokens"] == 0
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.context-event")
 @on_a_loop
 async def test_a_request_is_told_as_estimated_and_then_as_the_provider_counted_it(alice: User) -> None:

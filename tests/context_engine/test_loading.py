@@ -101,6 +101,7 @@ def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(
     ]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("fim.calibration")
 @on_a_loop
 async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> None:
@@ -116,6 +117,7 @@ async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> 
         assert (await chat.see())["total_tokens"] > 1.3 * before
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.too-large")
 @on_a_loop
 async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(alice: User) -> None:
@@ -127,6 +129,7 @@ async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(a
         assert (await chat.ask("A short one?"))["message"]["status"] == "complete"
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("fim.errors")
 @on_a_loop
 async def test_settings_that_are_not_valid_are_told_in_the_answer_and_not_a_crash(alice: User) -> None:
@@ -151,6 +154,7 @@ async def failed_run(chat: Chat, question: str) -> dict[str, Any]:
     return dict(told)
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.left-out")
 @on_a_loop
 async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
@@ -162,6 +166,7 @@ async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
         assert "oldest messages were left out" in told.payload["text"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.left-out")
 @on_a_loop
 async def test_what_is_cut_while_its_summary_waits_is_told(alice: User) -> None:

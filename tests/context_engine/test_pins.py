@@ -39,6 +39,7 @@ async def test_a_pin_is_told_to_every_tab_and_can_be_taken_away(alice: User) -> 
         assert told == [True, False]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.pins")
 @on_a_loop
 async def test_what_was_pinned_stays_in_view_behind_a_summary_in_its_order(alice: User) -> None:
@@ -56,6 +57,7 @@ async def test_what_was_pinned_stays_in_view_behind_a_summary_in_its_order(alice
         assert ids_in(await chat.see())[:2] == expected[1:]
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("ours.pins")
 @on_a_loop
 async def test_pins_of_more_than_half_of_the_budget_give_way_oldest_first(alice: User) -> None:

@@ -86,6 +86,7 @@ def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients)
     assert api_client(bob).get(ME).status_code == 200
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("sent", "status"), [({}, 403), ({"password": "wrong"}, 403), ({"password": "right one"}, 204)]
 )
@@ -99,12 +100,14 @@ def test_a_page_asks_for_the_password_again(alice: User, sent: dict[str, Any], s
         assert client.get(ME).status_code == 401
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("scopes", [["chat"], ["memory"], ["read"], ["chat", "read", "memory", "admin"]])
 def test_a_token_cannot(alice: User, api_client: Clients, scopes: list[str]) -> None:
     assert api_client(alice, scopes).delete(ME).status_code == 403
     assert User.objects.filter(pk=alice.pk).exists()
 
 
+@pytest.mark.sqlite
 def test_the_only_admin_stays(admin_user: User) -> None:
     answer = delete_at_the_page(admin_user)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "only_admin")
@@ -137,6 +140,7 @@ def test_a_deletion_that_is_taken_back_has_touched_no_file(alice: User) -> None:
     assert attachments.content_path(life.image.sha256).exists()
 
 
+@pytest.mark.sqlite
 def test_operators_who_are_no_admins_delete_nobody(alice: User, bob: User) -> None:
     bob.is_staff = True
     bob.save()

@@ -77,6 +77,7 @@ def test_as_of_a_date_it_is_what_was_so_then(alice: User, api_client: Clients, m
     assert found[0]["valid_until"] is None
 
 
+@pytest.mark.sqlite
 def test_a_message_that_corrects_itself_is_listed_once(alice: User, api_client: Clients):
     conversation = new_conversation(alice)
     both = f"{OLD} No, wait: {NEW}"
@@ -188,6 +189,7 @@ def test_of_two_summaries_that_name_the_same_statement_at_once_the_later_sees_th
     assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
 
 
+@pytest.mark.sqlite
 def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message]):
     turn = RecalledTurn(
         text=f"user: {OLD}",
@@ -217,6 +219,7 @@ def test_what_is_so_now_is_told_only_where_it_may_be_known(alice: User, moved: l
     assert mark_superseded(alice.pk, [turn], room, here) != [turn]
 
 
+@pytest.mark.sqlite
 def test_an_entry_marks_which_of_its_sentences_are_over(
     alice: User, api_client: Clients, moved: list[Message]
 ):
@@ -264,6 +267,7 @@ LANGUAGES = {
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.django_db(transaction=True)
@@ -295,6 +299,7 @@ def test_in_any_language_the_nightly_model_names_what_is_over(
     assert Profile.objects.get().text == f"- {newer}"
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.django_db(transaction=True)
 def test_a_day_in_what_the_nightly_model_names_is_that_of_the_user(alice: User) -> None:
@@ -317,6 +322,7 @@ def test_a_day_in_what_the_nightly_model_names_is_that_of_the_user(alice: User) 
     assert StoredClaim.objects.filter(message_id=old.pk).exclude(superseded_by=None).exists()
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.django_db(transaction=True)
 def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None:

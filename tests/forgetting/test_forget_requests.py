@@ -220,6 +220,7 @@ def test_what_is_meant_is_proposed_and_nothing_is_forgotten_yet(alice: User, api
     assert life.told.parts
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("said", "wish"),
     [
@@ -304,6 +305,7 @@ def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: Us
     assert KEPT in str(list(Message.objects.values_list("parts", flat=True)))
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("wish", "for_good"), [("Please forget that", False), ("Never remember that", True)])
 def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
     alice: User, api_client: Clients, wish: str, for_good: bool
@@ -357,6 +359,7 @@ def test_the_forms_of_a_word_are_those_that_begin_with_it_and_those_it_begins_wi
     assert is_about(words, text) == (len(found) >= 0.6 * len(words))
 
 
+@pytest.mark.sqlite
 def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):
     chat = new_conversation(alice)
     say(chat, SAID, "Noted.")

@@ -255,6 +255,7 @@ async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, ali
         assert SECRET in str(seen["recalled"])
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("forgetting.never-again")
 @pytest.mark.parametrize(
     "said",
@@ -274,6 +275,7 @@ async def test_saying_it_again_asks_for_nothing(alice: User, alice_program: Prog
         assert SECRET not in await learned(alice)
 
 
+@pytest.mark.sqlite
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
 async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> None:
@@ -282,7 +284,13 @@ async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> N
 
 
 @pytest.mark.mechanism("forgetting.never-again")
-@pytest.mark.parametrize("forgotten", FOR_GOOD)
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        pytest.param(way, marks=[] if way in ("wish", "everything") else pytest.mark.sqlite)
+        for way in FOR_GOOD
+    ],
+)
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
 async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
@@ -293,6 +301,7 @@ async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
         assert SECRET not in await learned(alice)
 
 
+@pytest.mark.sqlite
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
 async def test_a_fact_about_somebody_else_that_shares_words_is_learned_and_recalled(

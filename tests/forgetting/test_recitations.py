@@ -8,7 +8,7 @@ from chatapp.accounts.models import User
 from chatapp.long_term.models import MemoryEntry
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
 LONG = (
     "We talked about the regatta for a while, and of how the wind turned north in the afternoon, which nobody in the"

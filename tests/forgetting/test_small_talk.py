@@ -21,7 +21,7 @@ from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
 TURNS = 1_000
 STILL_IN_CONTEXT = 120

@@ -28,6 +28,7 @@ from chatapp.forgetting.services import forget_message, forget_whole_conversatio
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.forgetting_counts import read_forgetting_count
+from chatapp.operations.work_budget import PIECE
 from chatapp.runs import runner
 from chatapp.runs.actions.runs import Lease, claim_run, record_facts
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -171,7 +172,7 @@ def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("beside", [0, 1_000], ids=["a short chat", "one copied in pieces"])
+@pytest.mark.parametrize("beside", [0, PIECE.rows], ids=["a short chat", "one copied in pieces"])
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
 @pytest.mark.parametrize("is_shared", [False, True], ids=["a fork", "a copy of a shared chat"])
 def test_a_copy_has_nothing_that_is_forgotten_meanwhile(

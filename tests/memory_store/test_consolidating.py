@@ -114,6 +114,7 @@ def test_what_its_user_wrote_stays_and_what_its_user_removed_stays_out(
     assert profile_of(alice) == "- Has a dog.\n- Plays the cello badly."
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.no-model")
 def test_without_a_language_model_nothing_is_written_and_it_says_so(
     alice: User, db: None, api_client: Clients
@@ -128,6 +129,7 @@ def test_without_a_language_model_nothing_is_written_and_it_says_so(
     assert MemoryEntry.objects.get().consolidated_at is None, "it is read when there is a model"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("answer", [says(""), says("```\n```"), says("x", status=401, error="no")])
 def test_an_unusable_answer_leaves_the_profile_as_it_is(
     alice: User, model: ModelConfig, server: ModelServer, answer: Any
@@ -258,6 +260,7 @@ def test_after_three_workers_died_no_model_is_asked_any_more(
     assert server.requests == []
 
 
+@pytest.mark.sqlite
 def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
     alice: User, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -260,6 +260,7 @@ class TestWholeDays:
         assert after.json() == before.json()
         assert after["ETag"] == before["ETag"]
 
+    @pytest.mark.sqlite
     def test_markdown_goes_in_and_out_as_it_is(self, client: Client):
         raw = client.get(self.DAY, headers={"accept": "text/markdown"})
         assert raw["Content-Type"] == "text/markdown; charset=utf-8"
@@ -278,6 +279,7 @@ class TestWholeDays:
         assert len(day.json()["entries"]) == 3
         assert self.put(client, "# 2026-11-21\n", **{"if-match": day["ETag"]}).json()["entries"] == []
 
+    @pytest.mark.sqlite
     @pytest.mark.parametrize("whose", ["nobody's", "charlie's", "another day's"])
     def test_an_entry_that_is_not_of_the_day_is_refused_and_nothing_changes(
         self, client: Client, charlie: User, api_client: Clients, whose: str

@@ -124,6 +124,7 @@ def test_a_line_that_was_moved_stays_while_many_other_entries_are_forgotten_in_p
     assert Tombstone.objects.count() == ENTRIES + 2
 
 
+@pytest.mark.sqlite
 @pytest.mark.usefixtures("no_files")
 def test_a_day_text_changes_at_most_so_many_sections_at_once(client: Client) -> None:
     day, word = "2026-11-20", "Red"
@@ -160,6 +161,7 @@ def test_what_a_killed_process_left_of_a_day_is_forgotten_by_the_sweep(
     assert texts(client.get(f"{DAYS}/{day}").json()) == ["Pebble Blue-0 lies in drawer 0."]
 
 
+@pytest.mark.sqlite
 @pytest.mark.usefixtures("no_files")
 def test_an_edited_day_claims_what_it_would_claim_had_it_been_written_so(
     client: Client, bob: User, api_client: Clients

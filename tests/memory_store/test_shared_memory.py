@@ -96,6 +96,7 @@ async def recalled(chat: Chat, question: str = ASKED) -> list[dict[str, Any]]:
     return list((await chat.see(question))["recalled"])
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_shared(
@@ -113,6 +114,7 @@ async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_sh
         assert answer["message"]["status"] == "complete"
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entry(
@@ -133,6 +135,7 @@ async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entr
         assert await MemoryEntry.objects.filter(pk=entry.pk).aexists()
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob: User) -> None:
@@ -155,6 +158,7 @@ async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob:
                 await use("memory_read", caller, **wanted)
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_what_is_so_now_is_not_told_where_memory_is_shared(alice: User) -> None:
     """A newer statement of elsewhere is private, though the older one was said here."""
@@ -174,6 +178,7 @@ async def use(tool: str, caller: ToolCaller, **arguments: Any) -> str:
     return (await registry.BUILT_IN[tool].call(arguments, caller)).text
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_the_tools_read_what_is_shared_and_not_where_it_was_said(alice: User, bob: User) -> None:
     async with house() as porter:
@@ -188,6 +193,7 @@ async def test_the_tools_read_what_is_shared_and_not_where_it_was_said(alice: Us
             assert str(entry.first_message_id) not in text
 
 
+@pytest.mark.sqlite
 @on_a_loop
 async def test_a_conversation_stays_what_it_was_begun_as(alice: User, bob: User) -> None:
     async with house() as porter:
@@ -211,6 +217,7 @@ async def shape_of(chat: Chat) -> dict[str, Any]:
     return dict((await chat.program.get(f"conversations/{chat.conversation}")).json())
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-opened")
 @pytest.mark.parametrize("how", ["closed", "switched off", "taken away"])
 @on_a_loop
@@ -231,6 +238,7 @@ async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
         assert await recalled(chat, "The number of my bank card?") == [], "it may be opened again"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("how", ["temporary", "paused", "waits for approval"])
 @on_a_loop
 async def test_what_is_not_remembered_is_not_shared(alice: User, bob: User, how: str) -> None:
@@ -326,6 +334,7 @@ async def test_whatever_of_it_is_forgotten_goes_from_others_too(alice: User, bob
         assert await in_database(tables_with)("heliotrope") == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-forgotten")
 @on_a_loop
 async def test_what_another_said_himself_stays_when_one_forgets_the_same(

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("models")
 SIX = plan_of(a="", b="", c="", d="a b", e="c", f="d e")
 
 
+@pytest.mark.sqlite
 async def test_a_plan_of_six_steps_of_which_two_fail_once_is_carried_out(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -70,6 +71,7 @@ async def test_independent_steps_are_with_the_model_at_the_same_time_and_the_oth
     assert [step["attempts"] for step in answered["run"]["plan"]] == [1] * 6, answered["run"]["plan"]
 
 
+@pytest.mark.sqlite
 async def test_a_step_is_given_its_task_and_the_results_it_builds_on_and_no_history(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -87,6 +89,7 @@ async def test_a_step_is_given_its_task_and_the_results_it_builds_on_and_no_hist
     assert "heliotrope" in planned.requests("answer")[-1].text
 
 
+@pytest.mark.sqlite
 async def test_a_step_that_fails_twice_sinks_nobody_and_who_needs_it_is_told(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -115,6 +118,7 @@ async def test_every_call_is_in_the_ledger_by_its_purpose_and_in_the_sum(
     assert answered["usage"]["input_tokens"] == sum(event["input_tokens"] for event in told)
 
 
+@pytest.mark.sqlite
 async def test_garbage_of_the_planner_ends_in_an_ordinary_answer_and_is_told(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -130,6 +134,7 @@ async def test_garbage_of_the_planner_ends_in_an_ordinary_answer_and_is_told(
     assert planned.requests("step") == []
 
 
+@pytest.mark.sqlite
 async def test_an_error_of_the_planner_is_the_runs_error(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -151,6 +156,7 @@ async def test_a_reader_of_the_stream_sees_the_plan_grow(
     assert types[-1] == "run.finished"
 
 
+@pytest.mark.sqlite
 async def test_the_trace_says_what_each_call_of_a_plan_was_for(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -171,6 +177,7 @@ async def test_the_trace_says_what_each_call_of_a_plan_was_for(
     ]
 
 
+@pytest.mark.sqlite
 async def test_a_plan_is_its_owners_alone(
     alice_program: Program, charlie_program: Program, planned: PlannedServer
 ) -> None:
@@ -180,6 +187,7 @@ async def test_a_plan_is_its_owners_alone(
     assert seen.status_code == 404
 
 
+@pytest.mark.sqlite
 async def test_the_demo_model_plans_honestly(alice_program: Program) -> None:
     await in_database(ModelConfig.objects.update)(enabled=False)
     await in_database(ModelConfig.objects.create)(name="Demo", model_id="demo", kind="demo")

@@ -14,7 +14,7 @@ from memory.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 QUESTION = "Which violin did I buy?"
 

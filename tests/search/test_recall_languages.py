@@ -13,7 +13,7 @@ from chatapp.recall.turn_recall import RecalledTurn, recall_for
 from memory.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import new_conversation, say
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PROBES = {history.language: history for history in read_probes(OWN_PROBES)}

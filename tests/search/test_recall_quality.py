@@ -11,7 +11,7 @@ from chatapp.recall.models import SearchDocument
 from tests.memory_store.test_memory_api import Clients
 from tests.search.long_friendship import ASKED, Asked, lines
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 @pytest.fixture

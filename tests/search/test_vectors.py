@@ -68,6 +68,7 @@ def test_what_means_the_same_in_other_words_is_recalled(
     assert SAID in [item.text for item in found]
 
 
+@pytest.mark.sqlite
 def test_without_an_endpoint_nothing_is_asked_and_the_words_decide(
     alice: User, conversation: Conversation, server: EmbeddingsServer, settings
 ):
@@ -82,6 +83,7 @@ def resting() -> float:
     return metric.samples[0].value
 
 
+@pytest.mark.sqlite
 def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metrics(
     alice: User, conversation: Conversation, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
 ):
@@ -98,6 +100,7 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metr
     assert resting() == 0
 
 
+@pytest.mark.sqlite
 def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
     well, languages = doctor.check_embeddings()
     assert well.what == "answers, 96 dimensions; 0 texts are about 0 tokens to embed and 0 MB"
@@ -120,6 +123,7 @@ def test_the_doctor_says_what_embeddings_would_cost_before_there_are_any(
     )
 
 
+@pytest.mark.sqlite
 def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
@@ -137,6 +141,7 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     assert stored_vectors() > 122
 
 
+@pytest.mark.sqlite
 def test_a_text_that_the_endpoint_refuses_holds_up_no_other(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
@@ -215,6 +220,7 @@ def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
     assert size - stored_vectors() == 3
 
 
+@pytest.mark.sqlite
 def test_nobody_meets_the_vectors_of_another_user(
     alice: User, charlie: User, conversation: Conversation, server: EmbeddingsServer
 ):
@@ -243,6 +249,7 @@ def test_what_is_near_is_ranked_among_what_the_words_found():
     assert fused[1] == 10.0
 
 
+@pytest.mark.sqlite
 def test_a_filter_is_asked_before_the_nearest_are_counted(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):

@@ -85,6 +85,7 @@ def picture():
     return buffer.getvalue()
 
 
+@pytest.mark.sqlite
 def test_a_result_is_read_back_whole_and_by_page(stored, conversation):
     reference = offload(conversation)
     store = ConversationOffloads()
@@ -125,6 +126,7 @@ def test_an_image_is_encoded_anew_and_lies_once_under_its_hash(stored, conversat
     assert row.mime_type == "image/png"
 
 
+@pytest.mark.sqlite
 def test_what_only_says_it_is_an_image_is_refused(stored, conversation):
     with pytest.raises(InvalidInput):
         ConversationOffloads().offload_image(str(conversation.pk), b"<svg onload=alert(1)>")
@@ -226,6 +228,7 @@ def test_a_conversation_is_deleted_while_the_bucket_is_away_and_its_files_by_the
     assert in_bucket() == []
 
 
+@pytest.mark.sqlite
 def test_what_is_forgotten_while_the_bucket_is_away_is_in_no_daily_file(in_bucket, alice, settings):
     said = new_conversation(alice)
     [message] = say(said, "My code is 4711.")
@@ -245,6 +248,7 @@ def test_what_is_forgotten_while_the_bucket_is_away_is_in_no_daily_file(in_bucke
     assert in_bucket() == []
 
 
+@pytest.mark.sqlite
 def test_an_offload_is_not_read_while_the_bucket_is_away(in_bucket, conversation, api_client, settings):
     reference = offload(conversation)
     client = api_client(conversation.user)
@@ -274,6 +278,7 @@ def on_disk(settings, tmp_path) -> Path:
     return tmp_path / "offloads"
 
 
+@pytest.mark.sqlite
 async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     page = BUILT_IN["offloaded_page"]
@@ -285,6 +290,7 @@ async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation
         await page.call({"reference": reference, "offset": 10**9}, caller_of(conversation))
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("limit", [ResultLimit(300, 40_000), ResultLimit(30_000, 700), ResultLimit(80, 200)])
 @pytest.mark.parametrize(
     "text", [LONG[:6_000], "4711,0815;" * 600, "記憶を失わない。" * 700], ids=["lines", "digits", "cjk"]
@@ -307,6 +313,7 @@ async def test_pages_are_no_larger_than_what_the_model_will_see_and_give_the_who
     assert read == text
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("limit", [ResultLimit(500, 40_000), ResultLimit(30_000, 2_000)])
 async def test_as_many_matches_are_shown_as_the_model_will_see(on_disk, conversation, limit):
     reference = await in_thread(offload, conversation)
@@ -318,6 +325,7 @@ async def test_as_many_matches_are_shown_as_the_model_will_see(on_disk, conversa
     assert shown > 1
 
 
+@pytest.mark.sqlite
 async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     found = await BUILT_IN["offloaded_grep"].call(
@@ -328,6 +336,7 @@ async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conv
     assert LONG[offset:].startswith("line 4321")
 
 
+@pytest.mark.sqlite
 async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation):
     reference = await in_thread(offload, conversation, "a" * 40_000 + "!")
     with pytest.raises(ToolFailure, match="takes too long"):
@@ -336,6 +345,7 @@ async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation)
         )
 
 
+@pytest.mark.sqlite
 async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     with pytest.raises(ToolFailure, match="no regular expression"):
@@ -344,6 +354,7 @@ async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
         )
 
 
+@pytest.mark.sqlite
 async def test_an_image_is_viewed_as_bytes_and_is_no_text(on_disk, conversation):
     reference = await in_thread(ConversationOffloads().offload_image, str(conversation.pk), picture())
     output = await BUILT_IN["offloaded_view_image"].call({"reference": reference}, caller_of(conversation))

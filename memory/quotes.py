@@ -54,8 +54,7 @@ class Quotes:
         if self._pattern.search(text):
             return True
         folded = " ".join(text.casefold().split())
-        # `in` first: most sentences are not there, and none of their patterns has to be compiled.
-        return any(sentence in folded and _is_whole(sentence, folded) for sentence in self._sentences)
+        return any(_is_whole(sentence, folded) for sentence in self._sentences)
 
     def take_out(self, text: str) -> str:
         """Return the text without the sentences that contain a quote."""
@@ -69,16 +68,26 @@ def fold_sentence(sentence: str) -> str:
     return " ".join(bare_sentence(sentence).casefold().split()).rstrip(" .!?…。！？।")
 
 
-_PARTED = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_PARTED = re.compile(
+    r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 """A letter or digit of a script that parts its words."""
 
 
 def _is_whole(sentence: str, text: str) -> bool:
     """Return whether the sentence is in the text as words of its own: "I like tea" is not in "I like teaching"."""
-    whole = rf"(?<!{_PARTED}){re.escape(sentence)}" if re.match(_PARTED, sentence[0]) else re.escape(sentence)
-    if re.match(_PARTED, sentence[-1]):
-        whole += rf"(?!{_PARTED})"
-    return re.search(whole, text) is not None
+    at = text.find(sentence)
+    while at >= 0:
+        end = at + len(sentence)
+        if not (_is_one_word(text[max(0, at - 1) : at + 1]) or _is_one_word(text[end - 1 : end + 1])):
+            return True
+        at = text.find(sentence, at + 1)
+    return False
+
+
+def _is_one_word(pair: str) -> bool:
+    """Return whether two neighbours are of the same word."""
+    return len(pair) == 2 and all(map(_PARTED.match, pair))
 
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")

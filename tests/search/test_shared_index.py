@@ -13,7 +13,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.forgetting.services import forget_all, forget_entry, take_out_of_shared
 from chatapp.long_term.actions.entries import rewrite_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.indexing import index_entries, index_entry, rebuild_index
+from chatapp.recall.actions.indexing import SEAL_FROM, index_entries, index_entry, rebuild_index
 from chatapp.recall.index_format import NO_ORDINAL
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 from chatapp.recall.selectors.user_index import open_index
@@ -102,7 +102,8 @@ def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Age
 
 @pytest.mark.mechanism("memory.shared-index")
 def test_rebuilt_it_gives_the_same_answers(alice: User, bob: User, charlie: User, porter: Agent) -> None:
-    share(bob, porter, CODE, *(f"Order {number} is due." for number in range(300)))
+    share(bob, porter, CODE)
+    index_entries(bob.pk, write(bob, porter, *(f"Order {number} is due." for number in range(SEAL_FROM))))
     share(charlie, porter, SECOND)
     before = sorted(found(alice, porter, "gates of the depot"))
     postings = SearchPosting.objects.filter(owner__scope=porter).count()

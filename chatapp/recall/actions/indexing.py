@@ -72,6 +72,8 @@ SEAL_FROM = 256
 """Fewer documents than this are not sealed: they are scored from their own rows."""
 FEW = 20
 """Messages of one conversation that are indexed together with those of others."""
+FEW_ENTRIES = 10
+"""Entries that are indexed in one transaction when an index is made again."""
 SEAL_AT_ONCE = 1_024
 SEALED_TERMS = 1_500
 """At most so many documents and terms are sealed in one transaction: others wait for the lock. 5,000 terms, each
@@ -398,11 +400,16 @@ def rebuild_index(user_id: UUID) -> int:
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)
-    kept = MemoryEntry.objects.filter(user_id=user_id, state=MemoryEntry.State.KEPT)
-    for entry_id in kept.order_by("created_at", "pk").values_list("pk", flat=True):
+    kept = MemoryEntry.objects.filter(user_id=user_id, state=MemoryEntry.State.KEPT).order_by(
+        "created_at", "pk"
+    )
+    entry_ids = list(kept.values_list("pk", flat=True))
+    for first in range(0, len(entry_ids), FEW_ENTRIES):
+        some = kept.filter(pk__in=entry_ids[first : first + FEW_ENTRIES])
         # Each as it is now, under its lock: it may be edited, moved or forgotten meanwhile.
         with transaction.atomic():
-            if (entry := kept.select_for_update().filter(pk=entry_id).first()) is not None:
-                index_entry(entry)
+            lock_rows(some)
+            if entries := list(some):
+                index_entries(user_id, entries)
     seal_documents(user_id=user_id)
     return SearchOwner.objects.filter(user_id=user_id).values_list("document_count", flat=True).first() or 0

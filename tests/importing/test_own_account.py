@@ -208,7 +208,7 @@ def _model(db: None) -> None:
 
 @pytest.mark.mechanism("contract.lossless")
 @settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     phases=[Phase.generate],  # the seed says nothing when it is smaller
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -392,7 +392,7 @@ def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: s
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("account.json", json.dumps({"format": "palimpsest-account", "version": 1}))
         archive.writestr("conversations/a.json", "{}")
-        archive.writestr(name, "[{}" + ",{}" * MAX_IMPORTED + "]")
+        archive.writestr(name, "[0" + ",0" * MAX_IMPORTED + "]")
     with pytest.raises(Unreadable, match="too many rows"):
         take_in(bob, path)
 

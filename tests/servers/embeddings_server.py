@@ -11,11 +11,18 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any
 
 DIMENSIONS = 96
+
+
+@cache
+def _draw(word: str, dimensions: int) -> list[float]:
+    dice = Random(hashlib.sha256(word.encode()).digest())
+    return [dice.gauss(0, 1) for _ in range(dimensions)]
 
 
 class EmbeddingsServer:
@@ -29,7 +36,7 @@ class EmbeddingsServer:
         self.refused: frozenset[str] = frozenset()
         self.dimensions = DIMENSIONS
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def base_url(self) -> str:
@@ -46,9 +53,8 @@ class EmbeddingsServer:
     def vector(self, text: str) -> list[float]:
         total = [0.0] * self.dimensions
         for word in re.findall(r"\w+", text.lower()):
-            seed = hashlib.sha256(self.concept_of.get(word, word).encode()).digest()
-            dice = Random(seed)
-            total = [value + dice.gauss(0, 1) for value in total]
+            drawn = _draw(self.concept_of.get(word, word), self.dimensions)
+            total = [value + another for value, another in zip(total, drawn, strict=True)]
         return total
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

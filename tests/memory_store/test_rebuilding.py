@@ -24,6 +24,7 @@ from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.operations.ids import new_id
 from chatapp.operations.schema_version import database_made_at
 from chatapp.providers.models import Usage
+from chatapp.recall.actions import indexing
 from chatapp.recall.actions.indexing import rebuild_index
 from chatapp.recall.analysis import pack_terms
 from chatapp.recall.models import SearchDocument, SearchOwner
@@ -106,8 +107,9 @@ def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["edited", "deleted"])
 def test_what_is_changed_while_the_index_is_rebuilt_is_in_it_as_it_is_now(
-    alice: User, remembered: MemoryEntry, is_deleted: bool
+    alice: User, remembered: MemoryEntry, is_deleted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(indexing, "FEW_ENTRIES", 1)  # the later entry is of the next transaction
     later = add_entry(user=alice, text="The ferry leaves at noon.", now=NOW + timedelta(minutes=1))
     changed = []
 

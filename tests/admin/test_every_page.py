@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -106,6 +107,8 @@ def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: 
             continue
         for address in addresses(route):
             note(asked, admin_client.get(address), "admin", address)
+        if connection.vendor != "sqlite":
+            continue  # who is nobody, sends nothing or by another method is answered with the same statements
         note(asked, client.get(address), "nobody", address)
         note(asked, admin_client.post(address), "post", address)
         note(asked, getattr(admin_client, method)(address), method, address)
@@ -151,7 +154,8 @@ def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route
         # A form that was taken has read each field; elsewhere something else was in the way.
         for name in left if len(left) > 1 and answer.status_code != 302 else ():
             send([name], text)
-    for name in counts:
+    # How many rows a form has is asked of no database.
+    for name in counts if connection.vendor == "sqlite" else ():
         form = {**reader.found, name: "9" * 30}
         answer = admin_client.post(f"/{route}", form)
         note(asked, answer, "post", f"/{route}", name)

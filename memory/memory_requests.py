@@ -67,9 +67,16 @@ _FROM_MEMORY = re.compile(
 )
 _NOT = _words("not t nicht pas no non nao niet не لا nie")
 _DENIED_LAST = re.compile(
-    r"\b(?:nicht|niet)(?:\s*,?\s*(?:bitte|alsjeblieft|ja|hoor|mehr|meer))?[\s.!]*$", re.IGNORECASE
+    r"\b(?:nicht|niet|(?P<never>nie|niemals|nooit))(?:\s*,?\s*(?:bitte|alsjeblieft|ja|hoor|mehr|meer))?[\s.!]*$",
+    re.IGNORECASE,
 )
 """In German and Dutch "not" stands behind what it denies: "Vergiss meinen Geburtstag nicht"."""
+_DENIED_BEHIND = _words("nicht nie niemals pas jamais niet nooit")
+"""What may deny a verb that it stands behind, in German, French and Dutch; elsewhere only what is told is denied there:
+"Remember never to call me Bob"."""
+_POLISH = ("zap", "pami", "usu")
+"""How its verbs begin. Its "nie" is no German one."""
+_PAUSE = re.compile("[,:;，،：]")
 _HOW = _words(
     "how why wie warum comment pourquoi como porque come perche hoe waarom как почему كيف لماذا jak dlaczego"
 )
@@ -182,31 +189,36 @@ def _read_verb_first(text: str) -> _Request | None:
             continue
         end = match.end() if idiom is None else idiom.end()
         if _asks(folded[:at], kind, text):
-            return _read_behind(text, folded, at, end, kind)
+            return _read_behind(text, match, end, kind)
         # The first verb decides: another one behind it is a part of what is told.
         break
     return _read_in_front(text, [*zip(folded, matches, strict=True)])
 
 
-def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind) -> _Request | None:
-    """Return the request whose verb is the word `at`, with what stands behind it, from character `end` on."""
-    rest, is_marked, is_denied = text[end:], False, bool(_NOT & {*folded[max(0, at - 3) : at]})
-    is_never = bool(_NEVER & {*folded[max(0, at - 3) : at + 3]})
-    while match := re.match(r"['’,:，،\s-]*([^\W\d_]+)['’]?", rest):
-        word = fold_text(match[1])
-        if word in _NOT and not is_marked:
-            is_denied = True
+def _read_behind(text: str, verb: re.Match[str], end: int, kind: Kind) -> _Request | None:
+    """Return the request with this verb, and with what stands behind it, from character `end` on."""
+    front = {fold_text(word) for word in _WORD.findall(_PAUSE.split(text[: verb.start()])[-1])[-3:]}
+    is_denied, is_never = not _NOT.isdisjoint(front), not _NEVER.isdisjoint(front)
+    denying = frozenset[str]() if fold_text(verb[0]).startswith(_POLISH) else _DENIED_BEHIND
+    denying |= _NEVER if is_denied else frozenset()
+    rest, is_marked, has_pause = text[end:], False, False
+    while match := re.match(r"(['’,:，،\s-]*)([^\W\d_]+)['’]?", rest):
+        word = fold_text(match[2])
+        has_pause = has_pause or (kind == "remember" and _PAUSE.search(match[1]) is not None)
+        # Behind a pause or "that" it denies what is to be remembered.
+        if word in denying and not (is_marked or has_pause):
+            is_denied, is_never = True, is_never or word in _NEVER
         elif word in _THAT or word in _ABOUT or word in _ALL:
             is_marked = True
             # Left in the rest: `_told_about` begins with it.
             if word in _ALL:
                 break
-        elif not (_is_polite(word) or word in _NEVER or (word in _YOU and not is_marked)):
+        elif not (_is_polite(word) or (word in _YOU and not is_marked)):
             break
         rest = rest[match.end() :]
     rest = rest.strip(" ,:：،，\n")
     what = _told_about(rest) if is_marked else rest
-    if not is_marked and _is_denied_last(rest):
+    if not (is_marked or has_pause) and _is_denied_last(rest, kind):
         what, is_denied = _DENIED_LAST.sub("", rest), True
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
@@ -221,10 +233,12 @@ def _read_behind(text: str, folded: Sequence[str], at: int, end: int, kind: Kind
     return _Request(kind, what, is_for_good=is_never and kind == "forget")
 
 
-def _is_denied_last(what: str) -> bool:
+def _is_denied_last(what: str, kind: Kind) -> bool:
     """Return whether "not" at the end denies the request, and not a sentence that is to be remembered."""
-    words = {fold_text(match[0]) for match in _WORD.finditer(what)}
-    return _DENIED_LAST.search(what) is not None and not re.search("[,;:]", what) and _I.isdisjoint(words)
+    match = _DENIED_LAST.search(what)
+    if match is None or (match["never"] and kind == "remember") or re.search("[,;:]", what):
+        return False
+    return _I.isdisjoint(map(fold_text, _WORD.findall(what)))
 
 
 def _read_in_front(text: str, words: Sequence[tuple[str, re.Match[str]]]) -> _Request | None:

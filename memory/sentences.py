@@ -85,6 +85,9 @@ _DATE_ENDS = re.compile(r"\b\d{4}\. \d{1,2}\. \d{1,2}\.$")
 _MONTH = re.compile(r"(?:^|\s)\d{1,2}\. \d{1,2}\.$")
 _DAY_AND_MONTH = re.compile(r"(?:[1-9]|[12]\d|3[01])\. (?=(?:[1-9]|1[0-2])\.(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_]+")
+_CANNOT = re.compile(r"\bcan['’]t\b", re.IGNORECASE)
+_DENYING_SYLLABLES = frozenset(["안", "못"])
+"""Korean words of one letter without which a sentence says the opposite."""
 _READ_FOR_LANGUAGE = 2_000
 
 
@@ -231,10 +234,11 @@ class Vocabulary:
         return frozenset(self._analyzer.words(text))
 
     def telling_words(self, text: str) -> frozenset[str]:
-        """Return all words but stop words, small talk and single letters."""
+        """Return all words but stop words, small talk and single letters; what denies a sentence is one of them."""
         bare, known = bare_sentence(text), _known_words.get()
         if known is None or bare not in known:
-            words = self._analyzer.words(bare)
+            # Both pieces of "can't" are stop words: it would say the same as "can".
+            words = self._analyzer.words(_CANNOT.sub("cannot", bare))
             telling = frozenset(word for word in words if _tells(word)) - self._small_talk
             if known is None:
                 return telling
@@ -302,4 +306,4 @@ def _has_stop_character(word: str) -> bool:
 
 
 def _tells(word: str) -> bool:
-    return len(word) > 1 or word.isdigit()
+    return len(word) > 1 or word.isdigit() or word in _DENYING_SYLLABLES

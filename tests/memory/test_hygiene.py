@@ -9,7 +9,7 @@ from memory.memorable import is_memorable
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer
 from memory.tokens import text_message
-from memory.tombstones import Fingerprinter, Tombstones
+from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
 
 VOCABULARY = Vocabulary(Analyzer())
 FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)
@@ -121,3 +121,27 @@ def test_what_was_forgotten_is_not_learned_again():
     said = "My dog is called Rex."
     found = learned(f"{said} The plum tree blooms.", said, gone=said)
     assert found.text == "The plum tree blooms."
+
+
+@pytest.mark.parametrize(
+    ("said", "denied"),
+    [
+        ("The user's daughter can eat nuts.", "My daughter can't eat nuts."),
+        ("The user's daughter can eat nuts.", "My daughter can’t eat nuts."),
+        ("My daughter can eat nuts.", "My daughter cannot eat nuts."),
+        ("딸은 땅콩을 먹어요.", "딸은 땅콩을 안 먹어요."),
+    ],
+)
+def test_what_cannot_be_is_not_forgotten_with_what_can(said: str, denied: str):
+    for one, other in ((said, denied), (denied, said)):
+        tombstones = Tombstones(FINGERPRINTER.fingerprints([one]), FINGERPRINTER)
+        assert tombstones.cover(one)
+        assert not tombstones.cover(other)
+
+
+def test_what_was_forgotten_before_denials_counted_stays_out_word_for_word():
+    denied = "My daughter can't eat nuts."
+    [made_now] = FINGERPRINTER.fingerprints([denied])
+    [without_denial] = FINGERPRINTER.fingerprints(["My daughter can eat nuts."])
+    stored = Fingerprint(made_now.whole, without_denial.words)
+    assert Tombstones([stored], FINGERPRINTER).cover(denied)

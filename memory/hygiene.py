@@ -12,8 +12,6 @@ from memory.sentences import Vocabulary, are_alike, bare_sentence, split_sentenc
 from memory.tombstones import Tombstones
 from memory.types import Message
 
-ALIKE = 0.8
-"""A sentence is known where another with the same facts has this share of its words."""
 LEAST_WORDS = 2
 MAX_LINES = 100
 
@@ -34,6 +32,7 @@ class KnownSentences:
         self._vocabulary = vocabulary
         self._sources: list[str] = []
         self._facts: list[frozenset[str]] = []
+        self._denials: list[frozenset[str]] = []
         # By word, so that a sentence is compared only with those that share one with it.
         self._by_word: dict[str, list[int]] = defaultdict(list)
         for source, text in texts:
@@ -41,13 +40,15 @@ class KnownSentences:
                 self.add(source, sentence)
 
     def add(self, source: str, sentence: str) -> None:
-        for word in self._vocabulary.gist(sentence):
+        words = self._vocabulary.gist(sentence)
+        for word in words:
             self._by_word[word].append(len(self._sources))
         self._sources.append(source)
         self._facts.append(_facts_of(sentence))
+        self._denials.append(self._vocabulary.denials_in(words))
 
     def find(self, sentence: str) -> str | None:
-        """Return the source that has the same sentence with the same facts already; None where none has."""
+        """Return the source that says all of the sentence already, and denies no more; None where none does."""
         words = self._vocabulary.gist(sentence)
         shared: dict[int, int] = defaultdict(int)
         for word in words:
@@ -55,8 +56,10 @@ class KnownSentences:
                 shared[number] += 1
         facts = _facts_of(sentence)
         for number, count in shared.items():
-            # A fact that the other lacks makes it new, however alike they are: "Rent is 950" after "Rent is 900".
-            if count >= ALIKE * len(words) and facts <= self._facts[number]:
+            # A word or a fact that the other lacks makes it new, however alike they are: "Rent is 950" after "Rent is
+            # 900". A denial that it lacks itself does, too: "I take the pills" after "I don't take the pills".
+            says_all = count == len(words) and facts <= self._facts[number]
+            if says_all and self._denials[number] <= words:
                 return self._sources[number]
         return None
 

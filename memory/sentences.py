@@ -88,6 +88,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _CANNOT = re.compile(r"\bcan['’]t\b", re.IGNORECASE)
 _DENYING_SYLLABLES = frozenset(["안", "못"])
 """Korean words of one letter without which a sentence says the opposite."""
+_DENIALS = """
+    not cannot never no don doesn didn isn aren wasn weren won wouldn couldn hasn haven nicht kein keine keinen keinem
+    keiner nie niemals ne pas jamais aucun aucune nunca non mai nao niet geen nooit nigdy inte ikke ej nem ei tidak
+    bukan degil yok asla не нет никогда لا لم لن ليس ليست नहीं मत δεν δε μην இல்லை
+"""
+_DENYING_CHARACTER = re.compile("[不没沒别別勿無无非未]")
 _READ_FOR_LANGUAGE = 2_000
 
 
@@ -228,6 +234,7 @@ class Vocabulary:
         self._analyzer = analyzer
         self._small_talk = frozenset(analyzer.words(" ".join(SMALL_TALK)))
         self._everyday = frozenset(analyzer.words(EVERYDAY))
+        self._denials = frozenset(analyzer.words(_DENIALS)) | _DENYING_SYLLABLES
 
     def words(self, text: str) -> frozenset[str]:
         """Return all words of a text."""
@@ -271,6 +278,11 @@ class Vocabulary:
         language = latin_language(words)
         stops = stop_words(language) if language != ENGLISH else frozenset[str]()
         return rare - self.words(" ".join(word for word in words if word in stops)) or rare
+
+    def denials_in(self, words: frozenset[str]) -> frozenset[str]:
+        """Return those of the words without which a sentence says the opposite. A verb that is denied by its end, as in
+        Turkish and Japanese, is another word."""
+        return (words & self._denials) | {word for word in words if _DENYING_CHARACTER.search(word)}
 
     def gist(self, text: str) -> frozenset[str]:
         """Return the words two sentences must share to say the same: the rare ones, where there are enough

@@ -90,6 +90,49 @@ def test_another_fact_is_news_however_alike_it_sounds(sentence: str):
     assert known("My dog is called Rex.", "My favourite colour is blue.").find(sentence) is None
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("我现在住在北京的一个小公寓里和我的猫一起生活。", "我现在住在上海的一个小公寓里和我的猫一起生活。"),
+        (
+            "私は大阪の小さなアパートに猫と一緒に住んでいます。",
+            "私は東京の小さなアパートに猫と一緒に住んでいます。",
+        ),
+        (
+            "저는 서울의 작은 아파트에서 고양이와 함께 살고 있어요.",
+            "저는 부산의 작은 아파트에서 고양이와 함께 살고 있어요.",
+        ),
+        (
+            "أعيش الآن في القاهرة مع زوجتي وأولادي الثلاثة في شقة",
+            "أعيش الآن في الرباط مع زوجتي وأولادي الثلاثة في شقة",
+        ),
+        (
+            "मैं अपनी पत्नी और बच्चों के साथ दिल्ली में रहता हूँ।",
+            "मैं अपनी पत्नी और बच्चों के साथ मुंबई में रहता हूँ।",
+        ),
+        ("我们每周三晚上在社区中心上陶艺课", "我们每周五晚上在社区中心上陶艺课"),
+        (
+            "I take the blue pills every morning before breakfast.",
+            "I don't take the blue pills every morning before breakfast.",
+        ),
+        (
+            "Meine Tochter verträgt Erdnüsse, Milch und Weizen.",
+            "Meine Tochter verträgt keine Erdnüsse, Milch und Weizen.",
+        ),
+        ("Я ем орехи, молоко и пшеницу по утрам.", "Я не ем орехи, молоко и пшеницу по утрам."),
+        ("我的女儿早上可以吃花生和牛奶", "我的女儿早上不可以吃花生和牛奶"),
+        ("可以吃花生和牛奶", "不可以吃花生和牛奶"),
+        ("The user's daughter can eat nuts.", "My daughter can't eat nuts."),
+        ("딸은 땅콩을 먹어요.", "딸은 땅콩을 안 먹어요."),
+        ("Kahvaltıdan önce her sabah mavi hapı içiyorum.", "Kahvaltıdan önce her sabah mavi hapı içmiyorum."),
+    ],
+)
+def test_another_word_or_a_denial_is_news_in_every_language(before: str, after: str):
+    for one, other in ((before, after), (after, before)):
+        assert known(one).find(one) == "entry 0"
+        assert known(one).find(other) is None
+
+
 def learned(summary: str, *said: str, memory: KnownSentences | None = None, gone: str = "") -> Learned:
     messages = [text_message("user", text) for text in said]
     tombstones = Tombstones(FINGERPRINTER.fingerprints([gone]), FINGERPRINTER)

@@ -23,6 +23,7 @@ from memory.claim_structure import (
     without_new,
     without_now,
 )
+from memory.languages import CAPITAL
 from memory.sentences import Vocabulary, split_sentences
 
 Key = tuple[str, ...]
@@ -34,12 +35,17 @@ _HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| will)?\s+"
 _HAVE_LONG = r"\b(?:I|we)(?:'ve| have)\s+"
 _UNTIL_NOW = r"(?=[^.,;:!?\n]{1,80}\s(?:since|for)\b)"
 _VALUE = languages.VALUE
+_PLACE = rf"(?:the\s+)?(?-i:[{CAPITAL}])"
+"""Somebody moves to a place, which has a name; to the next exercise, they do not."""
+_EMPLOYER = r"(?!\d|(?:night|noon|home|hours|now|(?:the|this) moment)\b)"
+"""Nobody works for what tells how long, or when."""
 _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
         (
             "residence",
-            rf"{_HAVE}{_ADVERBS}(?:live|living|moved|moving|relocated|based)\s+(?:back )?(?:in|to|at|near)\s+{_VALUE}",
+            rf"{_HAVE}{_ADVERBS}(?:(?:live|living|based)\s+(?:in|at|near)|"
+            rf"(?:moved|moving|relocated)\s+(?:back )?(?:in|at|near|to(?=\s+{_PLACE})))\s+{_VALUE}",
         ),
         (
             "residence",
@@ -47,7 +53,8 @@ _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "employer",
-            rf"{_HAVE}{_ADVERBS}(?:work|working|started|got a job|changed jobs?)\s+(?:at|for|to)\s+{_VALUE}",
+            rf"{_HAVE}{_ADVERBS}(?:(?:work|working|started|got a job)\s+(?:at|for)|changed jobs?\s+(?:at|for|to))"
+            rf"\s+{_EMPLOYER}{_VALUE}",
         ),
         ("employer", rf"{_HAVE_LONG}{_ADVERBS}(?:worked|been working)\s+(?:at|for)\s+{_UNTIL_NOW}{_VALUE}"),
         (
@@ -111,6 +118,14 @@ _WHEN = re.compile(
     r"\b(?:january|february|march|april|june|july|august|september|october|november|december|tomorrow)\b",
     re.IGNORECASE,
 )
+_QUOTE = re.compile(r"\"[^\"]*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』")
+_QUOTED = re.compile(
+    r"[\"“„«「『]|\b(?:wrote|writes|said|says|told|tells|texted|replied|schrieb|schreibt|sagte|sagt|écrit|dit|escribió|dijo|"
+    r"scritto|scrive|detto|dice|escreveu|disse|schreef|zei|написала?|сказала?|كتبت?|قالت?|लिखा|कहा|yazdı|dedi)(?!\w)"
+    r"[^:]{0,40}:|(?:写道?|说|寫道?|說|書い\w*|言っ\w*|썼\w*|말했\w*)[^:：]{0,10}[:：]",
+    re.IGNORECASE,
+)
+"""What stands in front of the words of somebody else: who says so, or an open quotation mark."""
 _NO_VALUE = re.compile(r"^(?:called|named|not)\b", re.IGNORECASE)
 """How begins what may be so beside another, or is not so."""
 
@@ -175,6 +190,8 @@ def _read_plain(sentence: str, before: str, vocabulary: Vocabulary, *, is_new: b
     plain, _ = without_now(sentence)
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
+        if match is not None and _QUOTED.search(_QUOTE.sub("", plain[: match.start()])):
+            return None
         # What was never so ends nothing; what is so no more ends what was.
         if match is not None and (
             _is_denied(sentence, match["value"]) or not languages.NOT_SO.match(plain, match.end())

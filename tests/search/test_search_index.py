@@ -104,6 +104,24 @@ def test_neighbours_lend_each_other_their_score(alice: User, conversation: Conve
     assert texts(alice, "dog") == ["What is your dog's name?"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "question", "word"),
+    [
+        ("请问您的狗叫什么名字？", "旺财。", "我的狗叫什么名字？", "名字"),
+        ("请问您的狗叫什么名字？", "旺财。", "我的狗叫什么名字", "名字"),
+        ("犬の名前は何ですか。", "ポチ。", "私の犬の名前は何ですか", "名前"),
+        ("หมาของคุณชื่ออะไร", "ด่าง", "หมาของฉันชื่ออะไร", "อะไร"),
+        ("ما اسم كلبك؟", "ريكس", "اسم كلبك؟", "كلبك"),
+    ],
+)
+def test_a_question_without_spaces_also_finds_the_answer_beside_its_match(
+    alice: User, conversation: Conversation, asked: str, answer: str, question: str, word: str
+):
+    say(conversation, *filler(10), asked, answer, *filler(10))
+    assert answer in texts(alice, question, limit=3)
+    assert texts(alice, word) == [asked]
+
+
 def test_a_word_that_is_looked_up_stands_for_itself_alone(alice: User, conversation: Conversation):
     say(conversation, "We drove to the Jura.", *filler(20))
     assert texts(alice, "drive") == []

@@ -120,6 +120,13 @@ LIST = f"The orders are {', '.join(ORDERS)}."
 _NUMBER = re.compile(r"ORD[-\w/]*|\bSN\w*")
 
 
+@pytest.mark.parametrize("word", ["bzw", "evtl", "usw", "vgl"])
+def test_of_languages_with_as_many_words_the_first_says_what_is_an_abbreviation(word: str) -> None:
+    """And not the order of a set, which differs from process to process."""
+    assert len(split_sentences(f"Ende vous. Max {word}. Anna")) == 2
+    assert len(split_sentences(f"Vous ende. Max {word}. Anna")) == 3
+
+
 @pytest.mark.mechanism("memory.whole-facts")
 def test_a_long_list_of_numbers_is_kept_in_whole_ones() -> None:
     said = [text_message("user", LIST)]

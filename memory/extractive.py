@@ -154,12 +154,20 @@ def extract_missing(messages: Sequence[Message], previous: str, summary: str, ma
     # The summary before is a source as well: its lines may be missing in the new one.
     before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
     sentences = _sentences([*before, *messages])
-    told = {fact for sentence in sentences for fact, _ in sentence.facts if fact in summary}
+    told = {fact for sentence in sentences for fact, _ in sentence.facts if _is_told(fact, summary)}
     chosen = _choose(sentences, max_tokens - 8, told)
     chosen.sort(key=lambda sentence: sentence.order)
     # A line that comes from an earlier list of this kind has a dash already.
     lines = [f"- {sentence.text.removeprefix('- ')}" for sentence in chosen]
     return "\n".join([MISSING_LEAD, *lines]) if lines else ""
+
+
+def _is_told(fact: str, summary: str) -> bool:
+    """Return whether the fact is in the summary as a whole: 47 is not in INV-4711."""
+    border = rf"(?<![{_WORD}])(?<!\d[.,])" if fact[0].isalnum() else ""
+    whole = rf"{border}{re.escape(fact)}(?![{_WORD}]|[.,]\d)"
+    # `in` first: most facts are not there, and their patterns need not be compiled.
+    return fact in summary and re.search(whole, summary) is not None
 
 
 def find_facts(text: str) -> dict[str, float]:

@@ -98,6 +98,21 @@ def test_what_a_summary_left_out_is_given_back_with_its_sentence() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "summary", "is_told"),
+    [
+        ("My locker is number 47 in the gym.", "They paid invoice INV-4711.", False),
+        ("My locker is number 47 in the gym.", "They paid 47.50 euros.", False),
+        ("My locker is number 47 in the gym.", "They have locker 47.", True),
+        ("My locker is number 47 in the gym.", "他的储物柜是47号。", True),
+        ("Rent is $900 a month.", "They pay US$900.", True),
+        ("Rent is $900 a month.", "They pay $9000.", False),
+    ],
+)
+def test_a_fact_is_told_only_as_a_whole(said: str, summary: str, is_told: bool) -> None:
+    assert (extract_missing([user(said), *FILLER], "", summary, 100) == "") == is_told
+
+
+@pytest.mark.parametrize(
     "text", ["." * 100_000, "a." * 50_000, '"a ' * 30_000, "1," * 50_000, "a/" * 50_000, "Aa " * 30_000]
 )
 def test_no_text_makes_the_extract_slow(text: str) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from memory.languages import UNSPACED
 from memory.sentences import split_sentences
-from memory.terms import Analyzer, prefix_of
+from memory.terms import SIGNS, Analyzer, prefix_of
 
 MAX_EXCERPT_CHARS = 280
 _CHARS_BEFORE = 80
-_WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
+_WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])(?:[^\W_]|[{SIGNS}]))+")
 _MARKS = re.compile(
     r"^[^\S\n]*(?:#{1,6}|>+|[-*+]|```\w*)(?:[^\S\n]+|$)|(?<!\s)\*{1,3}|\*{1,3}(?!\s)|`{1,3}", re.MULTILINE
 )

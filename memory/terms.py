@@ -42,8 +42,8 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _SPEAKER = re.compile(r"\s*([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,2}): ")
 _POSSESSIVE = re.compile(r"['’]s\b")
 # The vowel signs of Indian scripts are parts of words, but no letters.
-_SIGNS = "\u0900-\u0963\u0966-\u0d7f"
-_PIECE = re.compile(rf"([{UNSPACED}]+)|((?:(?![{UNSPACED}])(?:[^\W_]|[{_SIGNS}]))+)")
+SIGNS = "\u0900-\u0963\u0966-\u0d7f"
+_PIECE = re.compile(rf"([{UNSPACED}]+)|((?:(?![{UNSPACED}])(?:[^\W_]|[{SIGNS}]))+)")
 # Possessive, and never from within a word: linear on any input.
 _IDENTIFIER = re.compile(r"(?<![^\W_])[^\W_]++(?:[-._/@:#+][^\W_]++)+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")

@@ -126,6 +126,8 @@ _QUOTED = re.compile(
     re.IGNORECASE,
 )
 """What stands in front of the words of somebody else: who says so, or an open quotation mark."""
+MOST_CHARS = 2_000
+"""A longer sentence is a table, a log or a file, and each of the patterns would look through all of it."""
 _NO_VALUE = re.compile(r"^(?:called|named|not)\b", re.IGNORECASE)
 """How begins what may be so beside another, or is not so."""
 
@@ -173,7 +175,8 @@ class _Said(NamedTuple):
 
 def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
     if (
-        sentence.rstrip().endswith(("?", "？", "؟"))
+        len(sentence) > MOST_CHARS
+        or sentence.rstrip().endswith(("?", "？", "؟"))
         or _SEVERAL.search(sentence)
         or languages.SEVERAL.search(sentence)
     ):

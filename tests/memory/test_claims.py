@@ -472,6 +472,11 @@ def test_a_claim_names_its_place():
     assert text[found.start : found.end] == "I live in Paris."
 
 
+def test_a_table_without_a_full_stop_claims_nothing():
+    assert claim("I live in Paris") is not None
+    assert claim("I live in Paris" + " 17 red" * 300) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

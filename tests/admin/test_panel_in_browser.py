@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.admin.test_every_page import pages
 from tests.fixtures.browser import open_tab
-from tests.frontend.chatting import SIZES, ask, barriers, overflows, too_small, touch_screen
+from tests.frontend.chatting import AXE, SIZES, ask, barriers, overflows, too_small, touch_screen
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import ADMIN
@@ -185,6 +185,7 @@ SHOWN = [f"/{route}" for route in pages() if route.startswith("admin/") and not 
 def test_no_page_of_the_panel_has_a_barrier(panel: Page) -> None:
     found = {}
     assert set(TOUCHED) <= set(SHOWN)
+    panel.add_init_script(path=AXE)  # to send it to each page takes as long as the look
     for address in [*SHOWN, "/admin/chatapp/modelconfig/connect/?preset=azure"]:
         panel.goto(address)
         wrong = barriers(panel)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.frontend.chatting import SIZES, barriers, overflows
+from tests.frontend.chatting import barriers, looks, overflows
 from tests.importing.exports import chatgpt
 from tests.servers.service import Service
 
@@ -55,12 +55,9 @@ def choose(dialog: Locator, file: Path) -> None:
 
 
 def look_at_all_sizes(page: Page) -> None:
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
-        for width, height in SIZES.values():
-            page.set_viewport_size({"width": width, "height": height})
-            assert barriers(page) == []
-            assert not overflows(page)
+    for _ in looks(page):
+        assert barriers(page) == []
+        assert not overflows(page)
     page.set_viewport_size({"width": 1440, "height": 900})
 
 

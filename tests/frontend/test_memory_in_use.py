@@ -1,4 +1,5 @@
-"""Memory at work in a real browser: learned at once, searched in one conversation, and shared where an agent shares it."""
+"""Memory at work in a real browser: learned at once or after a review, searched in one conversation, and shared where an
+agent shares it."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.frontend.chatting import ask, barriers
-from tests.servers.behaviour import says
+from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import BOB
+from tests.servers.recording import RecordedRequest
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
@@ -20,14 +22,26 @@ agents:
   - {{id: Porter, shared_memory: true, brain: {{provider: openai, model: test-model, config: {{base_url: "{url}"}}}}}}
 """
 CODE = "The gate code of the depot is 7731-heliotrope."
+BOAT = "The user owns a boat called Halcyon."
+DOG = "The user walks a dog called Biscuit."
+FILLER = "and then we talked about harbours, gardens and the weather of that week, at some length. " * 30
+
+
+def summary_of(request: RecordedRequest) -> Behaviour:
+    if "Halcyon" in request.text:
+        return says(BOAT)
+    return says(DOG if "Biscuit" in request.text else "They talk about the orders INV-100 and INV-200.")
 
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    with ModelServer(
-        default=says("I see."), summary_default=says("They talk about the orders INV-100 and INV-200.")
-    ) as server:
+    with ModelServer(default=says("I see."), summary_default=summary_of) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 
 
 def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
@@ -106,3 +120,48 @@ def tell_as_bob(service: Service) -> None:
         bob.post(f"/api/v1/conversations/{chat}/messages", json=message).raise_for_status()
     bob.post(f"/api/v1/conversations/{chat}/compact", json={"wait": False}).raise_for_status()
     wait_for(lambda: bob.get("/api/v1/memory/days").json()["items"], what="bob is remembered")
+
+
+def tell(alice: httpx2.Client, fact: str) -> None:
+    """In a conversation that is summarised at once."""
+    said = [fact, *(f"{number}: {FILLER}" for number in range(14))]
+    messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+    made = alice.post("/api/v1/conversations/import", json={"messages": messages}).raise_for_status().json()
+    alice.post(
+        f"/api/v1/conversations/{made['id']}/compact", json={"wait": True, "keep_recent": 2}
+    ).raise_for_status()
+
+
+def found(alice: httpx2.Client, word: str) -> list[str]:
+    """Return the entries found, without the turns that they came from."""
+    items = alice.get("/api/v1/memory/search", params={"q": word}).json()["items"]
+    return [item["text"] for item in items if item["source"]["kind"] == "entry"]
+
+
+def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, alice: httpx2.Client) -> None:
+    alice.patch("/api/v1/memory/settings", json={"review": True}).raise_for_status()
+    for fact in ("My boat is called Halcyon.", "My dog is called Biscuit."):
+        tell(alice, fact)
+
+    def waiting() -> int:
+        return len(alice.get("/api/v1/memory/review").json()["items"])
+
+    wait_for(lambda: waiting() == 2, what="both are proposed")
+    assert not found(alice, "boat") + found(alice, "dog")
+    refused = {"status": 503, "json": {"error": {"code": "unavailable", "message": "The database is away."}}}
+    page.route("**/memory/review*", lambda route: route.fulfill(**refused))
+    page.goto("/memory?view=review")
+    expect(page.get_by_role("alert")).to_contain_text("The database is away.")
+    expect(page.get_by_role("status", name="Loading…")).to_have_count(0)
+    page.unroute("**/memory/review*")
+    page.get_by_role("button", name="Try again").click()
+    proposed = page.locator(".entry")
+    expect(proposed).to_have_count(2)
+    assert barriers(page) == []
+    proposed.filter(has_text="Halcyon").get_by_role("button", name="Remember").click()
+    expect(proposed).to_have_count(1)
+    proposed.filter(has_text="Biscuit").get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    wait_for(lambda: found(alice, "boat"), what="the approved one is found")
+    assert found(alice, "dog") == []
+    assert waiting() == 0

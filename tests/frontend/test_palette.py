@@ -1,4 +1,5 @@
-"""What brings a person quickly where they want to be, or keeps the composer small: the palette, a long paste, the pause."""
+"""What brings a person quickly where they want to be, or keeps the composer small: the palette, the search over messages, a
+long paste, the pause."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import httpx2
 from playwright.sync_api import Page, Route, expect
 
 from tests.fixtures.browser import slow_down
-from tests.frontend.chatting import SIZES, ask, barriers, overflows
+from tests.frontend.chatting import ask, barriers, looks, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.waiting import wait_for
@@ -36,12 +37,9 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
     found = page.get_by_role("group", name="Messages").get_by_role("option")
     expect(found.first).to_contain_text("Halcyon")
     expect(found.first.locator("small")).to_contain_text(" · ")  # the chat, then when it was said
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
-        for width, height in SIZES.values():
-            page.set_viewport_size({"width": width, "height": height})
-            assert barriers(page) == []
-            assert not overflows(page)
+    for _ in looks(page):
+        assert barriers(page) == []
+        assert not overflows(page)
     while found.first.get_attribute("aria-selected") != "true":
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -177,3 +175,31 @@ def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alic
         lambda: alice.get(f"/api/v1/conversations/{chat}").json()["memory"] == "on",
         what="resumed",
     )
+
+
+def test_a_message_is_found_in_its_sentence_and_by_who_said_it(page: Page, alice: httpx2.Client) -> None:
+    ask(page, "It rains. Our boat Halcyon lies in Trondheim. And so on.")
+
+    def is_found() -> bool:
+        asked = {"q": "Halcyon", "role": "user"}
+        return bool(alice.get("/api/v1/memory/search", params=asked).json()["items"])
+
+    wait_for(is_found, what="what was said is in the search")
+    page.get_by_role("link", name="New chat").click()
+    page.get_by_role("searchbox", name="Search conversations").fill("Halcyon")
+    page.get_by_role("button", name="Search in all messages").click()
+    dialog = page.get_by_role("dialog", name="Search messages")
+    hit = dialog.locator(".search-hit").first
+    expect(hit.locator(".excerpt")).to_have_text("Our boat Halcyon lies in Trondheim.")
+    expect(hit.locator("mark")).to_have_text("Halcyon")
+    dialog.get_by_label("Said by").select_option("Assistant")
+    expect(dialog.get_by_text("Nothing was found.")).to_be_visible()
+    dialog.get_by_label("Said by").select_option("You")
+    expect(hit).to_be_visible()
+    for _ in looks(page):
+        assert barriers(page) == []
+        assert not overflows(page)
+    hit.click()
+    expect(dialog).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/c/[^#]+#m-"))
+    expect(page.locator("article.is-found")).to_contain_text("Halcyon")

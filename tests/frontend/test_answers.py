@@ -1,12 +1,26 @@
-"""Branches in a real browser: a question written anew, another answer, and the way back."""
+"""What a person does with an answer in a real browser: another one beside it, a rating, how it came about, and the whole of
+a tool's result that is too large for the context."""
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+import re
 
-from tests.frontend.chatting import ask, barriers
-from tests.servers.behaviour import says
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.frontend.chatting import TWICE, ask, barriers
+from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
+
+TRACE, LIST, ONE = r"/runs/[^/]+/trace$", r"/runs/[^/]+/requests$", r"/runs/[^/]+/requests/1$"
+LINES = [f"line {number} of the catalogue" for number in range(1_800)]
+RESULT = "\n".join(LINES)
+
+
+@pytest.fixture(scope="module")
+def service_env() -> dict[str, str]:
+    own_tool = {"EXTRA_TOOLS": "tests.api.own_tools.look_up", "DEFAULT_TOOLS": "look_up"}
+    return {"LLM_CONTEXT_SIZE": "100000", **own_tool}
 
 
 def begin_to_edit(page: Page, old: str, new: str, expected: str = "") -> Locator:
@@ -107,3 +121,75 @@ def test_the_up_arrow_edits_the_last_message_and_escape_leaves_it_as_it_was(page
     expect(editor).to_have_count(0)
     expect(page.locator("#composer")).to_be_focused()
     expect(page.locator("article .bubble").first).to_have_text("As it was", use_inner_text=True)
+
+
+def test_an_answer_is_rated_with_a_reason(page: Page) -> None:
+    answer = ask(page, "Where is the ferry?")
+    bad = answer.get_by_role("button", name="Bad answer")
+    bad.click()
+    expect(bad).to_have_attribute("aria-pressed", "true")
+    answer.get_by_role("button", name="Why?").click()
+    with page.expect_response("**/feedback"):
+        page.get_by_role("menuitemradio", name="Not correct").click()
+    assert barriers(page) == []
+    page.reload()
+    answer.get_by_role("button", name="Why?").click()
+    expect(page.get_by_role("menuitemradio", name="Not correct")).to_have_attribute("aria-checked", "true")
+    page.keyboard.press("Escape")
+    answer.get_by_role("button", name="Good answer").click()
+    expect(bad).to_have_attribute("aria-pressed", "false")
+    expect(answer.get_by_role("button", name="Why?")).to_have_count(0)
+
+
+def refuse(route: Route) -> None:
+    route.fulfill(status=503, json={"error": {"code": "unavailable", "message": "The database is away."}})
+
+
+def test_each_part_of_how_it_was_made_fails_by_itself_and_is_tried_again(page: Page) -> None:
+    more = ask(page, "Hello?").get_by_role("button", name="More")
+    steps, told = page.locator(".waterfall tbody tr"), page.get_by_role("alert")
+    requests, pieces = page.locator(".request"), page.locator(".pieces > li")
+    for refused in (TRACE, LIST, ONE):
+        page.route(re.compile(refused), refuse)
+        more.click()
+        page.get_by_role("menuitem", name="How it was made").click()
+        expect(told if refused == TRACE else steps, refused).to_have_count(1)
+        page.get_by_role("tab", name="What the model saw").click()
+        expect(told, refused).to_have_text("The database is away. Try again")
+        expect(requests, refused).to_have_count(0 if refused == LIST else 1)
+        if refused == TRACE:
+            expect(requests).to_contain_text("1. Answer")
+            expect(pieces).to_have_count(2)
+        assert barriers(page) == [], refused
+        page.unroute(re.compile(refused))
+        told.get_by_role("button", name="Try again").click()
+        expect(told, refused).to_have_count(0)
+        expect(pieces, refused).to_have_count(2)
+        page.get_by_role("tab", name="Steps").click()
+        expect(steps, refused).to_have_count(1)
+        page.get_by_role("complementary").get_by_role("button", name="Close").click()
+        expect(more, refused).to_be_focused()
+
+
+def test_an_offloaded_result_is_read_page_by_page_to_its_end(page: Page, model: ModelServer) -> None:
+    call = {"name": "look_up", "arguments": {"say": RESULT}}
+    model.script(Behaviour(tokens=0, tool_calls=(call,)))
+    ask(page, "Look it up in the catalogue")
+    tool = page.locator(".tool")
+    tool.locator("summary").click()
+    tool.get_by_role("button", name="Open").evaluate(TWICE)
+    text = tool.locator("pre.is-tall")
+    expect(tool).to_contain_text(f"Showing 20,000 of {len(RESULT):,} characters")
+    expect(text).to_contain_text(LINES[0])
+    expect(text).not_to_contain_text(LINES[-1])
+    assert barriers(page) == []
+
+    more = tool.get_by_role("button", name="More")
+    while more.count():
+        shown = text.inner_text()
+        more.evaluate(TWICE)
+        expect(text).not_to_have_text(shown)
+    assert text.inner_text() == RESULT
+    page.reload()
+    tool.locator("summary").click()
+    expect(tool.get_by_role("button", name="Open")).to_be_visible()

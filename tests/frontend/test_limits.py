@@ -1,19 +1,30 @@
-"""A budget that runs out in mid-conversation: the warning, the sentence with its reset time, and how it goes on."""
+"""Limits at work: messages that come too fast, and a budget that runs out in mid-conversation, with the warning, the
+sentence with its reset time, and how it goes on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.fixtures.browser import open_tab
-from tests.frontend.chatting import ask, barriers, say
+from tests.frontend.chatting import SIZES, ask, barriers, say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import ADMIN
 from tests.servers.service import Service
+
+PER_MINUTE = 6
+REASON = re.compile(r"You are sending messages faster than this service accepts\. Please wait \d+ s\.")
+LINES = "one => { const all = new Range(); all.selectNodeContents(one); return all.getClientRects().length; }"
+
+
+@pytest.fixture(scope="module")
+def service_env() -> dict[str, str]:
+    return {"MESSAGES_PER_MINUTE": str(PER_MINUTE)}
 
 
 @pytest.fixture
@@ -82,3 +93,23 @@ def test_an_operator_sees_what_all_users_spent_in_a_chart_and_as_a_file(
         operator.get_by_role("button", name="CSV").click()
     assert email in download.value.path().read_text()
     assert refused == []
+
+
+def test_a_429_with_retry_after_is_told_and_loses_no_words(page: Page, alice: httpx2.Client) -> None:
+    chat = alice.post("/api/v1/conversations", json={}).json()["id"]
+    for _ in range(PER_MINUTE - 1):
+        said = {"content": "One of many", "stream": False}
+        alice.post(f"/api/v1/conversations/{chat}/messages", json=said).raise_for_status()
+    ask(page, "The last one")
+    with page.expect_response(lambda response: response.status == 429) as refused:
+        say(page, "One too many")
+    assert int(refused.value.headers["retry-after"]) > 0
+    expect(page.get_by_text(REASON)).to_be_visible()
+    width, height = SIZES["phone"]
+    page.set_viewport_size({"width": width, "height": height})
+    assert page.locator(".banner strong").evaluate(LINES) == 1
+    expect(page.locator("#composer")).to_have_value("One too many")
+    expect(page.locator("article.is-assistant")).to_have_count(1)
+    page.reload()
+    expect(page.locator("#composer")).to_have_value("One too many")
+    expect(page.get_by_text(REASON)).to_be_visible()

@@ -93,7 +93,8 @@ def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is
     say(page, "Take a boat")
     expect(page.locator("article.is-user")).to_have_count(3)
     page.locator("article.is-user").last.get_by_role("button", name="Take back").click()
-    expect(page.get_by_text("Take a boat")).to_have_count(0)
+    expect(page.get_by_text("Taken back: Take a boat")).to_be_visible()
+    expect(page.locator("article", has_text="Take a boat")).to_have_count(0)
     assert barriers(page) == []
     consent.get_by_role("button", name="Deny").click()
     answer = page.locator("article.is-assistant").last

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chatapp.conversations.actions.imports import INDEXED_AT_ONCE
 from tests.fixtures.processes import ServiceStarter
 from tests.importing.exports import chatgpt, gpt_node
 from tests.servers.behaviour import says
@@ -15,12 +16,13 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.people import ALICE
 from tests.servers.waiting import wait_for
 
-COUNT = 6_000  # more than are indexed at once: the worker's task for the index comes after any other
+COUNT = INDEXED_AT_ONCE + 1  # the worker's task for the index comes after any other
+LAST = f"PB-{COUNT - 1:05d}"
 
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    summary = says("They count pebbles; the last one has the code PB-05999.")
+    summary = says(f"They count pebbles; the last one has the code {LAST}.")
     with ModelServer(default=says("Pebbles."), summary_default=summary) as server:
         yield server
 
@@ -73,7 +75,7 @@ def test_no_model_is_asked_until_an_imported_chat_is_continued(
     def is_found(words: str) -> bool:
         return bool(alice.get("/api/v1/memory/search", params={"q": words}).json()["items"])
 
-    wait_for(lambda: is_found("PB-05999") and is_found("Shell 5999"), what="the worker has indexed both")
+    wait_for(lambda: is_found(LAST) and is_found(f"Shell {COUNT - 1}"), what="the worker has indexed both")
     [pebbles] = alice.get("/api/v1/conversations", params={"q": "Pebbles"}).json()["items"][:1]
     asked = [each.path for each in model.requests if each.path.endswith(("/completions", "/embeddings"))]
     assert asked == [], "it was only asked what it is"

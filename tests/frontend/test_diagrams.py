@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 from urllib.parse import unquote
 
 import httpx2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import SIZES, ask, barriers
 from tests.servers.behaviour import says
@@ -31,17 +30,27 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-def test_a_diagram_is_drawn_apart_and_what_is_none_is_shown_as_code(page: Page) -> None:
+def expect_colours_of_the_text(page: Page, answer: Locator) -> None:
+    drawn = answer.locator("figure.diagram iframe").first.content_frame
+    for label in (".nodeLabel", ".edgeLabel .edgeLabel, .edgeLabel p"):
+        text, prose = drawn.locator(label).first, page.locator(".prose").last
+        colour = "element => getComputedStyle(element).color"
+        wait_for(lambda: text.evaluate(colour) == prose.evaluate(colour), what=f"{label} in the theme")  # noqa: B023
+
+
+def test_a_diagram_is_drawn_apart_in_the_light_theme_and_what_is_none_is_shown_as_code(page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     width, height = SIZES["phone"]
     page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme="light")
     page.reload()
     expect(page.locator("#composer")).to_be_visible()
     assert not [url for url in requests if "mermaid" in url], "a page without a diagram needs none of it"
     answer = ask(page, "Draw it")
     drawn = answer.locator("figure.diagram iframe").first.content_frame.locator("svg")
     expect(drawn).to_contain_text("Oslo harbour")
+    expect_colours_of_the_text(page, answer)
     expect(answer.locator("figure.diagram")).to_have_count(2)
     expect(answer.locator(".code")).to_contain_text("this is none")
     expect(answer.locator("figure.diagram").first).to_have_attribute("aria-busy", "false")
@@ -65,20 +74,11 @@ def test_the_frame_has_no_origin_and_no_network(alice: httpx2.Client) -> None:
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_what_a_diagram_says_is_read_in_both_themes(page: Page, theme: Literal["light", "dark"]) -> None:
-    page.emulate_media(color_scheme=theme)
-    answer = ask(page, "Draw it")
-    drawn = answer.locator("figure.diagram iframe").first.content_frame
-    for label in (".nodeLabel", ".edgeLabel .edgeLabel, .edgeLabel p"):
-        text, prose = drawn.locator(label).first, page.locator(".prose").last
-        colour = "element => getComputedStyle(element).color"
-        wait_for(lambda: text.evaluate(colour) == prose.evaluate(colour), what=f"{label} in the theme")  # noqa: B023
-
-
-def test_diagrams_are_drawn_on_paper_in_its_colours(page: Page) -> None:
+def test_diagrams_are_drawn_in_the_dark_theme_and_on_paper_in_its_colours(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
-    expect(ask(page, "Draw it").locator("figure.diagram")).to_have_count(2)
+    answer = ask(page, "Draw it")
+    expect(answer.locator("figure.diagram")).to_have_count(2)
+    expect_colours_of_the_text(page, answer)
     page.evaluate("() => { window.print = () => {}; }")
     page.locator("#composer").press("Control+p")
     pictures = page.locator(".print-sheet img.diagram")

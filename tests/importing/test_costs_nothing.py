@@ -69,7 +69,7 @@ def test_no_model_is_asked_until_an_imported_chat_is_continued(
     again = alice.post("/api/v1/imports", files={"file": file.open("rb")}).raise_for_status().json()
     wait_for(lambda: alice.get(f"/api/v1/imports/{again['id']}").json()["state"] == "done", what="the upload")
     assert alice.get(f"/api/v1/imports/{again['id']}").json()["known"] == 1
-    posted = [{"role": "user", "content": f"Shell {number}: " + "sand " * 60} for number in range(COUNT)]
+    posted = [{"role": "user", "content": f"Shell {number} lies in the sand"} for number in range(COUNT)]
     alice.post("/api/v1/conversations/import", json={"messages": posted}).raise_for_status()
 
     def is_found(words: str) -> bool:

@@ -204,10 +204,8 @@ def _is_abbreviation(language: str, word: str, is_before_number: bool) -> bool:
 def _languages_of(text: str) -> tuple[str, ...]:
     """Return English and the languages whose words the text has most of."""
     begin = text[:_READ_FOR_LANGUAGE]
-    # In their order, and not that of a set, which is another one in each process: of languages of which a text has as
-    # many words the first counts.
-    words = dict.fromkeys(_WORD.findall(begin.casefold()))
-    counts = {language: len(words.keys() & marks) for language, marks in _MARKS.items()}
+    words = set(_WORD.findall(begin.casefold()))
+    counts = {language: len(words & marks) for language, marks in _MARKS.items()}
     most = max(counts.values())
     found = tuple(language for language, count in counts.items() if count == most) if most else ()
     if _TURKISH.search(begin):
@@ -216,7 +214,7 @@ def _languages_of(text: str) -> tuple[str, ...]:
         likely = latin_language(map(fold_text, words))
         found = (likely,) if likely in found or not found else found
     if _ELISION.search(begin):
-        found = tuple({*found, "fr", "it"})
+        found = (*dict.fromkeys((*found, "fr", "it")),)
     return ("en", *found, "ru") if _CYRILLIC.search(begin) else ("en", *found)
 
 

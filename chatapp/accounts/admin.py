@@ -185,7 +185,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         """Delete former addresses, with which allauth would still let the user sign in."""
         super().save_model(request, obj, form, change)
         # A change of our own column does not change the rows of allauth.
-        EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
+        EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
         release_address(email=obj.email)
 
 

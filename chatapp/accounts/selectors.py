@@ -88,7 +88,7 @@ def users_gone(user_ids: Collection[UUID]) -> set[UUID]:
 
 
 def find_user(email: str) -> User | None:
-    return User.objects.filter(email__iexact=email.strip()).first()
+    return User.objects.filter(email=email.strip().lower()).first()
 
 
 def owners_of(email: str) -> set[UUID]:
@@ -108,7 +108,7 @@ def is_address_shown(user: User) -> bool:
     """
     addresses = EmailAddress.objects.filter(user=user)
     # allauth makes a row for who signs up; accounts of operators and commands have none.
-    return addresses.filter(email__iexact=user.email, verified=True).exists() or not addresses.exists()
+    return addresses.filter(email=user.email, verified=True).exists() or not addresses.exists()
 
 
 def time_zone_of(user_id: UUID | str) -> str:

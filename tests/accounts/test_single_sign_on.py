@@ -85,6 +85,24 @@ def test_the_account_that_an_operator_made_is_linked_and_keeps_its_password(
     assert AuditEvent.objects.filter(kind="single_sign_on_changed", user_id=dora.pk).exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Upper-case ASCII letters to PostgreSQL: SQLite compares such signs by themselves.
+        pytest.param("\N{LATIN SMALL LETTER DOTLESS I}sk", marks=pytest.mark.postgres),
+        pytest.param("i\N{LATIN SMALL LETTER LONG S}k", marks=pytest.mark.postgres),
+        "is\N{KELVIN SIGN}",
+    ],
+)
+def test_an_address_that_only_looks_like_it_in_another_case_is_somebody_elses(
+    db: None, issuer: RunningIssuer, name: str
+) -> None:
+    isk = create_user(email="isk@example.com", password=PASSWORD)
+    issuer.say("mallory", email=f"{name}@example.com", email_verified=True)
+    sign_in("mallory")
+    assert not SocialAccount.objects.filter(user=isk).exists()
+
+
 def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer: RunningIssuer) -> None:
     """Somebody may have signed up with the address of somebody else, and know the password."""
     squatted = create_user(email="dora@example.com", password=PASSWORD)

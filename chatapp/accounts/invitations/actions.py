@@ -41,7 +41,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
     with transaction.atomic():
         if find_user(email) is not None:
             raise Conflict("There is an account with this email address already.", details={"field": "email"})
-        Invitation.objects.filter(email__iexact=email).delete()
+        Invitation.objects.filter(email=email).delete()
         # Somebody else may invite the address at the same moment: the later link is valid.
         invitation, _ = Invitation.objects.update_or_create(
             email=email,
@@ -62,7 +62,7 @@ def use_invitation(*, token_hash: str, email: str, now: datetime) -> None:
 
     Raise NotFound for one that is used, withdrawn, expired, or for another address.
     """
-    valid = Invitation.objects.filter(token_hash=token_hash, email__iexact=email, expires_at__gt=now)
+    valid = Invitation.objects.filter(token_hash=token_hash, email=email.lower(), expires_at__gt=now)
     # The number of deleted rows decides: of two who sign up with one link at once, one gets an account.
     used, _ = valid.delete()
     if not used:

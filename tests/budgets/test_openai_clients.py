@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from chatapp.accounts.budgets.models import BudgetPeriod
 from chatapp.accounts.models import User
+from chatapp.forgetting.accounts import delete_account
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
+from tests.api.running import wait_for_words
 from tests.context_engine.chatting import chatting, on_a_loop
 from tests.servers.behaviour import says
 
@@ -40,3 +44,14 @@ async def test_a_call_counts_and_the_next_is_refused_and_not_repeated(
             assert answer.error["code"] == "insufficient_quota"
             assert answer.error["message"].startswith("Your budget of 1,000 tokens a day is used up until ")
         assert len(chat.server.requests) == asked
+
+
+@on_a_loop
+async def test_a_call_that_cannot_be_written_down_ends_all_the_same(alice: User) -> None:
+    async with chatting(alice, count=2) as chat:
+        chat.server.script(says("Hi.", hold_after=1))
+        asking = asyncio.ensure_future(chat.program.post(ADDRESS, **HELLO))
+        await wait_for_words(chat.server)
+        await in_database(delete_account)(alice, now=clock.now())
+        chat.server.release()
+        assert (await asking).status_code == 409

@@ -79,7 +79,11 @@ class ModelCall:
         except Exception as error:
             finished = error
         # Before the end is told, so that whoever reads the usage next finds the call.
-        await self._record(meter)
+        try:
+            await self._record(meter)
+        # The account is gone, or the database away for long: whoever reads would wait for ever.
+        except Exception as error:
+            finished = error
         self._items.put_nowait(finished)
 
     async def _ask(self, model: ChatModel, meter: CallMeter) -> Finished:

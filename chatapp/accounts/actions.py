@@ -27,7 +27,14 @@ from django.utils.crypto import salted_hmac
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import ApiToken, SetupLink, User
-from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
+from chatapp.accounts.selectors import (
+    SCOPES,
+    accessible_token,
+    has_admin,
+    hash_token,
+    is_only_admin,
+    owners_of,
+)
 from chatapp.conversations.models import Conversation
 from chatapp.operations import audit, clock
 from chatapp.operations.access import lock_rows
@@ -275,12 +282,14 @@ def _check(field: str, validate: Any, *values: Any) -> None:
 
 
 def _save_new(user: User) -> None:
+    taken = Conflict("There is an account with this email address already.", details={"field": "email"})
+    # Also one that was confirmed as another address of an account, which no constraint of ours knows.
+    if owners_of(user.email):
+        raise taken
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             release_address(email=user.email)
             audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
-        raise Conflict(
-            "There is an account with this email address already.", details={"field": "email"}
-        ) from None
+        raise taken from None

@@ -28,7 +28,7 @@ from chatapp.accounts.actions import release_address
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.second_factors import remove_lost_factors
-from chatapp.accounts.selectors import is_only_admin
+from chatapp.accounts.selectors import is_only_admin, owners_of
 from chatapp.conversations.models import GroupRetention
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
@@ -70,6 +70,15 @@ class GivesPermissions(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().formfield_for_manytomany(db_field, request, **options)
 
 
+def checked_address(email: str, user: User) -> str:
+    """Return the address in lower case. Raise ValidationError where it becomes the user's and is another account's:
+    two who sign in with one address would both be kept out."""
+    email = email.lower()
+    if email != user.email and owners_of(email) - {user.pk}:
+        raise ValidationError(_("There is an account with this email address already."))
+    return email
+
+
 class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = User
@@ -78,7 +87,7 @@ class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
         field_classes: dict[str, Any] = {}
 
     def clean_email(self) -> str:
-        return str(self.cleaned_data["email"]).lower()
+        return checked_address(self.cleaned_data["email"], self.instance)
 
 
 class UserForm(UserChangeForm):  # type: ignore[type-arg]
@@ -88,7 +97,7 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
         field_classes: dict[str, Any] = {}
 
     def clean_email(self) -> str:
-        return str(self.cleaned_data["email"]).lower()
+        return checked_address(self.cleaned_data["email"], self.instance)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

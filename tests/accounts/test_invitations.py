@@ -92,6 +92,12 @@ def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(link: str
     assert not EmailAddress.objects.filter(user=alice).exists()
 
 
+def test_an_address_that_somebody_confirmed_is_not_invited(operator: Client, alice: User) -> None:
+    EmailAddress.objects.create(user=alice, email="erin@example.com", verified=True)
+    answer = operator.post(INVITATIONS, {"email": "Erin@example.com"}, "application/json")
+    assert (answer.status_code, answer.json()["error"]["details"]) == (409, {"field": "email"})
+
+
 def test_of_two_who_opened_the_link_one_signs_up(link: str) -> None:
     late = Client()
     late.get(link)

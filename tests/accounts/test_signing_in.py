@@ -162,6 +162,23 @@ def test_an_address_that_was_confirmed_is_not_free(dora: User, client: Client, s
     assert not sign_up(client, "erin@example.com")
 
 
+def test_nobody_gives_a_confirmed_address_to_another_account(dora: User, admin_client: Client) -> None:
+    EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
+    with pytest.raises(Conflict):
+        create_user(email="Erin@example.com", password=PASSWORD)
+    finn = create_user(email="finn@example.com", password=PASSWORD)
+    new = {"email": "Erin@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    for path, fields in (
+        ("add", new),
+        (f"{finn.pk}/change", {"email": "erin@example.com", "time_zone": "UTC"}),
+    ):
+        answer = admin_client.post(f"/admin/chatapp/user/{path}/", fields)
+        assert "There is an account with this email address already." in answer.content.decode()
+    assert not User.objects.filter(email="erin@example.com").exists()
+    own = {"email": "erin@example.com", "time_zone": "UTC", "is_active": "on"}
+    assert admin_client.post(f"/admin/chatapp/user/{dora.pk}/change/", own).status_code == 302
+
+
 def test_an_account_takes_its_address_from_whoever_entered_it_before(dora: User, client: Client) -> None:
     sign_in(client, "dora@example.com")
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})

@@ -12,7 +12,7 @@ from django.db import transaction
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import User
-from chatapp.accounts.selectors import find_user, hash_token
+from chatapp.accounts.selectors import hash_token, owners_of
 from chatapp.operations import audit
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
@@ -39,7 +39,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
         raise InvalidInput(" ".join(error.messages), details=details) from None
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
-        if find_user(email) is not None:
+        if owners_of(email):
             raise Conflict("There is an account with this email address already.", details={"field": "email"})
         Invitation.objects.filter(email=email).delete()
         # Somebody else may invite the address at the same moment: the later link is valid.

@@ -11,5 +11,6 @@ urlpatterns = [
     path("password/reset/", password_reset),
     path("oidc/<str:provider_id>/login/", single_sign_on.begin),
     path("oidc/<str:provider_id>/login/callback/", single_sign_on.finish),
+    path("3rdparty/signup/", single_sign_on.sign_up),
     path("", include("allauth.urls")),
 ]

@@ -111,6 +111,19 @@ def is_address_shown(user: User) -> bool:
     return addresses.filter(email=user.email, verified=True).exists() or not addresses.exists()
 
 
+def proven_owner(email: str) -> User | None:
+    """Return the account of whom this address is: their own, or another one that they confirmed.
+
+    None where nobody has shown that, and where two accounts have the address.
+    """
+    owners = list(User.objects.filter(pk__in=owners_of(email)))
+    if len(owners) != 1:
+        return None
+    [user] = owners
+    is_confirmed = EmailAddress.objects.filter(user=user, email=email.lower(), verified=True).exists()
+    return user if is_confirmed or is_address_shown(user) else None
+
+
 def time_zone_of(user_id: UUID | str) -> str:
     return User.objects.values_list("time_zone", flat=True).get(pk=parse_id(user_id))
 

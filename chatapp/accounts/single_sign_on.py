@@ -28,7 +28,7 @@ from agents.text import is_storable, storable_text
 from chatapp.accounts.actions import follow_groups, release_address
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
-from chatapp.accounts.selectors import find_user, is_address_shown
+from chatapp.accounts.selectors import owners_of, proven_owner
 from chatapp.operations.changeable_settings import current
 
 log = logging.getLogger(__name__)
@@ -78,11 +78,11 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         # First: all that follows in a sign-in reads whether an address is checked.
         check_addresses(sociallogin)
         for address in sociallogin.email_addresses:
-            user = find_user(address.email) if address.verified else None
-            if user is not None and is_address_shown(user):
+            user = proven_owner(address.email) if address.verified else None
+            if user is not None:
                 # Without such a row allauth takes the account for a stranger's and removes its password.
                 values = {"verified": True, "primary": True}
-                EmailAddress.objects.update_or_create(user=user, email=user.email, defaults=values)
+                EmailAddress.objects.get_or_create(user=user, email=address.email, defaults=values)
                 return user, address.email
         return None
 
@@ -100,7 +100,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         email = checked_address(sociallogin)
         if not email:
             refuse(request, "unchecked")
-        if find_user(email) is not None:
+        if owners_of(email):
             refuse(request, "taken")
         release_address(email=email)
 
@@ -157,6 +157,11 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         log.exception("What the issuer answered is not understood.")
         response = render(request, "account/no_single_sign_on.html", {"reason": "odd"}, status=502)
     return response
+
+
+def sign_up(request: HttpRequest) -> HttpResponseBase:
+    """Answer 404 in the place of allauth's form, which takes any address, also one that nobody checked."""
+    raise Http404
 
 
 def is_our_own(error: Exception) -> bool:

@@ -126,6 +126,35 @@ def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(
     assert not EmailAddress.objects.filter(user=eve, email="dora@example.com").exists()
 
 
+def test_an_account_is_linked_by_another_address_that_its_owner_confirmed(
+    db: None, issuer: RunningIssuer
+) -> None:
+    dora = create_user(email="dora@example.com", password=PASSWORD)
+    EmailAddress.objects.create(user=dora, email="dora@home.example", verified=True)
+    issuer.say("d", email="Dora@home.example", email_verified=True)
+    client, answer = sign_in("d")
+    assert is_signed_in(client), answer.content
+    assert SocialAccount.objects.get().user == dora
+    dora.refresh_from_db()
+    assert (dora.email, dora.check_password(PASSWORD)) == ("dora@example.com", True)
+
+
+def test_an_address_that_two_accounts_have_links_neither(db: None, issuer: RunningIssuer) -> None:
+    dora = create_user(email="dora@example.com", password=PASSWORD)
+    EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
+    User.objects.create_user("erin@example.com", PASSWORD)
+    issuer.say("erin", email="erin@example.com", email_verified=True)
+    assert sign_in("erin")[1].status_code == 403
+    assert not SocialAccount.objects.exists()
+
+
+def test_no_form_asks_a_new_person_for_an_address_that_nobody_checked(
+    db: None, issuer: RunningIssuer
+) -> None:
+    assert Client().get("/accounts/3rdparty/signup/").status_code == 404
+    assert Client().post("/accounts/3rdparty/signup/", {"email": "any@example.com"}).status_code == 404
+
+
 def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIssuer) -> None:
     squatted = create_user(email="dora@example.com", password=PASSWORD)
     EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import password_validators_help_text_html
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -63,11 +63,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
             request, user, form, commit=False
         )  # hashes the password, which is no transaction's work
         is_invited = invitation_in(request) is not None
-        with transaction.atomic():
-            user.save()
-            release_address(email=user.email)
-            if is_invited or current("SIGNUP") == "invite":
-                self._accept_invitation(request, user.email)
+        try:
+            with transaction.atomic():
+                user.save()
+                release_address(email=user.email)
+                if is_invited or current("SIGNUP") == "invite":
+                    self._accept_invitation(request, user.email)
+        except IntegrityError:  # somebody got an account with the address after the form was checked
+            page = render(request, "account/signup_closed.html", {"is_taken": True}, status=409)
+            raise ImmediateHttpResponse(page) from None
         return user
 
     def _accept_invitation(self, request: HttpRequest, email: str) -> None:

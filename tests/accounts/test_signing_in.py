@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
 from django.core.cache import cache
+from django.db.models.signals import pre_save
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -160,6 +162,24 @@ def test_an_address_that_was_confirmed_is_not_free(dora: User, client: Client, s
     settings.SIGNUP = "open"
     EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
     assert not sign_up(client, "erin@example.com")
+
+
+def test_of_two_who_sign_up_with_one_address_at_once_the_second_is_told(
+    db: None, client: Client, settings: Settings
+) -> None:
+    settings.SIGNUP = "open"
+
+    def be_first(**_: Any) -> None:
+        """Sign up after the form of the other was checked, and before it is saved."""
+        pre_save.disconnect(be_first, sender=User)
+        create_user(email="erin@example.com", password=PASSWORD)
+
+    pre_save.connect(be_first, sender=User)
+    form = {"email": "erin@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    answer = client.post("/accounts/signup/", form)
+    assert answer.status_code == 409
+    assert "There is an account with this email address already." in answer.content.decode()
+    assert client.get("/").status_code == 302
 
 
 def test_nobody_gives_a_confirmed_address_to_another_account(dora: User, admin_client: Client) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.budgets.models import BudgetPeriod
 from chatapp.accounts.models import User
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
+from chatapp.providers.models import Usage
 from tests.api.running import wait_for_words
 from tests.context_engine.chatting import chatting, on_a_loop
 from tests.servers.behaviour import says
+from tests.servers.embeddings_server import EmbeddingsServer
+from tests.servers.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,3 +60,33 @@ async def test_a_call_that_cannot_be_written_down_ends_all_the_same(alice: User)
         await in_database(delete_account)(alice, now=clock.now())
         chat.server.release()
         assert (await asking).status_code == 409
+
+
+@on_a_loop
+async def test_embeddings_count_though_the_client_hung_up(
+    alice: User, set_budget: Callable[..., Any], settings: Settings
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    class SlowServer(EmbeddingsServer):
+        def vector(self, text: str) -> list[float]:
+            asked.set()
+            may_answer.wait()
+            return super().vector(text)
+
+    async with chatting(alice, count=2) as chat:
+        await in_database(set_budget)("every_user", tokens=1_000)
+        with SlowServer({}) as server:
+            settings.EMBEDDINGS_BASE_URL, settings.EMBEDDINGS_MODEL = server.base_url, "test-vectors"
+            fields = {"model": "test-vectors", "input": ["parrot", "owl"]}
+            calling = asyncio.ensure_future(chat.program.post("/v1/embeddings", **fields))
+            await asyncio.to_thread(asked.wait)
+            calling.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await calling
+            may_answer.set()
+            written = Usage.objects.filter(user=alice, purpose="embedding", input_tokens__gt=0)
+            await in_database(wait_for)(written.exists, what="the row in the ledger")
+        row = await BudgetPeriod.objects.aget()
+        assert row.used_tokens > 0
+        assert row.held_tokens == 0

@@ -14,10 +14,12 @@ from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 
 from agents.chat_models.openai_client import embed_texts
+from agents.types import ModelEndpoint
 from chatapp.accounts.budgets.actions import Amount
 from chatapp.accounts.budgets.metering import held_while
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.features.openai_api.schemas import Embeddings
 from chatapp.operations.database import persistently
@@ -70,18 +72,29 @@ async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpRespo
     if found is None or asked.model != found.model_id:
         raise NotFound("There is no model of this name that makes embeddings here.", code="model_not_found")
     tokens = sum(map(estimate_text, asked.texts))
-    spender = await persistently(spender_of)(request.auth.user.pk)
-    async with held_while(spender, Amount(tokens, 0)):
-        # In a thread without a connection to the database: it waits for the endpoint.
-        vectors = await asyncio.to_thread(embed_texts, found, asked.texts)
-    spent = CallUsage(model=None, purpose="embedding", input_tokens=tokens, output_tokens=0, exact=False)
-    await persistently(record_background_calls)(request.auth.user, None, [spent])
+    # A client that hangs up does not end the call, which costs as much: it is counted all the same.
+    vectors = await asyncio.shield(
+        asyncio.ensure_future(_embed(request.auth.user, found, asked.texts, tokens))
+    )
     data = [
         {"object": "embedding", "index": index, "embedding": _encoded(vector, asked.encoding_format)}
         for index, vector in enumerate(vectors)
     ]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return JsonResponse({"object": "list", "data": data, "model": asked.model, "usage": usage})
+
+
+async def _embed(
+    user: User, found: ModelEndpoint, texts: Sequence[str], tokens: int
+) -> Sequence[Sequence[float]]:
+    """Return a vector for each text, and count the call. Raise ModelError."""
+    spender = await persistently(spender_of)(user.pk)
+    async with held_while(spender, Amount(tokens, 0)):
+        # In a thread without a connection to the database: it waits for the endpoint.
+        vectors = await asyncio.to_thread(embed_texts, found, texts)
+    spent = CallUsage(model=None, purpose="embedding", input_tokens=tokens, output_tokens=0, exact=False)
+    await persistently(record_background_calls)(user, None, [spent])
+    return vectors
 
 
 def _encoded(vector: Sequence[float], encoding: str) -> Any:

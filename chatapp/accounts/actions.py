@@ -80,6 +80,15 @@ def release_address(*, email: str) -> None:
             claim.delete()
 
 
+def prove_address(*, user: User) -> None:
+    """Store that the address is the user's, because an operator entered it. No other one may be their first.
+
+    Without this row allauth makes one that says the opposite, as soon as anybody asks to reset the password.
+    """
+    values = {"verified": True, "primary": True}
+    EmailAddress.objects.update_or_create(user=user, email=user.email, defaults=values)
+
+
 def ensure_setup_link() -> str | None:
     """Store the token of `/setup/<token>` and return it; None once there is an admin.
 
@@ -283,13 +292,14 @@ def _check(field: str, validate: Any, *values: Any) -> None:
 
 def _save_new(user: User) -> None:
     taken = Conflict("There is an account with this email address already.", details={"field": "email"})
-    # Also one that was confirmed as another address of an account, which no constraint of ours knows.
+    # Also one that was confirmed as another address of an account.
     if owners_of(user.email):
         raise taken
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             release_address(email=user.email)
+            prove_address(user=user)
             audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
         raise taken from None

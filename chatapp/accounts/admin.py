@@ -24,7 +24,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.accounts.actions import release_address
+from chatapp.accounts.actions import prove_address, release_address
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.second_factors import remove_lost_factors
@@ -196,6 +196,8 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         # A change of our own column does not change the rows of allauth.
         EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
         release_address(email=obj.email)
+        if "email" in form.changed_data:
+            prove_address(user=obj)
 
 
 admin.site.unregister(EmailAddress)

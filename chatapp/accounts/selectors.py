@@ -107,7 +107,7 @@ def is_address_shown(user: User) -> bool:
     Who signs up may enter any.
     """
     addresses = EmailAddress.objects.filter(user=user)
-    # allauth makes a row for who signs up; accounts of operators and commands have none.
+    # allauth makes a row for who signs up; an account that Django's own command made has none.
     return addresses.filter(email=user.email, verified=True).exists() or not addresses.exists()
 
 

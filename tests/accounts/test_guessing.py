@@ -72,11 +72,11 @@ def claim_address(browser: Client) -> None:
 
 
 def test_an_address_that_has_an_account_is_not_added_to_another_one(dora: User) -> None:
-    create_user(email="eve@example.com", password=PASSWORD)
+    eve = create_user(email="eve@example.com", password=PASSWORD)
     browser = Client()
     browser.post("/accounts/login/", {"login": "eve@example.com", "password": PASSWORD})
     claim_address(browser)
-    assert not EmailAddress.objects.filter(email="dora@example.com").exists()
+    assert not EmailAddress.objects.filter(user=eve, email="dora@example.com").exists()
 
 
 def test_who_entered_an_address_without_confirming_it_guesses_as_a_stranger(dora: User) -> None:

@@ -150,12 +150,12 @@ def test_an_address_that_somebody_else_entered_is_free_where_everybody_signs_up(
     dora: User, client: Client, settings: Settings
 ) -> None:
     settings.SIGNUP = "open"
-    EmailAddress.objects.create(user=dora, email="erin@example.com")
+    entered = EmailAddress.objects.create(user=dora, email="erin@example.com")
     form = {"email": "erin@example.com", "password1": "short", "password2": "short"}
     assert client.post("/accounts/signup/", form).status_code == 200
-    assert EmailAddress.objects.filter(user=dora).exists(), "nobody has an account with it yet"
+    assert EmailAddress.objects.filter(pk=entered.pk).exists(), "nobody has an account with it yet"
     assert sign_up(client, "erin@example.com")
-    assert not EmailAddress.objects.filter(user=dora).exists()
+    assert not EmailAddress.objects.filter(pk=entered.pk).exists()
 
 
 def test_an_address_that_was_confirmed_is_not_free(dora: User, client: Client, settings: Settings) -> None:

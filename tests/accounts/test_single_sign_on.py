@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -10,6 +11,7 @@ import httpx2
 import pytest
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
+from django.apps import apps
 from django.contrib.auth.models import Group
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -103,10 +105,39 @@ def test_an_address_that_only_looks_like_it_in_another_case_is_somebody_elses(
     assert not SocialAccount.objects.filter(user=isk).exists()
 
 
+@pytest.mark.parametrize("made_by", ["command", "panel", "change of the address"])
+def test_an_account_of_an_operator_is_linked_though_allauth_stored_what_it_lacked(
+    db: None, issuer: RunningIssuer, admin_client: Client, made_by: str
+) -> None:
+    """allauth makes the row of an address where a page shows it, and where somebody asks to reset the password."""
+    email, users = "dora@example.com", "/admin/chatapp/user"
+    if made_by == "panel":
+        new = {"email": email, "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+        assert admin_client.post(f"{users}/add/", new).status_code == 302
+    else:
+        dora = create_user(email=email if made_by == "command" else "former@example.com", password=PASSWORD)
+        fields = {"email": email, "time_zone": "UTC", "is_active": "on"}
+        assert admin_client.post(f"{users}/{dora.pk}/change/", fields).status_code == 302
+    browser = Client()
+    browser.post("/accounts/login/", {"login": email, "password": PASSWORD})
+    assert browser.get("/accounts/email/").status_code == 200
+    issuer.say("d", email=email, email_verified=True)
+    client, answer = sign_in("d")
+    assert is_signed_in(client), answer.content
+    assert SocialAccount.objects.get().user.email == email
+
+
+def test_accounts_from_before_are_told_apart_by_who_made_them(alice: User, bob: User) -> None:
+    EmailAddress.objects.create(user=bob, email=bob.email, primary=True)  # as of who signed up
+    import_module("chatapp.migrations.0040_addresses_of_operators").prove_addresses(apps, None)
+    rows = EmailAddress.objects.values_list("email", "verified", "primary")
+    assert set(rows) == {(alice.email, True, True), (bob.email, False, True)}
+
+
 def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer: RunningIssuer) -> None:
     """Somebody may have signed up with the address of somebody else, and know the password."""
     squatted = create_user(email="dora@example.com", password=PASSWORD)
-    EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)
+    EmailAddress.objects.filter(user=squatted).update(verified=False)
     issuer.say("dora", email="dora@example.com", email_verified=True)
     client, answer = sign_in("dora")
     assert answer.status_code == 403
@@ -157,7 +188,7 @@ def test_no_form_asks_a_new_person_for_an_address_that_nobody_checked(
 
 def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIssuer) -> None:
     squatted = create_user(email="dora@example.com", password=PASSWORD)
-    EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)
+    EmailAddress.objects.filter(user=squatted).update(verified=False)
     issuer.say("dora", email="dora@example.com", email_verified=True)
     client = Client()
     client.post("/accounts/login/", {"login": squatted.email, "password": PASSWORD})

@@ -198,6 +198,29 @@ async def test_a_call_holds_once_though_the_answer_to_the_commit_was_lost(
     assert (row.held_tokens, row.used_tokens) == (0, ONE.tokens)
 
 
+@pytest.mark.parametrize("was_committed", [True, False])
+@on_a_loop
+async def test_a_call_counts_once_though_settling_it_broke_off(
+    alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch, was_committed: bool
+) -> None:
+    tries: list[object] = []
+
+    def settle_and_break_off(**given: Any) -> object:
+        tries.append(given)
+        if len(tries) == 1:
+            if was_committed:
+                settle(**given)
+            raise OperationalError("server closed the connection unexpectedly")
+        return settle(**given)
+
+    await in_database(set_budget)("every_user", tokens=1_000)
+    monkeypatch.setattr(metering, "settle", settle_and_break_off)
+    async with metering.held_while(await in_database(spender_of)(alice.pk), ONE):
+        pass
+    row = await BudgetPeriod.objects.aget()
+    assert (row.held_tokens, row.used_tokens) == (0, ONE.tokens)
+
+
 @pytest.mark.parametrize("was_used", [True, False])
 def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
     alice: User, set_budget: SetBudget, was_used: bool

@@ -64,7 +64,7 @@ def hold(*, spender: Spender, held: Hold) -> None:
 
 
 def is_held(*, spender: Spender, held: Hold) -> bool:
-    """Return whether `hold` was committed. Without limits there is nothing to hold: False."""
+    """Return whether `hold` was committed and nothing has settled it. Without limits nothing is held: False."""
     periods = [limit.period_id(held.at) for limit in spender.limits]
     return BudgetHold.objects.filter(call_id=held.call_id, period__in=periods).exists()
 

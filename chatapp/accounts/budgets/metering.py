@@ -99,8 +99,14 @@ async def _give_back(spender: Spender, held: Hold, holding: asyncio.Future[None]
 
 async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:
     """Settle, also where the caller is cancelled meanwhile."""
-    settling = persistently(settle, in_writer)(spender=spender, held=held, used=used, now=clock.now())
-    warnings = await asyncio.shield(asyncio.ensure_future(settling))
+    now = clock.now()
+    warnings: list[str] = []
+    # What settles deletes the hold: where it is gone, the try before was committed, and counting again is twice.
+    once = Once(
+        lambda: warnings.extend(settle(spender=spender, held=held, used=used, now=now)),
+        lambda: not is_held(spender=spender, held=held),
+    )
+    await asyncio.shield(asyncio.ensure_future(persistently(once, in_writer)()))
     for warning in warnings:
         if spender.notify is not None:
             spender.notify(warning)

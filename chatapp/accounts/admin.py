@@ -191,12 +191,12 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         self.message_user(request, told % {"count": sum(map(bool, removed))})
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Delete former addresses, with which allauth would still let the user sign in."""
+        """Delete former addresses where there is a new one: allauth would still let the user sign in with them."""
         super().save_model(request, obj, form, change)
-        # A change of our own column does not change the rows of allauth.
-        EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
-        release_address(email=obj.email)
         if "email" in form.changed_data:
+            # A change of our own column does not change the rows of allauth.
+            EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
+            release_address(email=obj.email)
             prove_address(user=obj)
 
 

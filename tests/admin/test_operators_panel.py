@@ -228,7 +228,11 @@ def test_a_changed_address_is_the_only_one_that_signs_in(
     settings.SIGNUP = "open"
     client.post("/accounts/signup/", {"email": "old@example.com", **PASSWORDS})
     user = User.objects.get(email="old@example.com")
+    user.emailaddress_set.create(email="second@example.com", verified=True)
+    admin_client.post(f"/admin/chatapp/user/{user.pk}/change/", user_form(user, name="Another"))
+    assert user.emailaddress_set.filter(email="second@example.com").exists()
     admin_client.post(f"/admin/chatapp/user/{user.pk}/change/", user_form(user, email="new@example.com"))
+    assert not user.emailaddress_set.exclude(email="new@example.com").exists()
     form = {"password": PASSWORDS["password1"]}
     assert Client().post("/accounts/login/", {**form, "login": "old@example.com"}).status_code == 200
     assert Client().post("/accounts/login/", {**form, "login": "new@example.com"}).status_code == 302

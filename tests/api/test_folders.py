@@ -145,7 +145,7 @@ async def test_its_files_are_given_to_each_conversation_in_it_and_outlive_the_me
 
     seen = await alice_program.post(f"conversations/{inside}/context", query="Hello")
     assert f"{plan.pk}: plan.txt" in seen.json()["messages"][0]["content"]
-    asking = {place: ToolCaller(str(alice.pk), place, "run") for place in (inside, outside)}
+    asking = {place: ToolCaller(str(alice.pk), place, "") for place in (inside, outside)}
     found = await BUILT_IN["files_read"].call({"file_id": str(plan.pk)}, asking[inside])
     assert "Meet at the ferry." in found.text
     with pytest.raises(ToolFailure):

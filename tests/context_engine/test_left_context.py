@@ -125,10 +125,10 @@ async def test_the_agent_reads_it_under_its_own_name_and_nobody_elses(alice: Use
         await keep(await chat.compact())
         first = await Message.objects.aget(conversation_id=chat.conversation, position=0)
         words = first.parts[0]["text"][:20]
-        caller = ToolCaller(str(alice.pk), chat.conversation, "run")
+        caller = ToolCaller(str(alice.pk), chat.conversation, "")
         found = await BUILT_IN["offloaded_page"].call({"reference": "context"}, caller)
         assert words in found.text
-        elsewhere = ToolCaller(str(alice.pk), str(other.pk), "run")
+        elsewhere = ToolCaller(str(alice.pk), str(other.pk), "")
         with pytest.raises(Exception, match="Nothing was offloaded here"):
             await BUILT_IN["offloaded_page"].call({"reference": "context"}, elsewhere)
 

@@ -10,12 +10,17 @@ import pytest
 from django.test import Client
 
 from agents.events import Recall, RecalledItem
+from agents.tools.protocol import ToolCaller
 from chatapp.accounts.models import User
+from chatapp.context.tools.offloads import _text
+from chatapp.conversations.message_values import message_value
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Offload
+from chatapp.files.offloads import offloader
 from chatapp.long_term.actions.entries import note_sources
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.realtime import event_log
+from chatapp.runs.models import Run, ToolCall
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import (
     SAID,
@@ -128,3 +133,57 @@ def test_what_an_answer_of_a_conversation_said_goes_from_where_it_was_recalled(
     forget(api_client(alice), conversation_id=str(conversation.pk))
     assert tables_with(SECRET) == []
     assert not Offload.objects.filter(conversation=run.conversation).exists()
+
+
+def answer_by_run(question: Message, answer: Message) -> Run:
+    return Run.objects.create(
+        conversation=question.conversation,
+        user=question.user,
+        question=question,
+        answer=answer,
+        status="complete",
+        created_at=NOW,
+    )
+
+
+def read_again(conversation: Conversation, reference: str) -> None:
+    """Store a later run of the conversation that reads what was offloaded, and whose answer says nothing of it."""
+    run = answer_by_run(*say(conversation, "Go on.", "I do."))
+    text = _text(ToolCaller(str(run.user_id), str(conversation.pk), str(run.pk)), reference)
+    assert SECRET in text
+    part = {"type": "tool_result", "call_id": "again", "name": "offloaded_page", "text": text}
+    ToolCall.objects.create(
+        run=run,
+        step=1,
+        ordinal=1,
+        call_id="again",
+        name="offloaded_page",
+        arguments="{}",
+        state="done",
+        is_idempotent=True,
+        result=[part],
+        requested_at=NOW,
+    )
+
+
+@pytest.mark.mechanism("forgetting.derived")
+def test_a_message_that_left_the_context_goes_from_where_it_was_read(
+    alice: User, api_client: Clients
+) -> None:
+    told, _ = say(new_conversation(alice), SAID, "Noted.")
+    offloader().offload_context(str(told.conversation_id), [message_value(told)])
+    read_again(told.conversation, "context")
+    forget(api_client(alice), message_id=str(told.pk))
+    assert tables_with(SECRET) == []
+
+
+@pytest.mark.mechanism("forgetting.derived")
+def test_a_result_goes_from_where_it_was_read_with_the_message_it_was_made_for(
+    alice: User, api_client: Clients
+) -> None:
+    told, answer = say(new_conversation(alice), "Look up the code of the gate.", "I have.")
+    answer_by_run(told, answer)
+    look_up(told.conversation, f"{SECRET}-7731")
+    read_again(told.conversation, str(Offload.objects.get(conversation=told.conversation).pk))
+    forget(api_client(alice), message_id=str(told.pk))
+    assert tables_with(SECRET) == []

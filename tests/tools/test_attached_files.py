@@ -62,7 +62,7 @@ def attach(alice, settings, tmp_path):
         row = store_upload(user=alice, name=name, content=content)
         new = NewMessage(text="Look at this.", attachment_ids=[str(row.pk)])
         send_message(user=alice, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now())
-        return str(row.pk), ToolCaller(str(alice.pk), str(conversation.pk), "run")
+        return str(row.pk), ToolCaller(str(alice.pk), str(conversation.pk), "")
 
     return in_database(send)
 
@@ -204,8 +204,8 @@ async def test_what_is_attached_elsewhere_or_by_another_is_not_there(attach, ali
     file_id, caller = await attach(b"secret plan", "plan.txt")
     elsewhere = await in_database(create_conversation)(user=alice, now=clock.now())
     for asking in (
-        ToolCaller(str(bob.pk), caller.conversation_id, "run"),
-        ToolCaller(str(alice.pk), str(elsewhere.pk), "run"),
+        ToolCaller(str(bob.pk), caller.conversation_id, ""),
+        ToolCaller(str(alice.pk), str(elsewhere.pk), ""),
     ):
         assert (await BUILT_IN["files_list"].call({}, asking)).text.startswith("No files")
         with pytest.raises(ToolFailure, match="No such file"):

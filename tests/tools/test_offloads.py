@@ -76,7 +76,7 @@ def offload(conversation, text=LONG, name="http_fetch"):
 
 
 def caller_of(conversation):
-    return ToolCaller(str(conversation.user_id), str(conversation.pk), "run")
+    return ToolCaller(str(conversation.user_id), str(conversation.pk), "")
 
 
 def picture():

@@ -9,10 +9,13 @@ from agents.tools.offloaded import CONTEXT_REFERENCE, LIST_REFERENCE
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp.context.tools.branch_view import BranchView, view_of
 from chatapp.files.models import Offload
-from chatapp.files.offloads import ConversationOffloads, offloader, read_content
+from chatapp.files.offloads import ConversationOffloads, lines_of_context, offloader, read_content
 from chatapp.files.selectors import offload_of, offloads_of
+from chatapp.operations.access import parse_id
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound, Unavailable
+from chatapp.recall.actions.sources import note_read
+from chatapp.runs.models import Run, RunSource, ToolCall
 
 
 class OwnOffloads:
@@ -32,15 +35,31 @@ def _text(caller: ToolCaller, reference: str) -> str:
     store = offloader()
     try:
         if isinstance(store, ConversationOffloads):
-            is_context = _row(caller, reference, view).kind == Offload.Kind.CONTEXT
+            row = _row(caller, reference, view)
         else:
             _check_given(reference, view)
-            is_context = False  # its form is the store's own
+            row = None  # its form is the store's own
         # All of it: the tool searches it and cuts the pages by itself.
         text = store.read(caller.conversation_id, reference, limit=sys.maxsize)
     except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None
-    return view.context_lines(text) if view and is_context else text
+    if row is not None and row.kind == Offload.Kind.CONTEXT:
+        text = view.context_lines(text) if view else text
+        note_read(caller.run_id, [parse_id(message_id) for message_id, _ in lines_of_context(text)])
+    elif row is not None:
+        _note_result(caller, row)
+    return text
+
+
+def _note_result(caller: ToolCaller, row: Offload) -> None:
+    """Note what the run has read with a result: what was asked for it, and what was read for it. A result that was
+    shortened later does not tell its call, so all calls of its tool until then count."""
+    calls = ToolCall.objects.filter(run__conversation=row.conversation_id, requested_at__lte=row.created_at)
+    # A longer name was cut.
+    runs = Run.objects.filter(pk__in=calls.filter(name__startswith=row.tool_name).values("run"))
+    asked = runs.exclude(question=None).values_list("question", flat=True)
+    read = RunSource.objects.filter(run__in=runs).values_list("source_id", flat=True)
+    note_read(caller.run_id, [*asked, *read])
 
 
 def _check_given(reference: str, view: BranchView | None) -> None:
@@ -69,6 +88,8 @@ def _image(caller: ToolCaller, reference: str) -> ToolImage:
         row = _row(caller, reference, view_of(caller))
         if row.kind != Offload.Kind.IMAGE:
             raise ToolFailure("This is no image; read it by pages.")
-        return ToolImage(read_content(row), row.mime_type)
+        image = ToolImage(read_content(row), row.mime_type)
     except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None
+    _note_result(caller, row)
+    return image

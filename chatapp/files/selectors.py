@@ -83,6 +83,12 @@ def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Att
     return list(rows.order_by("created_at", "id"))
 
 
+def messages_showing(rows: Iterable[Attachment], conversation_id: UUID | str) -> list[UUID]:
+    """Return the ids of the messages of the conversation that show one of these files."""
+    links = Links.objects.filter(attachment__in=rows, message__conversation=parse_id(conversation_id))
+    return list(links.values_list("message", flat=True))
+
+
 def files_of_folder(folder: Folder) -> list[Attachment]:
     """Return the files that are given to each conversation in it, oldest first."""
     return list(folder.files.order_by("created_at", "id"))

@@ -12,9 +12,11 @@ from django.test import Client
 from agents.events import Recall, RecalledItem
 from agents.tools.protocol import ToolCaller
 from chatapp.accounts.models import User
+from chatapp.context.tools.files import _list, _read
 from chatapp.context.tools.offloads import _text
 from chatapp.conversations.message_values import message_value
 from chatapp.conversations.models import Conversation, Message
+from chatapp.files.attachments import store_upload
 from chatapp.files.models import Offload
 from chatapp.files.offloads import offloader
 from chatapp.long_term.actions.entries import note_sources
@@ -148,20 +150,27 @@ def answer_by_run(question: Message, answer: Message) -> Run:
 
 def read_again(conversation: Conversation, reference: str) -> None:
     """Store a later run of the conversation that reads what was offloaded, and whose answer says nothing of it."""
+    run, caller = answer_later(conversation)
+    store_result(run, "offloaded_page", _text(caller, reference))
+
+
+def answer_later(conversation: Conversation) -> tuple[Run, ToolCaller]:
     run = answer_by_run(*say(conversation, "Go on.", "I do."))
-    text = _text(ToolCaller(str(run.user_id), str(conversation.pk), str(run.pk)), reference)
+    return run, ToolCaller(str(run.user_id), str(conversation.pk), str(run.pk))
+
+
+def store_result(run: Run, tool: str, text: str) -> None:
     assert SECRET in text
-    part = {"type": "tool_result", "call_id": "again", "name": "offloaded_page", "text": text}
     ToolCall.objects.create(
         run=run,
         step=1,
         ordinal=1,
         call_id="again",
-        name="offloaded_page",
+        name=tool,
         arguments="{}",
         state="done",
         is_idempotent=True,
-        result=[part],
+        result=[{"type": "tool_result", "call_id": "again", "name": tool, "text": text}],
         requested_at=NOW,
     )
 
@@ -185,5 +194,20 @@ def test_a_result_goes_from_where_it_was_read_with_the_message_it_was_made_for(
     answer_by_run(told, answer)
     look_up(told.conversation, f"{SECRET}-7731")
     read_again(told.conversation, str(Offload.objects.get(conversation=told.conversation).pk))
+    forget(api_client(alice), message_id=str(told.pk))
+    assert tables_with(SECRET) == []
+
+
+@pytest.mark.mechanism("forgetting.derived")
+@pytest.mark.parametrize("tool", ["files_list", "files_read"])
+def test_a_file_goes_from_where_it_was_read_with_the_message_that_showed_it(
+    alice: User, api_client: Clients, tool: str
+) -> None:
+    told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
+    file = store_upload(user=alice, name=f"{SECRET}.txt", content=SAID.encode())
+    file.messages.add(told)
+    run, caller = answer_later(told.conversation)
+    text = _list(caller)[0].name if tool == "files_list" else _read(caller, str(file.pk)).data.decode()
+    store_result(run, tool, text)
     forget(api_client(alice), message_id=str(told.pk))
     assert tables_with(SECRET) == []

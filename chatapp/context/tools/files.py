@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agents.tools.attached_files import FileContent, FileFacts
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.files.attachments import read_content
 from chatapp.files.models import Attachment
-from chatapp.files.selectors import attached_files
+from chatapp.files.selectors import attached_files, messages_showing
 from chatapp.operations.database import persistently
+from chatapp.recall.actions.sources import note_read
 
 
 class AttachedFiles:
     async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]:
-        rows = await persistently(attached_files)(caller.user_id, caller.conversation_id)
-        return [_facts(row) for row in rows]
+        return await persistently(_list)(caller)
 
     async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
         return await persistently(_read)(caller, file_id)
+
+
+def _list(caller: ToolCaller) -> list[FileFacts]:
+    rows = attached_files(caller.user_id, caller.conversation_id)
+    _note(caller, rows)
+    return [_facts(row) for row in rows]
 
 
 def _read(caller: ToolCaller, file_id: str) -> FileContent:
@@ -26,10 +32,16 @@ def _read(caller: ToolCaller, file_id: str) -> FileContent:
     row = next((row for row in rows if str(row.pk) == file_id), None)
     if row is None:
         raise ToolFailure("No such file is attached to this conversation.")
+    _note(caller, [row])
     try:
         return FileContent(_facts(row), read_content(row))
     except FileNotFoundError:
         raise ToolFailure("The content of this file is gone.") from None
+
+
+def _note(caller: ToolCaller, rows: Collection[Attachment]) -> None:
+    """Note the messages that show the files: with them goes what the run has read of these."""
+    note_read(caller.run_id, messages_showing(rows, caller.conversation_id))
 
 
 def _facts(row: Attachment) -> FileFacts:

@@ -9,7 +9,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Conversation, Folder
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Branch, Conversation, Folder
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
@@ -74,10 +75,16 @@ def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
     return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
 
 
-def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:
-    """Return this user's attachments on messages of this conversation and the files of its folder, oldest first."""
+def attached_files(
+    user_id: UUID | str, conversation_id: UUID | str, branch: Branch | None = None
+) -> list[Attachment]:
+    """Return this user's attachments on messages of this conversation and the files of its folder, oldest first.
+    `branch`: only on messages that it shows."""
     here = Conversation.objects.filter(pk=parse_id(conversation_id), user_id=parse_id(user_id))
-    attached = Links.objects.filter(message__conversation__in=here).values("attachment")
+    links = Links.objects.filter(message__conversation__in=here)
+    if branch is not None:
+        links = links.filter(message__in=visible_messages(branch).values("pk"))
+    attached = links.values("attachment")
     of_folder = FolderLinks.objects.filter(folder__in=here.values("folder")).values("attachment")
     rows = Attachment.objects.filter(Q(pk__in=attached) | Q(pk__in=of_folder), user_id=parse_id(user_id))
     return list(rows.order_by("created_at", "id"))

@@ -9,9 +9,11 @@ import pytest
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
+from chatapp.context.tools.files import _list, _read
 from chatapp.context.tools.memory import _read_around, _search
 from chatapp.context.tools.offloads import _text
 from chatapp.conversations.message_values import message_value
+from chatapp.files.attachments import store_upload
 from chatapp.files.models import Offload
 from chatapp.files.offloads import offloader
 from chatapp.long_term.models import MemoryEntry
@@ -113,3 +115,18 @@ def test_nor_what_left_its_context(branches: tuple[Turn, Turn, Turn]) -> None:
     [line] = _text(caller_of(first), "context").splitlines()
     assert json.loads(line)["id"] == str(first.question.pk)
     assert _text(caller_of(later), "context") == ""
+
+
+def test_nor_is_a_file_that_only_another_branch_shows(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    files = [attach(turn) for turn in (first, later)]
+    for turn, file_id in zip((first, later), files, strict=True):
+        assert [facts.id for facts in _list(caller_of(turn))] == [file_id]
+    with pytest.raises(ToolFailure):
+        _read(caller_of(later), files[0])
+
+
+def attach(turn: Turn) -> str:
+    file = store_upload(user=turn.question.user, name="code.txt", content=SECRET.encode())
+    file.messages.add(turn.question)
+    return str(file.pk)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from agents.tools.attached_files import FileContent, FileFacts
 from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp.context.tools.branch_view import view_of
 from chatapp.files.attachments import read_content
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import attached_files, messages_showing
@@ -22,14 +23,13 @@ class AttachedFiles:
 
 
 def _list(caller: ToolCaller) -> list[FileFacts]:
-    rows = attached_files(caller.user_id, caller.conversation_id)
+    rows = _shown(caller)
     _note(caller, rows)
     return [_facts(row) for row in rows]
 
 
 def _read(caller: ToolCaller, file_id: str) -> FileContent:
-    rows = attached_files(caller.user_id, caller.conversation_id)
-    row = next((row for row in rows if str(row.pk) == file_id), None)
+    row = next((row for row in _shown(caller) if str(row.pk) == file_id), None)
     if row is None:
         raise ToolFailure("No such file is attached to this conversation.")
     _note(caller, [row])
@@ -37,6 +37,11 @@ def _read(caller: ToolCaller, file_id: str) -> FileContent:
         return FileContent(_facts(row), read_content(row))
     except FileNotFoundError:
         raise ToolFailure("The content of this file is gone.") from None
+
+
+def _shown(caller: ToolCaller) -> list[Attachment]:
+    view = view_of(caller)
+    return attached_files(caller.user_id, caller.conversation_id, view.branch if view else None)
 
 
 def _note(caller: ToolCaller, rows: Collection[Attachment]) -> None:

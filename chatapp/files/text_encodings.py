@@ -14,6 +14,8 @@ _BYTE_ORDER_MARKS = {
 }
 SAMPLE_CHARS = 10_000
 LEAST_LETTERS = 2
+LEAST_SOUND = 20
+"""Characters beyond ASCII that UTF-8 has for each that is damaged: the bytes of other encodings seldom give any."""
 LEAST_LIKENESS = 0.6
 _WORD = re.compile(r"[^\W\d_]+")
 # With a vowel, which umlauts in a row do not give.
@@ -87,9 +89,19 @@ def decode_text(content: bytes) -> str | None:
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         return content.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         # Spreadsheets and editors still write the encodings of Windows.
-        return _in_an_encoding_of_windows(content)
+        return _damaged_utf_8(content, error) or _in_an_encoding_of_windows(content)
+
+
+def _damaged_utf_8(content: bytes, first_error: UnicodeDecodeError) -> str | None:
+    """Return the text with U+FFFD for what is damaged, where few bytes are, or where it was cut inside its last
+    character; None where it is of another encoding."""
+    text = content.decode("utf-8-sig", "replace")
+    damaged = text.count("\ufffd")
+    sound = sum(char > "\x7f" for char in text) - damaged
+    is_cut = first_error.reason == "unexpected end of data"
+    return text if sound >= (LEAST_LETTERS if is_cut else LEAST_SOUND * damaged) else None
 
 
 def _in_an_encoding_of_windows(content: bytes) -> str | None:

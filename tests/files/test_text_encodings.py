@@ -87,5 +87,16 @@ def test_a_few_words_are_enough(text: str, encoding: str):
     assert decode_text(text.encode(encoding)) == text
 
 
+@pytest.mark.parametrize("text", ["naïve café, ", "Привет, мир! ", "你好，世界。", "ÄÖÜ äöü ß "])
+def test_one_bad_byte_leaves_a_long_text_in_utf_8(text: str):
+    content = (text * 10).encode()
+    assert decode_text(content + b"\xff" + content) == f"{text * 10}\ufffd{text * 10}"
+
+
+@pytest.mark.parametrize("text", ["naïve café", "Привет, мир", "\ufeff你好，世界", "So ein Müßiggang 😀"])
+def test_a_text_in_utf_8_may_be_cut_inside_a_character(text: str):
+    assert decode_text(f"{text}é".encode()[:-1]) == text.removeprefix("\ufeff") + "\ufffd"
+
+
 def test_bytes_that_no_encoding_has_are_no_text():
     assert decode_text(bytes(range(128, 256))) is None

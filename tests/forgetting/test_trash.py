@@ -136,6 +136,17 @@ def test_the_clean_up_moves_to_the_trash_and_leaves_the_memory(alice: User) -> N
     assert SECRET in MemoryEntry.objects.get().text
 
 
+def test_what_is_restored_shortly_before_it_expires_is_as_if_used_now(alice: User, settings: Any) -> None:
+    settings.RETENTION_DAYS = 30
+    life = live(alice)
+    used = NOW - timedelta(days=30) + timedelta(minutes=1)
+    Conversation.objects.filter(pk=life.conversation.pk).update(last_activity_at=used)
+    trash(life)
+    later = NOW + timedelta(hours=1)
+    restore(alice, str(life.conversation.pk), now=later)
+    assert clean_up_idle(now=later, days=30, trash_days=DAYS) == 0
+
+
 def test_without_a_trash_the_clean_up_and_the_page_delete_at_once(
     alice: User, api_client: Clients, settings: Any
 ) -> None:

@@ -11,6 +11,8 @@ from chatapp.accounts.models import User
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
+from chatapp.conversations.schemas.conversations import expires_at
+from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.deletion import Detached, detach_conversation, lock_if_idle
 from chatapp.forgetting.actions.whole import Begun, forget_conversation
@@ -18,6 +20,7 @@ from chatapp.forgetting.models import TrashedConversation
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE, has_more_to_forget
 from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.operations import jobs
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
 from chatapp.realtime.hub import stop_runs_after_commit
@@ -26,8 +29,8 @@ from chatapp.runs.actions.endings import stop_answers
 
 Reason = TrashedConversation.Reason
 FRESH_FOR = timedelta(days=1)
-"""A conversation restored within this time keeps its place in the list; later it counts as used now, or the clean-up
-would take it again."""
+"""A conversation restored within this time keeps its place in the list; later, or where it would expire within it, it
+counts as used now, or the clean-up would take it again."""
 
 
 @transaction.atomic
@@ -83,7 +86,9 @@ def restore_conversation(*, user: User, conversation_id: str | UUID, now: dateti
         raise NotFound
     is_old = row.reason == Reason.IDLE or now - row.trashed_at > FRESH_FOR
     conversation = put_back(row)
-    if is_old:
+    days = retention_days_of(user.pk, current("RETENTION_DAYS"))
+    expiry = expires_at(conversation, days)
+    if is_old or (expiry is not None and expiry <= now + FRESH_FOR):
         conversation.last_activity_at = now
     event_log.append(conversation, updated_event(conversation, now), changed=["last_activity_at"])
     jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))

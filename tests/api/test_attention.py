@@ -10,9 +10,17 @@ import pytest
 from chatapp.providers.models import ModelConfig
 from tests.api import own_tools
 from tests.api.program import Program
-from tests.api.running import new_conversation, read_all, running_service, send, sent_events, wait_for_end
+from tests.api.running import (
+    new_conversation,
+    read_all,
+    running_service,
+    send,
+    sent_events,
+    wait_for_end,
+    wait_for_words,
+)
 from tests.api.tool_talk import asks_for, start, wait_for_tool
-from tests.servers.behaviour import says
+from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 
 
@@ -101,10 +109,25 @@ async def test_a_call_waits_until_it_is_decided_or_stopped(
         call = await wait_for_tool(alice_program, conversation, "waiting")
         [found] = await waiting(alice_program)
         assert (found["id"], found["unread"], found["waiting_calls"]) == (conversation, False, 1)
+        path = f"conversations/{conversation}/read"
+        assert (await alice_program.post(path, message_count=1)).status_code == 204
         how = "stop" if decision == "stop" else f"tools/{call['call_id']}/{decision}"
         assert (await alice_program.post(f"runs/{run}/{how}")).status_code < 300
         await wait_for_end(alice_program, run)
         [found] = await waiting(alice_program)
         assert (found["unread"], found["waiting_calls"]) == (True, 0)
         told = await attention_told(alice_program, conversation)
-    assert told == [{"waiting_calls": 1}, {"waiting_calls": 0}]
+    assert told == [{"waiting_calls": 1}, {"unread": False}, {"waiting_calls": 0}]
+
+
+async def test_an_answer_that_is_being_written_is_not_unread(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(Behaviour(text="A long answer.", hold_after=1))
+    async with running_service():
+        _, run = await start(alice_program)
+        await wait_for_words(model_server)
+        assert await waiting(alice_program) == []
+        model_server.release()
+        await wait_for_end(alice_program, run)
+        assert [row["unread"] for row in await waiting(alice_program)] == [True]

@@ -101,7 +101,8 @@ def mark_read(*, user: User, conversation_id: str, message_count: int, now: date
         # Another device may have shown more.
         if shown > conversation.read_count:
             conversation.read_count = shown
-            unread = shown < conversation.next_position
+            is_answering = Run.active().filter(conversation=conversation).exists()
+            unread = shown < conversation.next_position and not is_answering
             event = ConversationAttention(conversation_id=str(conversation.pk), at=now, unread=unread)
             event_log.append(conversation, event, changed=["read_count"])
 

@@ -66,9 +66,12 @@ def _with_title(rows: QuerySet[Conversation], part: str) -> QuerySet[Conversatio
 
 
 def _needing_attention(rows: QuerySet[Conversation], user: User, limit: int) -> list[Conversation]:
-    """Return the first of the rows that are unread or wait: each by an index of its own, which an OR has not."""
+    """Return the first of the rows that are unread or wait: each by an index of its own, which an OR has not. An answer
+    that is being written is no news yet."""
     waiting = [as_key(key) for (key,) in execute(_WAITING, user.pk).fetchall()]
-    found = {*rows.filter(IS_UNREAD)[:limit], *rows.filter(pk__in=waiting)[:limit]}
+    # Of everybody: those of one user SQLite would look for among all their runs.
+    answering = list(Run.active().values_list("conversation", flat=True))
+    found = {*rows.filter(IS_UNREAD).exclude(pk__in=answering)[:limit], *rows.filter(pk__in=waiting)[:limit]}
     return sorted(found, key=lambda row: (row.last_activity_at, row.pk), reverse=True)[:limit]
 
 

@@ -87,6 +87,7 @@ async def test_what_no_call_has_seen_can_be_said_otherwise_or_taken_back_and_the
         page = (await alice_program.get(f"{path}/messages")).json()["items"]
         refused = await alice_program.patch(french, content="In German!")
         await wait_for_end(alice_program, refused.json()["run_id"])
+        branch = (await alice_program.get(f"{path}/messages")).json()["items"]
     asked = [message["content"] for message in model_server.requests[1].messages if message["role"] == "user"]
     assert asked == ["Tell me.", "In French, please.", "Thanks."]
     assert "heliotrope" not in str([event.data for event in told])
@@ -98,6 +99,7 @@ async def test_what_no_call_has_seen_can_be_said_otherwise_or_taken_back_and_the
         "message.forgotten",
     ]
     assert refused.json()["message"]["id"] != page[-1]["id"], "once it was seen, an edit makes a branch"
+    assert [message["content"] for message in branch][:-1] == ["Tell me.", "In German!"]
 
 
 async def test_what_was_taken_back_is_not_answered_next(

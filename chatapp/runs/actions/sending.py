@@ -254,10 +254,21 @@ def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Messa
         replaced = accessible_message(user, str(conversation.pk), new.replaces_id)
         if replaced.role != Message.Role.USER:
             raise InvalidInput("Only your own messages can be edited.")
-        return replaced.parent
+        return _message_before(replaced)
     if (parent_id := new.follows_id or new.parent_id) is not None:
         return accessible_message(user, str(conversation.pk), parent_id)
     return leaf_of(conversation)
+
+
+def _message_before(message: Message) -> Message | None:
+    """Return what a message of a user follows. What was sent into an answer has that as its parent, and stands before
+    it: it follows what is shown before it beside the calls of the answer."""
+    answer = message.parent
+    if answer is None or answer.position < message.position:
+        return answer
+    shown = visible_messages(message.branch).filter(position__lt=message.position)
+    calls = shown.filter(parent=answer).exclude(role=Message.Role.USER)
+    return shown.exclude(pk__in=calls.values("pk")).order_by("-position").first()
 
 
 def leaf_of(conversation: Conversation) -> Message | None:

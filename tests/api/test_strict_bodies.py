@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -136,6 +137,15 @@ def test_an_operation_without_a_body_refuses_fields(
     assert answer.status_code == status, answer.content
     if status == 422:
         assert answer.json()["error"]["details"][0]["field"] == ("x" if "x" in body else "body")
+
+
+def test_who_may_not_do_something_is_told_so_before_its_fields(alice: User, api_client: Any) -> None:
+    address = f"/api/v1/runs/{uuid4()}/stop"
+    for client, status in (
+        (Client(headers={"Authorization": "Bearer wrong"}), 401),
+        (api_client(alice, ["read"]), 403),
+    ):
+        assert client.post(address, '{"x": 1}', content_type="application/json").status_code == status
 
 
 def test_a_form_has_the_fields_that_are_described_once(alice_client: Client) -> None:

@@ -184,8 +184,9 @@ def refuse_unknown_fields(run: Run) -> Run:
             try:
                 _check_fields(request, known)
             except UNREADABLE as error:
-                refused: HttpResponseBase = operation.api.on_exception(request, error)
-                return refused
+                # Who may not do this is told so first.
+                refused: HttpResponseBase | None = await operation._run_authentication(request)
+                return refused or operation.api.on_exception(request, error)
         return await run(request, **path)
 
     return answer

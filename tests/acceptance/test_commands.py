@@ -65,6 +65,8 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     expect(command(page, "/config")).not_to_contain_text("0.7")
     expect(command(page, "/memory QX-00012")).to_contain_text("code QX-00012")
     expect(command(page, "/context")).to_contain_text("4 (conversation)")
+    expect(command(page, "/compact keep_recent=many the codes").locator("header")).to_have_text("/compact")
+    expect(page.locator(".command-answer")).to_contain_text("keep_recent")
     assert not model.requests_of("chat"), "commands are not for the model"
 
     # Preview, compact, edit, undo, redo.
@@ -104,7 +106,6 @@ def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.
     page.reload()
     model.script(Behaviour(fault="html"), kind="summary")
     expect(command(page, "/config keep_recent 2")).to_contain_text("keep_recent")
-    expect(command(page, "/compact keep_recent=many the places")).to_contain_text("keep_recent")
     command(page, "/compact the places")
     expect(divider).to_have_count(2)
     expect(page.locator(".command-answer")).to_have_count(0)

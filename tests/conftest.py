@@ -13,7 +13,7 @@ import runpy
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +200,13 @@ def django_db_keepdb() -> bool:
     """Keep the test database: its whole server or folder is deleted, so nobody waits for open connections at
     the end."""
     return True
+
+
+@pytest.fixture(autouse=True)
+def settings_as_before() -> Iterator[None]:
+    """Fail a test that leaves settings to those behind it: `settings` is undone after what the test has overridden
+    itself, and where it was changed inside of that brings it back."""
+    before = settings._wrapped
+    yield
+    after, settings._wrapped = settings._wrapped, before
+    assert after is before, "changed settings are left: inside of override_settings use it for these, too"

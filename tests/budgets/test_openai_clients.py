@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pytest_django.fixtures import Settings
+from django.test import override_settings
 
 from chatapp.accounts.budgets.models import BudgetPeriod
 from chatapp.accounts.models import User
@@ -64,7 +64,7 @@ async def test_a_call_that_cannot_be_written_down_ends_all_the_same(alice: User)
 
 @on_a_loop
 async def test_embeddings_count_though_the_client_hung_up(
-    alice: User, set_budget: Callable[..., Any], settings: Settings
+    alice: User, set_budget: Callable[..., Any]
 ) -> None:
     asked, may_answer = threading.Event(), threading.Event()
 
@@ -76,8 +76,10 @@ async def test_embeddings_count_though_the_client_hung_up(
 
     async with chatting(alice, count=2) as chat:
         await in_database(set_budget)("every_user", tokens=1_000)
-        with SlowServer({}) as server:
-            settings.EMBEDDINGS_BASE_URL, settings.EMBEDDINGS_MODEL = server.base_url, "test-vectors"
+        with (
+            SlowServer({}) as server,
+            override_settings(EMBEDDINGS_BASE_URL=server.base_url, EMBEDDINGS_MODEL="test-vectors"),
+        ):
             fields = {"model": "test-vectors", "input": ["parrot", "owl"]}
             calling = asyncio.ensure_future(chat.program.post("/v1/embeddings", **fields))
             await asyncio.to_thread(asked.wait)

@@ -19,13 +19,15 @@ export async function loadContext(id) {
   }
 }
 
-/** @param {string} id @param {string} keep what the summary should keep, in the user's words */
+/** @param {string} id @param {string} keep what the summary should keep, in the user's words @returns {Promise<boolean>} whether it is being written */
 export async function compactNow(id, keep) {
   try {
     await post(`/conversations/${id}/compact`, keep ? { keep } : undefined);
     showToast(t("Summarizing earlier messages…"));
+    return true;
   } catch (error) {
     showToast(sentenceOf(error), "bad");
+    return false;
   }
 }
 
@@ -85,7 +87,7 @@ export async function previewCompaction(id, keep) {
         [t("Tokens"), `${exact(draft.tokens_before)} → ${exact(draft.tokens_after)}`],
         [t("Draft, without a model"), draft.summary],
       ],
-      action: { name: t("Summarize"), run: () => compactNow(id, keep) },
+      action: { name: t("Summarize"), run: async () => void (await compactNow(id, keep)) },
     };
   } catch (error) {
     showToast(sentenceOf(error), "bad");

@@ -88,10 +88,9 @@ function Totals({ thread }) {
 function CompactForm({ thread }) {
   const keep = useSignal("");
   const words = () => keep.value.trim();
-  const submit = (/** @type {Event} */ event) => {
+  const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    compactNow(thread.id, words());
-    keep.value = "";
+    if (await compactNow(thread.id, words())) keep.value = "";
   };
   return html`<form class="compact-form" onSubmit=${submit}>
     <label class="field">${t("What the summary should keep (optional)")}

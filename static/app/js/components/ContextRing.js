@@ -21,6 +21,8 @@ export function describeContext({ used, budget, isExact }) {
   return isExact ? text : `${text}, ${t("estimated")}`;
 }
 
+export const toggleContext = () => changeUi({ panel: ui.value.panel === "context" ? null : "context" });
+
 export function ContextRing() {
   const thread = currentThread.value;
   const context = thread?.context;
@@ -28,10 +30,9 @@ export function ContextRing() {
   const share = Math.min(1, context.used / context.budget);
   const tone = share > RED ? "is-red" : share > AMBER ? "is-amber" : "";
   const isBusy = thread.compactions.some((compaction) => compaction.status === "running");
-  const toggle = () => changeUi({ panel: ui.value.panel === "context" ? null : "context" });
   const text = describeContext(context);
   return html`<button type="button" class="icon-button ring-button" title=${text} aria-expanded=${ui.value.panel === "context"}
-    aria-label=${t("Open the context panel")} onClick=${toggle}>
+    aria-label=${t("Open the context panel")} onClick=${toggleContext}>
     <span role="meter" aria-label=${t("Context used")} aria-valuemin="0" aria-valuemax="100"
       aria-valuenow=${Math.round(share * 100)} aria-valuetext=${text} class=${`ring ${tone} ${isBusy ? "is-busy" : ""}`}>
       <svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">

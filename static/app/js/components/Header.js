@@ -7,6 +7,7 @@ import { describeEnd, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentAgent, currentConversation, currentId, currentModel, dispatch, offeredModels, state, ui } from "../state/store.js";
+import { toggleContext } from "./ContextRing.js";
 import { rowActions } from "./ConversationRow.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -41,8 +42,6 @@ function TemporaryButton() {
 /** On a phone it is in the menu alone. @param {{conversation: import("../state/types.js").Conversation}} props */
 const ShareButton = ({ conversation }) => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Share…")} title=${t("Share…")}
   onClick=${() => changeUi({ dialog: { kind: "share", conversation } })}><${Icon} name="export" /></button>`;
-
-const toggleContext = () => changeUi({ panel: ui.value.panel === "context" ? null : "context" });
 
 /** On a phone it is in the menu alone. */
 const ContextButton = () => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Context")} title=${t("Context")}

@@ -55,6 +55,11 @@ UNSPACED = (
 )
 CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+ABOUT_A_WORD = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{1,6}|[\u30a0-\u30ff]+|[\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]{1,2}|"
+    r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
+"""About a word, also where no spaces part them: six characters of Thai to Khmer, a run of katakana, two of Han."""
 # U+0307 is what `casefold` leaves of the Turkish capital of i.
 _FOLDED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0307]+")
 # Vowel signs that Arabic and Hebrew seldom write, and the line that only makes a word longer.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -16,14 +15,10 @@ from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, open_index
+from memory.languages import ABOUT_A_WORD
 from memory.ranking import add_nearness
 
 LOOKUP_WORDS = 2
-_WORD = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{1,6}|[\u30a0-\u30ff]+|[\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]{1,2}|"
-    r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-)
-"""About a word, also where no spaces part them: six characters of Thai to Khmer, a run of katakana, two of Han."""
 READ_FOR_A_ROLE = 400
 """The index does not know who said something: so many of the best matches are read for what one role said."""
 
@@ -45,7 +40,7 @@ def search_memory(
     days of `zone`. With a scope, what it shares is found, too.
     """
     question = questions.read(query, in_zone(now, zone).date())
-    words = [*islice(_WORD.finditer(query), LOOKUP_WORDS + 1)]
+    words = [*islice(ABOUT_A_WORD.finditer(query), LOOKUP_WORDS + 1)]
     is_lookup = len(words) <= LOOKUP_WORDS and not question.is_asked
     index = open_index(user_id, scope_id)
     # More than asked for, because pieces of one message become one result.

@@ -7,7 +7,7 @@ PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/conftest.py: the slowest files first.
 FILES := --dist loadfile --no-loadscope-reorder
 PARALLEL := --numprocesses 3 $(FILES)
-# Tests of real processes wait, too: for leases, time-outs and starts. Six on two cores take a quarter longer than four.
+# Tests of real processes also wait, for leases, time-outs and starts: meanwhile others run. Six take a quarter longer.
 WAITING := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
@@ -39,10 +39,9 @@ run: setup
 test: setup-dev
 	@said=$$(mktemp); $(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
 	trap 'kill $$lint 2>/dev/null; exit 130' INT TERM; \
-	echo "== On SQLite"; $(PYTEST) $(PARALLEL) -m "not processes and not browser"; tested=$$?; \
+	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(WAITING); tested=$$?; \
 	wait $$lint; linted=$$?; echo "== Linters"; cat "$$said"; rm -f "$$said"; exit $$((tested | linted))
 	@echo "== What can differ there, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres -m databases
-	@echo "== Real processes and a real browser" && $(PYTEST) $(WAITING) -m "processes or browser"
 
 test-fast: setup-dev
 	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)

@@ -13,7 +13,7 @@ import runpy
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
 
-from tests.collecting import has_nothing_to_run, keep_record
-from tests.databases import is_on_both
+from tests.databases import has_nothing_to_run, is_on_both
 from tests.environment import ROOT, clean_environment
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
 from tests.servers.postgres import Postgres
@@ -131,13 +130,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("processes")
         if item.get_closest_marker("postgres") or is_on_both(item.path):
             item.add_marker("databases")
-    keep_record(config, items)
     is_postgres = config.getoption("database") == "postgres"
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
+    browsers = {item.path for item in chosen if item.get_closest_marker("browser")}
     slow = {item.path for item in chosen if item.get_closest_marker("slow") or shares_worker(item.path)}
-    items[:] = sorted(chosen, key=lambda item: place_in_order(item, slow))
+    # Browsers last; before them, files with slow tests first, or one worker has them left when the others are done.
+    items[:] = sorted(chosen, key=lambda item: (item.path in browsers, item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -152,11 +152,6 @@ def pytest_collection_finish() -> None:
 
     gc.freeze()
     gc.set_threshold(ALLOCATIONS, 10, 10)
-
-
-def place_in_order(item: pytest.Item, slow: Collection[Path]) -> tuple[bool, bool]:
-    """Browsers last; before them, files with slow tests first, or one worker has them left when the others are done."""
-    return item.get_closest_marker("browser") is not None, item.path not in slow
 
 
 def needs_no_postgres(item: pytest.Item) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent
 
 ON_BOTH = (
@@ -61,3 +63,9 @@ PLACES = frozenset(ROOT / place for place in ON_BOTH)
 @cache
 def is_on_both(path: Path) -> bool:
     return any(place in PLACES for place in (path, *path.parents))
+
+
+def has_nothing_to_run(path: Path, config: pytest.Config) -> bool:
+    """Whether `-m databases` on PostgreSQL would leave out every test of the file: then it is not imported."""
+    is_second_run = config.getoption("database") == "postgres" and config.getoption("markexpr") == "databases"
+    return is_second_run and not is_on_both(path) and "mark.postgres" not in path.read_text()

@@ -12,10 +12,12 @@ from pydantic import Field
 from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.files.attachments import check_size, content_path, delete_attachment, store_upload
+from chatapp.files.attachments import check_size, content_path, store_upload
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
+from chatapp.forgetting.services import delete_file
+from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http.routers import Router
@@ -119,9 +121,8 @@ def file_response(row: Attachment) -> HttpResponseBase:
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
 def delete(request: ApiRequest, file_id: str) -> Any:
-    """Delete a file; messages that showed it stay without it."""
-    [row] = accessible_attachments(request.auth.user, [file_id])
-    delete_attachment(row)
+    """Delete a file; messages that showed it stay without it, and what answers read of it goes."""
+    delete_file(request.auth.user, file_id, now=clock.now())
     return Status(204, None)
 
 

@@ -180,12 +180,6 @@ def discard_content(hashes: Iterable[str]) -> int:
     return removed
 
 
-def delete_attachment(attachment: Attachment) -> None:
-    # First the row: one whose bytes are gone would be shown and not opened.
-    file_actions.delete_attachment(attachment)
-    discard_content([attachment.sha256])
-
-
 def delete_unused(attachments: Iterable[Attachment]) -> int:
     """Delete those of these uploads that nothing shows. Return the number of files."""
     chosen = Q(pk__in=[row.pk for row in attachments])

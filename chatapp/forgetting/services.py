@@ -13,9 +13,11 @@ from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
 from chatapp.conversations.models import Message
 from chatapp.files import attachments, offloads
+from chatapp.files.selectors import accessible_attachments
 from chatapp.forgetting.actions.deletion import Detached, Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
 from chatapp.forgetting.actions.removals import begin_forgetting_many
+from chatapp.forgetting.actions.uploads import delete_upload
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.forgetting.removing import Removing, claim, go_on_with
@@ -195,6 +197,12 @@ def _carry_out(
 
 
 # --- Deletions --------------------------------------------------------------------------------------------
+
+
+def delete_file(user: User, file_id: str, *, now: datetime) -> None:
+    """Delete an uploaded file, and what tools returned of it. Raise NotFound."""
+    [file] = accessible_attachments(user, [file_id])
+    remove_leftovers(delete_upload(user=user, file=file, now=now))
 
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:

@@ -86,14 +86,14 @@ class Run(models.Model):
 
 
 class RunSource(models.Model):
-    """A message or an entry of elsewhere that a run has read: recalled for its question, or returned by a tool that
-    reads memory. What forgetting follows to the copies, and what later requests show of it again before the question.
+    """A message, an entry or a file that a run has read: recalled for its question, or returned by a tool that reads
+    what is kept. What forgetting follows to the copies, and what later requests show of it again before the question.
     """
 
     RETURNED = -1
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
-    # No foreign key: it is the key of a message or of an entry.
+    # No foreign key: it is the key of a message, of an entry or of a file.
     source_id = models.UUIDField(db_index=True)
     place = models.IntegerField(
         default=RETURNED, help_text="Its place in what was recalled; -1: a tool returned it."

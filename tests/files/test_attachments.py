@@ -14,6 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.files import attachments
 from chatapp.files.models import Attachment
+from chatapp.forgetting.services import delete_file
 from chatapp.operations.errors import InvalidInput, TooLarge
 from chatapp.operations.schema_version import database_made_at
 from tests.memory_store.rows import new_conversation, say
@@ -150,9 +151,9 @@ async def test_data_urls_of_others_and_of_nobody_are_left_out(alice: User, bob: 
 def test_bytes_that_two_rows_share_stay_until_the_last_is_deleted(alice: User, bob: User):
     first, second = store(alice, picture()), store(bob, picture())
     path = attachments.content_path(first.sha256)
-    attachments.delete_attachment(first)
+    delete_file(alice, str(first.pk), now=timezone.now())
     assert path.exists()
-    attachments.delete_attachment(second)
+    delete_file(bob, str(second.pk), now=timezone.now())
     assert not path.exists()
 
 

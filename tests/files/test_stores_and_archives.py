@@ -12,9 +12,11 @@ from django.test import Client
 
 from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.models import User
-from chatapp.files.attachments import content_path, copy_attachment, delete_attachment, store_upload
+from chatapp.files.attachments import content_path, copy_attachment, store_upload
 from chatapp.files.models import Attachment
+from chatapp.forgetting.services import delete_file
 from chatapp.operations.errors import ServiceError
+from tests.memory_store.rows import NOW
 
 ROOT = Path(__file__).resolve().parents[2]
 Clients = Callable[[User], Client]
@@ -46,7 +48,9 @@ def test_a_copy_of_a_file_that_is_deleted_meanwhile_names_no_missing_bytes(alice
     """ "No row points to a missing file": the lock of the hash is taken, and the bytes are not looked at under it."""
     original = store_upload(user=alice, name="a.txt", content=b"some text")
     read_before = Attachment.objects.get(pk=original.pk)
-    delete_attachment(original)  # by another request, between reading the row and copying it
+    delete_file(
+        alice, str(original.pk), now=NOW
+    )  # by another request, between reading the row and copying it
     try:
         copy = copy_attachment(read_before, user=charlie)
     except ServiceError:

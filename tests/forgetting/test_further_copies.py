@@ -12,19 +12,22 @@ from django.test import Client
 from agents.events import Recall, RecalledItem
 from agents.tools.protocol import ToolCaller
 from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
 from chatapp.context.tools.files import _list, _read
 from chatapp.context.tools.offloads import _text
-from chatapp.conversations.message_values import message_value
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.message_values import message_value, text_of
+from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.attachments import store_upload
-from chatapp.files.models import Offload
+from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import offloader
 from chatapp.long_term.actions.entries import note_sources
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run, ToolCall
-from tests.forgetting.everywhere import tables_with
+from memory.types import ToolResultPart
+from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import (
+    KEPT,
     SAID,
     SECRET,
     Life,
@@ -34,7 +37,7 @@ from tests.forgetting.lives import (
     send_request,
     tell_recalled,
 )
-from tests.memory_store.rows import NOW, new_conversation, say
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]
 
@@ -159,18 +162,20 @@ def answer_later(conversation: Conversation) -> tuple[Run, ToolCaller]:
     return run, ToolCaller(str(run.user_id), str(conversation.pk), str(run.pk))
 
 
-def store_result(run: Run, tool: str, text: str) -> None:
+def store_result(
+    run: Run, tool: str, text: str, arguments: dict | None = None, *, call_id: str = "again"
+) -> None:
     assert SECRET in text
     ToolCall.objects.create(
         run=run,
         step=1,
-        ordinal=1,
-        call_id="again",
+        ordinal=run.tool_calls.count() + 1,
+        call_id=call_id,
         name=tool,
-        arguments="{}",
+        arguments=json.dumps(arguments or {}),
         state="done",
         is_idempotent=True,
-        result=[{"type": "tool_result", "call_id": "again", "name": tool, "text": text}],
+        result=[{"type": "tool_result", "call_id": call_id, "name": tool, "text": text}],
         requested_at=NOW,
     )
 
@@ -211,3 +216,69 @@ def test_a_file_goes_from_where_it_was_read_with_the_message_that_showed_it(
     store_result(run, tool, text)
     forget(api_client(alice), message_id=str(told.pk))
     assert tables_with(SECRET) == []
+
+
+def read_file(conversation: Conversation, file: Attachment) -> Run:
+    """Store a later run of the conversation that lists the files and reads this one; its answer says nothing of it."""
+    run, caller = answer_later(conversation)
+    store_result(run, "files_list", f"{file.pk}: {_list(caller)[0].name}", call_id="list")
+    text = _read(caller, str(file.pk)).data.decode()
+    store_result(run, "files_read", text, {"file_id": str(file.pk)})
+    [told] = say(conversation, "", role="tool")
+    told.parent_id = run.answer_id
+    told.parts = run.tool_calls.get(name="files_read").result
+    told.save()
+    send_request(run, text)
+    return run
+
+
+@pytest.mark.mechanism("forgetting.derived")
+@pytest.mark.parametrize("place", ["message", "folder"])
+def test_a_deleted_file_goes_from_where_it_was_read(alice: User, api_client: Clients, place: str) -> None:
+    told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
+    home = told.conversation
+    file = store_upload(user=alice, name=f"{SECRET}.txt", content=f"{SAID} {KEPT}".encode())
+    if place == "folder":
+        home.folder = Folder.objects.create(user=alice, name="Garden", created_at=NOW)
+        home.save()
+        file.folders.add(home.folder)
+    else:
+        file.messages.add(told)
+    run = read_file(home, file)
+    summary = finished_compaction(home, summary=f"The file says that the favourite colour is {SECRET}.")
+    *_, last = home.messages.order_by("position")
+    Compaction.objects.filter(pk=summary.pk).update(last_position=last.position, message_count=last.position)
+    offloader().offload_context(str(home.pk), [message_value(told), message_value(last)])
+    offloader().offload_tool_result(
+        str(home.pk), ToolResultPart(call_id="files_read", name="files_read", text=SAID)
+    )
+    assert api_client(alice).delete(f"/api/v1/files/{file.pk}").status_code == 204
+    assert tables_with(SECRET) == []
+    assert files_with(SECRET) == []
+    assert text_of(Message.objects.get(pk=run.answer_id).parts) == "I do."
+
+
+@pytest.mark.mechanism("forgetting.derived")
+def test_of_a_deleted_file_what_others_read_stays(alice: User, api_client: Clients) -> None:
+    """Another file, read in another chat, and what the user said there."""
+    gone = store_upload(user=alice, name=f"{SECRET}.txt", content=SAID.encode())
+    kept = store_upload(user=alice, name=f"{SECRET}-2.txt", content=f"{SAID} {KEPT}".encode())
+    for file in (gone, kept):
+        told, _ = say(new_conversation(alice), SAID, "Kept.")
+        file.messages.add(told)
+        run = read_file(told.conversation, file)
+    api_client(alice).delete(f"/api/v1/files/{gone.pk}")
+    assert [call.result[0]["text"] for call in run.tool_calls.filter(name="files_read")] == [f"{SAID} {KEPT}"]
+    told.refresh_from_db()
+    assert text_of(told.parts) == SAID
+
+
+def test_an_answer_that_may_be_reading_a_deleted_file_is_stopped(alice: User, api_client: Clients) -> None:
+    told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
+    file = store_upload(user=alice, name="a.txt", content=SAID.encode())
+    file.messages.add(told)
+    run, _ = answer_later(told.conversation)
+    Run.objects.filter(pk=run.pk).update(status="running", lease_expires_at=NOW)
+    api_client(alice).delete(f"/api/v1/files/{file.pk}")
+    run.refresh_from_db()
+    assert run.status == "interrupted"

@@ -18,12 +18,12 @@ from chatapp.compaction.actions.compactions import claim_compaction, complete_co
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation, Folder, Message
-from chatapp.files.actions import create_attachment, delete_attachment
+from chatapp.files.actions import create_attachment
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions import whole
 from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
-from chatapp.forgetting.services import forget_chosen, forget_entry, forget_whole_conversation
+from chatapp.forgetting.services import delete_file, forget_chosen, forget_entry, forget_whole_conversation
 from chatapp.forgetting.trash.actions import take_if_idle
 from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
@@ -503,7 +503,7 @@ def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User)
     Message.objects.filter(pk=said.pk).update(parts=[shown, *said.parts])
     said.attachments.add(file)
     check_order(
-        lambda: delete_attachment(file),
+        lambda: delete_file(alice, str(file.pk), now=NOW),
         Conversation.objects.filter(pk=chat.pk),
         Message.objects.filter(pk=said.pk),
         Attachment.objects.filter(pk=file.pk),

@@ -45,8 +45,8 @@ def _shown(caller: ToolCaller) -> list[Attachment]:
 
 
 def _note(caller: ToolCaller, rows: Collection[Attachment]) -> None:
-    """Note the messages that show the files: with them goes what the run has read of these."""
-    note_read(caller.run_id, messages_showing(rows, caller.conversation_id))
+    """Note the files and the messages that show them: with one of these goes what the run has read."""
+    note_read(caller.run_id, [*(row.pk for row in rows), *messages_showing(rows, caller.conversation_id)])
 
 
 def _facts(row: Attachment) -> FileFacts:

@@ -1,0 +1,71 @@
+"""Delete a file that a user uploaded, with what answers have read of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from agents.tools.attached_files import FilesRead
+from chatapp.accounts.models import User
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files.actions import delete_attachment, delete_offloads_of_tools
+from chatapp.files.models import Attachment
+from chatapp.forgetting.actions.collecting import Chosen, Work, begin_forgetting, hold, lock_reached
+from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.forget import forget_derived
+from chatapp.forgetting.actions.remaking import request_texts
+from chatapp.forgetting.selectors.derived import reading_conversations
+from chatapp.forgetting.selectors.repeats import Repeats, find_repeats
+from chatapp.long_term.models import MemoryEntry
+from chatapp.runs.models import ToolCall
+
+
+def delete_upload(*, user: User, file: Attachment, now: datetime) -> Leftovers:
+    """Delete a file: no message shows it any more, and what tools returned of it goes, with what says that again.
+    Answers that tell of it in their own words stay. Return what is left on disk."""
+    while True:
+        returned = _returned_of(file)
+        # Its id stands in the lists of files and in the calls that read it.
+        repeats = find_repeats(user.pk, (), answered=[str(file.pk), *returned])
+        with transaction.atomic():
+            begin_forgetting(user.pk)
+            work = _lock_readers(user, file, repeats, now)
+            if _returned_of(file) == returned:
+                return _delete(file, work)
+            # It was read once more meanwhile: what that returned is looked for, too.
+            transaction.set_rollback(True)
+
+
+def _returned_of(file: Attachment) -> list[str]:
+    """Return what tools read of the file."""
+    calls = ToolCall.objects.filter(
+        name=FilesRead.spec.name, run__user=file.user_id, arguments__contains=str(file.pk)
+    )
+    results = calls.order_by("pk").values_list("result", flat=True)
+    return [text for result in results for text in message_values.results_in(result)]
+
+
+def _lock_readers(user: User, file: Attachment, repeats: Repeats, now: datetime) -> Work:
+    """Lock the conversations that show the file or whose answers have read it, and stop what may read it now."""
+    showing = Message.objects.filter(attachments=file)
+    own = Conversation.objects.filter(user=user)
+    work = Work(
+        Chosen(user, now), repeats, also_gone=frozenset({file.pk, *showing.values_list("pk", flat=True)})
+    )
+    work.follow()
+    homes = {*showing.values_list("conversation", flat=True), *reading_conversations(own)}
+    entries = MemoryEntry.objects.filter(pk__in=list(work.derived))
+    hold(work, lock_reached(user.pk, work.reached | homes, entries, now))
+    return work
+
+
+def _delete(file: Attachment, work: Work) -> Leftovers:
+    homes = [*work.conversations]
+    delete_attachment(file)
+    forget_derived(work)
+    # The messages that left the context name it; later requests may hold what was read of it, cut to make room.
+    work.files += delete_offloads_of_tools(homes, ())
+    request_texts(homes).delete()
+    return Leftovers((file.sha256,), tuple(work.files))

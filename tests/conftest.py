@@ -27,10 +27,10 @@ from django.test import TransactionTestCase
 
 from tests.databases import has_nothing_to_run, is_on_both
 from tests.environment import ROOT, clean_environment
+from tests.scheduling import Scheduling, in_order
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
-from tests.sharing_workers import Scheduling, shares_worker
 
 pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
 
@@ -120,8 +120,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return is_left_out or None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
         if used & BROWSER_FIXTURES:
@@ -134,10 +134,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
-    browsers = {item.path for item in chosen if item.get_closest_marker("browser")}
-    slow = {item.path for item in chosen if item.get_closest_marker("slow") or shares_worker(item.path)}
-    # Browsers last; before them, files with slow tests first, or one worker has them left when the others are done.
-    items[:] = sorted(chosen, key=lambda item: (item.path in browsers, item.path not in slow))
+    items[:] = chosen
+    yield  # others deselect by these marks, and put tests of the database first
+    items[:] = in_order(items)
 
 
 @pytest.hookimpl(optionalhook=True)

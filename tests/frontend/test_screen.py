@@ -186,6 +186,9 @@ def test_a_tab_whose_user_signs_out_in_another_leads_to_the_sign_in_without_an_e
     memory.goto("/memory")
     expect(memory.locator(".memory-main")).to_be_visible()
     other.goto("/")
+    # What a tab still loads at that moment is refused, which the browser itself writes down.
+    for tab in (page, memory):
+        tab.wait_for_load_state("networkidle")
     other.locator(".account-button").click()
     other.get_by_role("menuitem", name="Sign out").click()
     for tab in (page, memory):

@@ -4,18 +4,17 @@ SHELL := /bin/sh
 PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
-# A file is one worker's: what its tests share is made once. In the order of tests/conftest.py: the slowest files first.
+# A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
-PARALLEL := --numprocesses 3 $(FILES)
 # Tests of real processes also wait, for leases, time-outs and starts: meanwhile others run. Six take a quarter longer.
-WAITING := --numprocesses 4 $(FILES)
+PARALLEL := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: fuzz lint-api versions help run test test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
+.PHONY: fuzz lint-api versions help run test test-beside test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -35,13 +34,16 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
-# `lint` keeps one core busy for a minute or more: it runs beside the first tests, and says what it found after them.
+# Both cores are busy all the time: what runs beside says what it found at the end.
 test: setup-dev
-	@said=$$(mktemp); $(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
-	trap 'kill $$lint 2>/dev/null; exit 130' INT TERM; \
-	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(WAITING); tested=$$?; \
-	wait $$lint; linted=$$?; echo "== Linters"; cat "$$said"; rm -f "$$said"; exit $$((tested | linted))
-	@echo "== What can differ there, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres -m databases
+	@said=$$(mktemp); $(MAKE) --no-print-directory test-beside >"$$said" 2>&1 & beside=$$!; \
+	trap 'kill $$beside 2>/dev/null; exit 130' INT TERM; \
+	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(PARALLEL); tested=$$?; \
+	wait $$beside; other=$$?; cat "$$said"; rm -f "$$said"; exit $$((tested | other))
+
+test-beside:
+	@echo "== Linters"; $(MAKE) --no-print-directory lint
+	@echo "== What can differ there, on PostgreSQL and Redis"; $(PYTEST) --database postgres -m databases
 
 test-fast: setup-dev
 	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)

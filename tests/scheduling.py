@@ -33,16 +33,24 @@ def name_share(path: Path) -> str:
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the items with files that wait for processes spread evenly among those that compute, the slowest first, or
-    one worker has them left when the others are done. Files with a browser come last: see the fixture `browser`."""
-    marks: dict[Path, set[str]] = defaultdict(set)
+    """Return the items by files: first those that compute, beside those of `INSTALLATIONS`, which mostly wait; then those
+    with a browser, which a process cannot leave (see the fixture `browser`), and spread evenly among them others that
+    wait for processes. Of each kind the slowest come first, or one worker has them left when the others are done."""
+    marks: dict[Path, list[set[str]]] = defaultdict(list)
     for item in items:
-        marks[item.path] |= {mark.name for mark in item.iter_markers()}
-    places: dict[Path, tuple[bool, float]] = {}
-    for kind in ("browser", "processes", ""):
-        files = [path for path in marks if path not in places and (kind in marks[path] or not kind)]
-        files.sort(
-            key=lambda path: (not shares_worker(path), "slow" not in marks[path], -path.stat().st_size)
-        )
-        places |= {path: (kind == "browser", number / len(files)) for number, path in enumerate(files)}
-    return sorted(items, key=lambda item: places[item.path])
+        marks[item.path].append({mark.name for mark in item.iter_markers()})
+    kinds: dict[str, list[Path]] = defaultdict(list)
+    for path, found in marks.items():
+        kinds[_kind_of(found)].append(path)
+    places: dict[Path, float] = {}
+    for kind, files in kinds.items():
+        files.sort(key=lambda path: (all("slow" not in some for some in marks[path]), -path.stat().st_size))
+        first = 0 if kind == "computes" else 1
+        places |= {path: first + number / len(files) for number, path in enumerate(files)}
+    return sorted(items, key=lambda item: (not shares_worker(item.path), places[item.path]))
+
+
+def _kind_of(marks: Sequence[set[str]]) -> str:
+    if any("browser" in some for some in marks):
+        return "shows"
+    return "waits" if all("processes" in some for some in marks) else "computes"

@@ -47,7 +47,7 @@ def daily_sections(installation: Installation, conversation: str) -> int:
 
 def send_task(production: Installation, name: str, *arguments: str) -> None:
     """Send a message through the broker, as another process would."""
-    with Celery(broker=production.env["REDIS_URL"]) as app:
+    with Celery(broker=production.env["REDIS_URL"], set_as_current=False) as app:
         app.conf.task_default_queue = "palimpsest"
         app.send_task(name, args=arguments)
 

@@ -282,3 +282,22 @@ def test_an_answer_that_may_be_reading_a_deleted_file_is_stopped(alice: User, ap
     api_client(alice).delete(f"/api/v1/files/{file.pk}")
     run.refresh_from_db()
     assert run.status == "interrupted"
+
+
+def test_an_answer_in_the_trash_that_read_a_deleted_file_does_not_come_back(
+    alice: User, api_client: Clients
+) -> None:
+    told, _ = say(new_conversation(alice), "Keep these files.", "Kept.")
+    gone, kept = (
+        store_upload(user=alice, name=f"{SECRET}-{n}.txt", content=f"{SAID} {n}".encode()) for n in (1, 2)
+    )
+    elsewhere, _ = say(new_conversation(alice), "Once more.", "Kept.")
+    for file in (gone, kept):
+        file.messages.add(told, elsewhere)
+    read_gone, read_kept = read_file(told.conversation, gone), read_file(told.conversation, kept)
+    client = api_client(alice)
+    assert client.post(f"/api/v1/conversations/{told.conversation_id}/trash").status_code == 204
+    assert client.delete(f"/api/v1/files/{gone.pk}").status_code == 204
+    assert client.post(f"/api/v1/trash/{told.conversation_id}/restore").status_code == 200
+    assert SAID not in str([call.result for call in read_gone.tool_calls.all()])
+    assert SAID in str([call.result for call in read_kept.tool_calls.all()])

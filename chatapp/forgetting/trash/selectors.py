@@ -8,9 +8,11 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from agents.tools.attached_files import FilesRead
 from chatapp.accounts.models import User
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
+from chatapp.files.models import Attachment
 from chatapp.forgetting.models import Tombstone, TrashedConversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
@@ -68,9 +70,19 @@ def barred_messages(row: TrashedConversation) -> list[UUID]:
     sources = RunSource.objects.filter(run__conversation=row.pk)
     forgotten = Message.objects.filter(pk=OuterRef("source_id"), forgotten_at__gte=row.trashed_at)
     found |= set(sources.filter(Exists(forgotten)).values_list("run__answer", flat=True))
-    if row.conversation.shared_in is not None:  # what others have forgotten is known by its place alone
-        is_left = MemoryEntry.objects.filter(pk=OuterRef("source_id"))
-        is_said = Message.objects.filter(pk=OuterRef("source_id"))
-        gone = sources.filter(~Exists(is_left), ~Exists(is_said))
-        found |= set(gone.values_list("run__answer", flat=True))
-    return sorted(found)
+    gone = _gone_sources(sources)
+    if row.conversation.shared_in is None:  # what others have forgotten is known by its place alone
+        gone = [source for source in gone if _is_deleted_file(source)]
+    return sorted(found | {source.run.answer_id for source in gone})
+
+
+def _gone_sources(sources: QuerySet[RunSource]) -> list[RunSource]:
+    """Return those that name no row any more."""
+    rows = (Message.objects.all(), MemoryEntry.objects.all(), Attachment.objects.all())
+    are_left = [~Exists(some.filter(pk=OuterRef("source_id"))) for some in rows]
+    return list(sources.filter(*are_left).select_related("run"))
+
+
+def _is_deleted_file(source: RunSource) -> bool:
+    calls = source.run.tool_calls.filter(name=FilesRead.spec.name)
+    return calls.filter(arguments__contains=str(source.source_id)).exists()

@@ -6,8 +6,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
-# Tests of real processes also wait, for leases, time-outs and starts: meanwhile others run. Six take a quarter longer.
-PARALLEL := --numprocesses 4 $(FILES)
+PARALLEL := --numprocesses 3 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
@@ -34,10 +33,12 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
-# Both cores are busy all the time: what runs beside says what it found at the end.
+# Both cores are busy all the time: what runs beside says what it found at the end. First, in a fresh checkout, all that
+# the tests import is compiled once: each process of them would do it for itself.
 test: setup-dev
 	@said=$$(mktemp); $(MAKE) --no-print-directory test-beside >"$$said" 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null; exit 130' INT TERM; \
+	test -d tests/__pycache__ || $(PYTEST) --collect-only >/dev/null; \
 	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(PARALLEL); tested=$$?; \
 	wait $$beside; other=$$?; cat "$$said"; rm -f "$$said"; exit $$((tested | other))
 

@@ -23,9 +23,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import connection
-from django.test import TransactionTestCase
 
-from tests.databases import has_nothing_to_run, is_on_both
+from tests.databases import has_nothing_to_run, is_on_both, touches_database
 from tests.environment import ROOT, clean_environment
 from tests.scheduling import Scheduling, in_order
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
@@ -41,7 +40,6 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, **UNTIMED)
 hypothesis.settings.register_profile("explore", max_examples=2_000, **UNTIMED)
 hypothesis.settings.load_profile("repeatable")
 
-DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium"}
 PROCESS_FIXTURES = {"processes", "start_shared", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
@@ -131,7 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("postgres") or is_on_both(item.path):
             item.add_marker("databases")
     is_postgres = config.getoption("database") == "postgres"
-    runs_here = touches_database if is_postgres else needs_no_postgres
+    runs_here = runs_on_postgres if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
     items[:] = chosen
@@ -157,14 +155,9 @@ def needs_no_postgres(item: pytest.Item) -> bool:
     return item.get_closest_marker("postgres") is None
 
 
-def touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("processes") or item.get_closest_marker("sqlite"):
-        return False
-    case = getattr(item, "cls", None)
-    return bool(
-        item.get_closest_marker("django_db")
-        or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ()))
-        or (case and issubclass(case, TransactionTestCase))
+def runs_on_postgres(item: pytest.Item) -> bool:
+    return touches_database(item) and not (
+        item.get_closest_marker("processes") or item.get_closest_marker("sqlite")
     )
 
 

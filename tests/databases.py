@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from django.test import TransactionTestCase
 
 ROOT = Path(__file__).parent
 
@@ -57,12 +58,23 @@ ON_BOTH = (
 )
 """Folders and files of `tests`. A test below them that needs no database runs once all the same."""
 
+FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 PLACES = frozenset(ROOT / place for place in ON_BOTH)
 
 
 @cache
 def is_on_both(path: Path) -> bool:
     return any(place in PLACES for place in (path, *path.parents))
+
+
+def touches_database(item: pytest.Item) -> bool:
+    """Whether the test itself does, and not only the processes that it starts."""
+    case = getattr(item, "cls", None)
+    return bool(
+        item.get_closest_marker("django_db")
+        or FIXTURES & set(getattr(item, "fixturenames", ()))
+        or (case and issubclass(case, TransactionTestCase))
+    )
 
 
 def has_nothing_to_run(path: Path, config: pytest.Config) -> bool:

@@ -3,6 +3,7 @@ takes long to start."""
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler.loadfile import LoadFileScheduling
 
+from tests.databases import touches_database
 from tests.environment import ROOT
 
 INSTALLATIONS = ROOT / "tests" / "reliability"
@@ -36,21 +38,31 @@ def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the items by files: first those that compute, beside those of `INSTALLATIONS`, which mostly wait; then those
     with a browser, which a process cannot leave (see the fixture `browser`), and spread evenly among them others that
     wait for processes. Of each kind the slowest come first, or one worker has them left when the others are done."""
-    marks: dict[Path, list[set[str]]] = defaultdict(list)
+    tests: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        marks[item.path].append({mark.name for mark in item.iter_markers()})
+        tests[item.path].append(item)
     kinds: dict[str, list[Path]] = defaultdict(list)
-    for path, found in marks.items():
-        kinds[_kind_of(found)].append(path)
+    for path, some in tests.items():
+        kinds[_kind_of(some)].append(path)
     places: dict[Path, float] = {}
     for kind, files in kinds.items():
-        files.sort(key=lambda path: (all("slow" not in some for some in marks[path]), -path.stat().st_size))
+        files.sort(key=lambda path: (not _any_has("slow", tests[path]), -path.stat().st_size))
         first = 0 if kind == "computes" else 1
         places |= {path: first + number / len(files) for number, path in enumerate(files)}
     return sorted(items, key=lambda item: (not shares_worker(item.path), places[item.path]))
 
 
-def _kind_of(marks: Sequence[set[str]]) -> str:
-    if any("browser" in some for some in marks):
+def _kind_of(items: Sequence[pytest.Item]) -> str:
+    if _any_has("browser", items):
         return "shows"
-    return "waits" if all("processes" in some for some in marks) else "computes"
+    return "waits" if all(map(_runs_beside_a_browser, items)) else "computes"
+
+
+def _runs_beside_a_browser(item: pytest.Item) -> bool:
+    """Whether it only waits for processes: with the event loop of a browser, coroutines and the ORM are refused."""
+    is_coroutine = inspect.iscoroutinefunction(getattr(item, "function", None))
+    return bool(item.get_closest_marker("processes")) and not is_coroutine and not touches_database(item)
+
+
+def _any_has(mark: str, items: Sequence[pytest.Item]) -> bool:
+    return any(item.get_closest_marker(mark) for item in items)

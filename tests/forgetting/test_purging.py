@@ -56,8 +56,11 @@ def forgotten(alice: User, alice_client: Client) -> None:
     ]
     change = {"text": f"The password is {SECRET}."}
     alice_client.patch(f"/api/v1/memory/entries/{ids[0]}", change, content_type="application/json")
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    if (
+        connection.vendor == "postgresql"
+    ):  # SQLite's planner samples no texts, and would read lists in other ways after it
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
     assert files_with(SECRET)
     assert alice_client.delete(f"/api/v1/memory/entries/{ids[0]}").status_code == 204
     assert tables_with(SECRET) == []

@@ -56,9 +56,7 @@ def forgotten(alice: User, alice_client: Client) -> None:
     ]
     change = {"text": f"The password is {SECRET}."}
     alice_client.patch(f"/api/v1/memory/entries/{ids[0]}", change, content_type="application/json")
-    if (
-        connection.vendor == "postgresql"
-    ):  # SQLite's planner samples no texts, and would read lists in other ways after it
+    if connection.vendor == "postgresql":  # SQLite samples no texts; later lists would be read in other ways
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     assert files_with(SECRET)

@@ -6,9 +6,8 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
+# Beside the tests on PostgreSQL a fourth takes longer on two cores.
 PARALLEL := --numprocesses 3 $(FILES)
-# Tests of real processes also wait, for leases, time-outs and starts: meanwhile others run.
-WAITING := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
@@ -42,7 +41,7 @@ test: setup-packages
 	trap 'kill $$beside 2>/dev/null; exit 130' INT TERM; \
 	{ test -d tests/__pycache__ || $(PYTEST) --collect-only >/dev/null; } & compiling=$$!; \
 	$(MAKE) --no-print-directory setup-dev || { kill $$beside; exit 1; }; wait $$compiling; \
-	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(WAITING); tested=$$?; \
+	echo "== On SQLite, with real processes and in a real browser"; $(PYTEST) $(PARALLEL); tested=$$?; \
 	wait $$beside; other=$$?; cat "$$said"; rm -f "$$said"; exit $$((tested | other))
 
 test-beside:

@@ -6,7 +6,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
-# Beside the tests on PostgreSQL a fourth takes longer on two cores.
+# With the tests on PostgreSQL beside them four processes for two cores: while one waits, others run.
 PARALLEL := --numprocesses 3 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"

@@ -302,3 +302,17 @@ def test_an_answer_in_the_trash_that_read_a_deleted_file_does_not_come_back(
     assert client.post(f"/api/v1/trash/{told.conversation_id}/restore").status_code == 200
     assert SAID not in str([call.result for call in read_gone.tool_calls.all()])
     assert SAID in str([call.result for call in read_kept.tool_calls.all()])
+
+
+def test_answers_that_cannot_read_a_deleted_file_go_on(alice: User, api_client: Clients) -> None:
+    """Another chat's, when a file is taken out of a draft or deleted from its chat."""
+    elsewhere, _ = say(new_conversation(alice), "Go on without it.", "I do.")
+    run, _ = answer_later(elsewhere.conversation)
+    Run.objects.filter(pk=run.pk).update(status="running", lease_expires_at=NOW)
+    told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
+    draft, shown = (store_upload(user=alice, name=f"{n}.txt", content=f"{SAID} {n}".encode()) for n in (1, 2))
+    shown.messages.add(told)
+    for file in (draft, shown):
+        assert api_client(alice).delete(f"/api/v1/files/{file.pk}").status_code == 204
+    run.refresh_from_db()
+    assert run.status == "running"

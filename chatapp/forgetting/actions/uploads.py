@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from agents.tools.attached_files import FilesRead
 from chatapp.accounts.models import User
@@ -19,12 +20,15 @@ from chatapp.forgetting.actions.remaking import request_texts
 from chatapp.forgetting.selectors.derived import reading_conversations
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats
 from chatapp.long_term.models import MemoryEntry
-from chatapp.runs.models import ToolCall
+from chatapp.runs.models import RunSource, ToolCall
 
 
 def delete_upload(*, user: User, file: Attachment, now: datetime) -> Leftovers:
     """Delete a file: no message shows it any more, and what tools returned of it goes, with what says that again.
     Answers that tell of it in their own words stay. Return what is left on disk."""
+    if not _can_be_read(file):  # as most: it was taken out of a draft, and no answer has to be stopped for it
+        delete_attachment(file)
+        return Leftovers((file.sha256,))
     while True:
         returned = _returned_of(file)
         # Its id stands in the lists of files and in the calls that read it.
@@ -47,17 +51,20 @@ def _returned_of(file: Attachment) -> list[str]:
     return [text for result in results for text in message_values.results_in(result)]
 
 
+def _can_be_read(file: Attachment) -> bool:
+    was_read = RunSource.objects.filter(source_id=file.pk)
+    return file.messages.exists() or file.folders.exists() or was_read.exists()
+
+
 def _lock_readers(user: User, file: Attachment, repeats: Repeats, now: datetime) -> Work:
     """Lock the conversations that show the file or whose answers have read it, and stop what may read it now."""
-    showing = Message.objects.filter(attachments=file)
-    own = Conversation.objects.filter(user=user)
-    work = Work(
-        Chosen(user, now), repeats, also_gone=frozenset({file.pk, *showing.values_list("pk", flat=True)})
-    )
+    showing = Message.objects.filter(attachments=file).values("conversation")
+    homes = Conversation.objects.filter(Q(pk__in=showing) | Q(folder__in=file.folders.all()), user=user)
+    work = Work(Chosen(user, now), repeats, also_gone=frozenset({file.pk}))
     work.follow()
-    homes = {*showing.values_list("conversation", flat=True), *reading_conversations(own)}
+    shown_in = set(showing.values_list("conversation", flat=True))
     entries = MemoryEntry.objects.filter(pk__in=list(work.derived))
-    hold(work, lock_reached(user.pk, work.reached | homes, entries, now))
+    hold(work, lock_reached(user.pk, work.reached | shown_in | reading_conversations(homes), entries, now))
     return work
 
 

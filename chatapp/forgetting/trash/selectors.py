@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from datetime import datetime
 from uuid import UUID
@@ -17,7 +18,7 @@ from chatapp.forgetting.models import Tombstone, TrashedConversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.access import parse_id
-from chatapp.runs.models import RunSource
+from chatapp.runs.models import RunSource, ToolCall
 from memory.sentences import split_sentences
 
 
@@ -72,7 +73,8 @@ def barred_messages(row: TrashedConversation) -> list[UUID]:
     found |= set(sources.filter(Exists(forgotten)).values_list("run__answer", flat=True))
     gone = _gone_sources(sources)
     if row.conversation.shared_in is None:  # what others have forgotten is known by its place alone
-        gone = [source for source in gone if _is_deleted_file(source)]
+        asked = _file_calls(row.pk)
+        gone = [source for source in gone if str(source.source_id) in asked[source.run_id]]
     return sorted(found | {source.run.answer_id for source in gone})
 
 
@@ -83,6 +85,10 @@ def _gone_sources(sources: QuerySet[RunSource]) -> list[RunSource]:
     return list(sources.filter(*are_left).select_related("run"))
 
 
-def _is_deleted_file(source: RunSource) -> bool:
-    calls = source.run.tool_calls.filter(name=FilesRead.spec.name)
-    return calls.filter(arguments__contains=str(source.source_id)).exists()
+def _file_calls(conversation_id: UUID) -> dict[UUID, str]:
+    """Return by run what its calls that read files were given: the files' ids."""
+    calls = ToolCall.objects.filter(run__conversation=conversation_id, name=FilesRead.spec.name)
+    asked: dict[UUID, str] = defaultdict(str)
+    for run_id, arguments in calls.values_list("run", "arguments"):
+        asked[run_id] += arguments
+    return asked

@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import Celery, Task, signals
 
-from chatapp.operations import telemetry
+from chatapp.operations import broker, telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's checks of the code are for its authors. Each worker would import every page and the admin for them.
@@ -31,6 +31,7 @@ class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run
             return result
 
 
+broker.use_for_redis()
 app = Celery("chatapp", task_cls="chatapp.operations.celery_app:SpannedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -79,6 +80,25 @@ def test_emptying_redis_in_mid_compaction_changes_nothing(
     alice.wait_for_compaction(conversation, compaction, "done")
     assert len(script.requests(key, "summary")) == 1
     assert len(alice.wait_for_entries(conversation)) == 1
+
+
+def test_a_worker_whose_redis_stops_in_mid_task_lives_on(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    """One of its two processes has a task to acknowledge, the other one waits for Redis."""
+    key = new_key("mid-task")
+    script.answer(key, slowly(f"The user counts notes. {key} {words(40, 'fact')}", rate=13), kind="summary")
+    slow, given_meanwhile = long_conversation(alice, key), long_conversation(alice, new_key("meanwhile"))
+    summarised = compact(alice, slow)
+    script.wait_for_request(key, "summary")
+    with stopped(production):
+        asked_for = compact(alice, given_meanwhile)
+        time.sleep(6)
+    alice.wait_for_compaction(slow, summarised, "done")
+    alice.wait_for_compaction(given_meanwhile, asked_for, "done")
+    assert len(script.requests(key, "summary")) == 1
+    assert production.worker
+    assert production.worker.is_running
 
 
 def test_work_given_after_an_emptied_redis_is_done(

@@ -1,1 +1,1 @@
-"""Decides what to say: the loop that turns a context into an answer. No Django, no database."""
+"""Run models and tools: the loop that turns a context into an answer. No Django, no database."""

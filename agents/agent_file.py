@@ -38,18 +38,18 @@ ADDRESSES: Mapping[str, str] = {
     "groq": "https://api.groq.com/openai/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-"""Where a provider answers when the file does not say."""
+"""The address of a provider, if the file does not state one."""
 
 _MODES: Mapping[str, WantedMode] = {"plan": "plan", "auto": "auto"}
-"""Any other word of a file's `execution.mode` means one loop."""
+"""Any other value of a file's `execution.mode` means a single loop."""
 
 
 class ProfileError(PlaceError):
-    """A file that cannot be used."""
+    """A file that is invalid."""
 
 
 class _Declared(PlainTypes):
-    """A section of the file. Unknown keys are ignored: the file may be written for more than this service."""
+    """A section of the file. Unknown keys are ignored, because the file may also configure other programs."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -72,7 +72,7 @@ class Brain(_Declared):
 
     @property
     def base_url(self) -> str:
-        """Return the address; empty where neither the file nor the provider's name says it."""
+        """Return the address; empty if neither the file nor the provider's name determines it."""
         given = str(self.config.get("base_url") or "").rstrip("/")
         return given or ADDRESSES.get(self.provider.lower(), "")
 
@@ -112,7 +112,7 @@ class _File(_Declared):
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """One agent, with the file's execution-level settings merged below its own."""
+    """One agent, with the file's execution settings as defaults for its own."""
 
     name: str
     system_prompt: str
@@ -125,7 +125,7 @@ class AgentProfile:
     timeout_s: float
     tools: tuple[str, ...] | None = None
     mcp_servers: tuple[str, ...] | None = None
-    """None, for both: the file does not say."""
+    """None, for both: the file does not set it."""
     uses_memory: bool = True
     shares_memory: bool = False
 
@@ -138,11 +138,11 @@ class AgentFile:
     hooks: tuple[Hook, ...] = ()
     conversations: Mapping[UUID, tuple[Hook, ...]] = field(default_factory=dict)
     hooks_by_place: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
-    """Every list of hooks, by its place in the file."""
+    """All lists of hooks, by their place in the file."""
 
 
 def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
-    """Return what a parsed YAML document declares, with `{{env.NAME}}` filled in. Raise ProfileError."""
+    """Return the declarations of a parsed YAML document, with `{{env.NAME}}` replaced. Raise ProfileError."""
     if not isinstance(content, Mapping):
         raise ProfileError("the file", "it is not a YAML mapping with `agents`")
     file = _validated(_File, _fill(content, environment), "")
@@ -168,7 +168,7 @@ def _hook_lists(file: _File) -> Iterator[tuple[str, Sequence[Hook]]]:
 
 
 def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> AgentProfile:
-    # The agent's own behind those of the file: of two with one id the last stays.
+    # The agent's hooks come last, so that they replace those of the file with the same id.
     nearest = {hook.id: hook for hook in (*execution.hooks, *agent.hooks)}
     summary = (
         agent.brain.summary_brain
@@ -210,7 +210,7 @@ def _validated(model: type[Any], value: Any, place: str) -> Any:
 
 
 def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the policy by our own field names, so that a later layer wins under any of a field's names."""
+    """Return the policy under our own field names, so that a later layer overrides every alias of a field."""
     fields = {name: value for name, value in declared.items() if name != "summary_brain"}
     try:
         check_written(place, fields)
@@ -265,7 +265,7 @@ _READ_KEYS: Mapping[str, frozenset[str]] = {
 
 
 def list_ignored(content: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a document that are not read, so that a misspelt one is noticed."""
+    """Return the unused keys of a document, so that a misspelt one is noticed."""
     found = [*_unused(content, "", "")]
     for name in ("app", "execution"):
         if isinstance(section := content.get(name), Mapping):

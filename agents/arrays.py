@@ -1,4 +1,4 @@
-"""numpy, imported when a name of it is first read: 16 MB and 0.1 s that a process at rest does not need."""
+"""numpy, imported on first use: it takes 16 MB and 0.1 s, which an idle process does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a model one question in the background: no tools, no loop, and few retries."""
+"""Ask a model one question in the background: no tools, no loop, few retries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Asking:
-    """Asks one model. `usages` has one entry for each call, also for a failed one that cost something.
+    """Asks one model. `usages` has one entry for each call, including failed ones that cost something.
 
-    Who has to count them although this is cancelled gives the list.
+    A caller that must count them even if it is cancelled passes its own list.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Asking:
     ) -> None:
         self.usages: list[TokenUsage] = [] if usages is None else usages
         self.last_reason: str | None = None
-        """How the last call ended, in the provider's words: `stop`, `length`, …"""
+        """The finish reason of the last call: `stop`, `length`, …"""
         self._model = model
         self._timeout_s = timeout_s
         self._sleep = sleep
@@ -44,7 +44,7 @@ class Asking:
     async def ask(self, request: ModelRequest) -> str:
         """Return the whole answer. Raise ModelError.
 
-        The retries of all questions together are bounded as those of one.
+        All questions together share the retries of a single one.
         """
         while True:
             try:
@@ -60,7 +60,7 @@ class Asking:
         pieces: list[str] = []
         meter = CallMeter()
         try:
-            # A generator that is left holds its connection until it is collected: it is closed here.
+            # Close the generator: an abandoned one keeps its connection until it is garbage-collected.
             async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
                 async for item in items:
                     meter.add(item)

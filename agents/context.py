@@ -1,7 +1,7 @@
-"""Put together what one model call is given, in an order that providers can cache: system prompt, profile, summary with
-its reminder, history, recall, what hooks add, question.
+"""Assemble the request of one model call, in an order that providers can cache: system prompt, profile, summary with
+its reminder, history, recall, notes of hooks, question.
 
-Until a compaction, a request begins with the bytes of the one before: what a question recalled stays where it stood.
+Until a compaction, each request begins with the bytes of the one before: what a question recalled stays in its place.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ EMERGENCY_CHARS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextInputs(ViewInputs):
-    """All a request is made from: what its view is fitted from, its tools and its temperature."""
+    """Everything a request is built from: the inputs of its view, its tools and its temperature."""
 
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
 
     @property
     def fixed_tokens(self) -> int:
-        """Return the tokens of what stands first in every request, without the tools."""
+        """Return the tokens of system prompt and profile, which begin every request. Tools are not counted."""
         return self.system.tokens + (self.profile.tokens if self.profile else 0)
 
     def fit(self) -> View:
-        """Return the view. Raise memory.errors.ContextError when the question or the system prompt cannot fit."""
+        """Return the view. Raise memory.errors.ContextError if the question or the system prompt does not fit."""
         return fit_view(replace(self, tools_tokens=count_tools(self.tools)))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One message of the request and where it comes from."""
+    """One message of the request and its source."""
 
     source: Source
     message: Message
@@ -57,8 +57,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class AssembledContext:
-    """A request that fits. `earlier` is what questions of its history recalled, and stays where it stood; `data_urls`
-    fills the images in view, by file id."""
+    """A request that fits. `earlier` holds what earlier questions recalled, which stays in its place; `data_urls` fills
+    the images in view, by file id."""
 
     inputs: ContextInputs
     view: View
@@ -74,12 +74,12 @@ class AssembledContext:
 
     @property
     def total_tokens(self) -> int:
-        """Return the size of the request as the model counts."""
+        """Return the size of the request in tokens, calibrated to the model's own counts."""
         return self.parts.total
 
     @property
     def kept_out_tokens(self) -> int:
-        """Return what compaction saves in this request: all that was said, up to the budget, less what is sent."""
+        """Return the tokens that compaction saves: the whole conversation, at most the budget, less what is sent."""
         checkpoint = self.view.checkpoint
         covered = checkpoint.last_position if checkpoint else -1
         behind = [each for each in self.inputs.messages if each.position is None or each.position > covered]
@@ -97,13 +97,13 @@ class AssembledContext:
 
     @property
     def limit_tokens(self) -> int:
-        """Return what the whole request may be: the budget, and of the reserve what system prompt and tools take."""
+        """Return the limit of the whole request: the budget plus what system prompt and tools take of the reserve."""
         fixed = self.parts.system + self.parts.tools
         return self.budget_tokens + min(fixed, self.inputs.budget.reserve_tokens)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return the messages of the request, its images as references."""
+        """Return the messages of the request, with images as references."""
         return self.view.messages(self.recall, self.earlier)
 
     @property
@@ -118,11 +118,11 @@ class AssembledContext:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Return the messages in order; their tokens add up to the total, the tools' counted with the system prompt."""
+        """Return the messages in order. Their tokens add up to the total; the tools count with the system prompt."""
         counted, done, pieces = self.view.tools_tokens, 0, []
         for message in self.messages:
             counted += message.tokens
-            # Of the sum so far: rounded for each message apart, they would not add up to the total.
+            # Round the running sum, not each message, so that the parts add up to the total.
             tokens = self.inputs.calibration.apply(counted) - done
             done += tokens
             pieces.append(Piece(self._source_of(message), message, tokens))
@@ -136,9 +136,9 @@ class AssembledContext:
         )
 
     def shrunk(self, window_tokens: int | None, sent_tokens: int | None = None) -> AssembledContext | None:
-        """Return a smaller context after an overflow: half of it, then summary and question alone, then None.
+        """Return a smaller context after an overflow: first half of it, then summary and question alone, then None.
 
-        `window_tokens` is the window the provider named; `sent_tokens` the size sent, where it was larger than this.
+        `window_tokens` is the window the provider named; `sent_tokens` is the size sent, if larger than this context.
         """
         sent = sent_tokens or self.total_tokens
         attempts = (self._half, self._bare)[self.shrinks :]
@@ -149,24 +149,24 @@ class AssembledContext:
             except ContextError:
                 continue  # half may be too little for system prompt, tools and question
             shrunk = replace(self, inputs=smaller, view=view, recall=None, earlier=NOTHING, shrinks=shrinks)
-            # As long as the refused one, it is refused again, unless a shorter answer was asked for beside it.
+            # A request of the same length would be refused again, unless less room is reserved for its answer.
             output = self.inputs.budget.output_for(sent)
             if shrunk.total_tokens < sent or shrunk.request.max_output_tokens < output:
                 return shrunk
         return None
 
     def _budget_in(self, window_tokens: int | None) -> TokenBudget:
-        """Return the budget inside the window that the provider named."""
+        """Return the budget within the window that the provider named."""
         budget = self.inputs.budget
         if not window_tokens or window_tokens >= budget.context_size:
             return budget
-        # The window is smaller than the operator said: the answer they allowed might take most of it.
+        # The window is smaller than the operator configured, so the configured output limit might take most of it.
         output = min(budget.max_output_tokens, window_tokens // 4)
         return TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
 
     def _half(self, budget: TokenBudget, sent_tokens: int) -> ContextInputs:
         policy = self.inputs.policy
-        # Of what was sent, too: where the estimate was too low, half of the budget might be as long again.
+        # Halve what was sent, too: if the estimate was too low, half of the budget might be just as long.
         half = max(1, min(budget.input_tokens, sent_tokens) // 2)
         return replace(
             self.inputs,
@@ -183,14 +183,14 @@ class AssembledContext:
         )
 
     def _reminder(self) -> Message | None:
-        """Return a reminder of what is taken out now; None where the checkpoint has one already."""
+        """Return a reminder of what is removed now; None if the checkpoint has one already."""
         if self.inputs.checkpoint and self.inputs.checkpoint.reminder:
             return None
         return build_reminder(tool_notes(self.inputs.tools), list_achieved(self.inputs.messages))
 
     def _bare(self, budget: TokenBudget, _sent_tokens: int) -> ContextInputs:
         messages = self.inputs.messages
-        # Without a sample nothing is extracted: the summary before stands alone.
+        # Without a sample no extract is made, and only the previous summary is left.
         left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
         return replace(
             self.inputs,
@@ -203,7 +203,7 @@ class AssembledContext:
         )
 
     def _source_of(self, message: Message) -> Source:
-        # By identity: a message of the history may say the same.
+        # Compare by identity, because a message of the history may have the same text.
         if message is self.view.system:
             return "system"
         if message is self.view.profile:
@@ -229,7 +229,7 @@ class AssembledContext:
 
 
 def tool_notes(tools: Sequence[ToolSpec]) -> list[ToolNote]:
-    """Return what a reminder says of the tools: of many only the names, by server."""
+    """Return the name, the first sentence of the description and the server of each tool, for a reminder."""
     return [
         ToolNote(tool.name, tool.description.partition(". ")[0], tool.server or OWN_TOOLS) for tool in tools
     ]

@@ -1,6 +1,6 @@
-"""Map what a provider answered to a ModelError: a category, a sentence a user can act on, and redacted words.
+"""Map a provider's error response to a ModelError: a category, a sentence a user can act on, and redacted words.
 
-The one place where a provider's words become an error: nothing else may build one from them.
+No other module may build an error from a provider's words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agents.overflow import Overflow, find_overflow, is_message_too_long
 
 MAX_WORDS_CHARS = 600
 MAX_READ_CHARS = 5_000
-"""Of an error's text; what decides stands at its beginning, and the patterns below must not read megabytes."""
+"""Limit for an error's text. Its beginning decides the category, and the patterns below must not scan megabytes."""
 LEAST_SECRET_CHARS = 4
 MESSAGE_TOO_LONG = (
     "One message is longer than this provider accepts; your message is stored. Send it in shorter parts or as a file, "
@@ -87,7 +87,7 @@ def describe_error(
     status: int | None = None,
     **facts: Any,
 ) -> ModelError:
-    """Return the error of a category with its sentence. `words` are what the provider or a library said."""
+    """Return the error of a category with its sentence. `words` is the text of the provider or of a library."""
     return ModelError(
         category,
         _SENTENCES[category],
@@ -99,7 +99,7 @@ def describe_error(
 
 
 def map_error(status: int | None, body: object, headers: Mapping[str, str] | None = None) -> ModelError:
-    """Return the ModelError that an error answer stands for.
+    """Return the ModelError for an error response.
 
     `body` is the parsed JSON or the raw text; `status` is None for an error inside a stream.
     """
@@ -116,12 +116,12 @@ def map_error(status: int | None, body: object, headers: Mapping[str, str] | Non
     )
     if category == "bad_request" and is_message_too_long(text):
         error.message = MESSAGE_TOO_LONG
-        # The text of an exception comes from its arguments.
+        # str() of an exception uses its arguments.
         error.args = (MESSAGE_TOO_LONG,)
     return error
 
 
-# --- redaction: whatever a provider says may repeat keys, addresses and names of internal hosts
+# --- redaction: a provider's text may repeat keys, addresses and names of internal hosts
 
 _HIDDEN = "[…]"
 _ADDRESSES = re.compile(
@@ -130,7 +130,7 @@ _ADDRESSES = re.compile(
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
     r"|(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}\]?(?::\d+)?(?!\w)"
     r"|\blocalhost(?::\d+)?\b"
-    # A name with a port, which `max_tokens:4096` and `length:2048` are not.
+    # A host with a port, but not `max_tokens:4096` or `length:2048`.
     r"|(?<![\w.-])(?![a-z-]*(?:tokens?|length|limit|size|count):)[a-z0-9](?:[a-z0-9-]*\.)*[a-z0-9-]+:\d{2,5}\b"
     r"|\b[a-z0-9](?:[\w-]{0,62}\.){1,8}(?:internal|intranet|intra|local|localdomain|lan|corp|home|svc|cluster|private|test"
     r"|com|net|org|io|ai|dev|cloud|app|cn|eu|de|fr|uk|us)\b"
@@ -151,10 +151,10 @@ _NAMED_SECRETS = re.compile(
 
 
 def redact_words(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the beginning of the text without keys, addresses, hosts and paths; `secrets` are keys that are known."""
-    # In the whole text, before it is cut: half of a key would not be found.
+    """Return the beginning of the text without keys, addresses, hosts and paths; `secrets` are known keys."""
+    # Replace secrets before the text is truncated, because half of a key would not be found.
     for secret in secrets:
-        # Fewer characters would be hidden in ordinary words.
+        # A shorter secret may occur in ordinary words.
         if len(secret) >= LEAST_SECRET_CHARS:
             text = text.replace(secret, _HIDDEN)
     text = _NAMED_SECRETS.sub(rf"\1{_HIDDEN}", text[: 2 * MAX_WORDS_CHARS])
@@ -162,23 +162,23 @@ def redact_words(text: str, secrets: Iterable[str] = ()) -> str:
     return text[:MAX_WORDS_CHARS]
 
 
-# --- which category
+# --- choosing the category
 
 
 def _find_overflow(status: int | None, text: str) -> Overflow | None:
-    # 401 to 404 say something else, whatever their words; 429 may carry an overflow's (some gateways do).
+    # 401 to 404 have other causes, whatever the text; 429 may be an overflow, because some gateways send it.
     if status in (401, 402, 403, 404):
         return None
     overflow = find_overflow(text)
-    # Some providers refuse with this status what is over the tokens of a minute.
+    # Some providers send 413 for too many tokens per minute.
     if overflow is None and status == 413 and not (_RATE.search(text) or _QUOTA.search(text)):
         return Overflow()
     return overflow
 
 
 def _categorize(status: int | None, text: str) -> ModelErrorCategory:
-    """Return the category. Words decide before the status: an empty account is a 429 with some, a 403 with others."""
-    # Rate limits may point to the page for billing.
+    """Return the category. The text comes first: some providers send 429 for an empty account, others 403."""
+    # Rate limit errors may link to the billing page.
     if status == 402 or (_QUOTA.search(text) and not _RATE.search(text)):
         return "quota"
     if status == 401 or _AUTH.search(text):
@@ -194,7 +194,7 @@ def _categorize(status: int | None, text: str) -> ModelErrorCategory:
     if status in (408, 504):
         return "timeout"
     if status is not None and 300 <= status < 400:
-        # Redirects are not followed: the address is another one.
+        # Redirects are not followed, so the configured address is wrong.
         return "not_found"
     if status is None or status >= 500 or _BUSY.search(text):
         return "server"
@@ -202,10 +202,10 @@ def _categorize(status: int | None, text: str) -> ModelErrorCategory:
 
 
 def read_error_text(body: object) -> str:
-    """Return the provider's words, whatever they are wrapped in, with all fields that decide the category."""
+    """Return the provider's text, unwrapped, with all fields that decide the category."""
     try:
         return _read_body(body)[:MAX_READ_CHARS]
-    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits
+    except (RecursionError, ValueError):  # nested too deep, or a number of thousands of digits
         return ""
 
 
@@ -242,7 +242,7 @@ def _join_fields(error: Mapping[str, Any]) -> str:
     words = message if isinstance(message, str) else json.dumps(message)
     names = ("code", "type", "status", "param", "n_ctx", "n_prompt_tokens")
     facts = [f"{name}: {error[name]}" for name in names if error.get(name) is not None]
-    # OpenRouter keeps the words of the provider behind it in metadata.raw.
+    # OpenRouter puts the upstream provider's text in metadata.raw.
     metadata = error.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("raw"):
         words = f"{words}: {_read_body(metadata['raw'])}"
@@ -251,7 +251,7 @@ def _join_fields(error: Mapping[str, Any]) -> str:
 
 
 def is_html(text: str) -> bool:
-    """Return whether this is a page for a browser, as proxies answer with."""
+    """Return whether the text is an HTML page, such as proxies send."""
     return bool(re.match(r"\s*<(?:!doctype|html|head|body)", text, re.IGNORECASE))
 
 
@@ -259,7 +259,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 def _read_retry_after(headers: Mapping[str, str], text: str) -> float | None:
-    """Return the seconds until the provider wants to be asked again, from its headers or its words."""
+    """Return the seconds that the provider asks to wait, from its headers or its text; None if it does not say."""
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _SECONDS.fullmatch(milliseconds):
         return float(milliseconds) / 1000
@@ -267,7 +267,7 @@ def _read_retry_after(headers: Mapping[str, str], text: str) -> float | None:
     if _SECONDS.fullmatch(asked):
         return float(asked)
     if (until := _read_date(asked)) is not None:
-        # The provider's own clock, where it sends it: ours may be ahead or behind.
+        # Use the provider's own clock if it sends the time: ours may be wrong.
         now = _read_date(headers.get("date", "")) or datetime.now(UTC)
         seconds = (until - now).total_seconds()
         return seconds if seconds > 0 else None
@@ -279,7 +279,7 @@ def _read_retry_after(headers: Mapping[str, str], text: str) -> float | None:
 
 
 def _read_date(text: str) -> datetime | None:
-    """Return the time of an HTTP date; None for anything else."""
+    """Return the time of an HTTP date; None if the text is not one."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

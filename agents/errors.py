@@ -1,4 +1,4 @@
-"""Errors of model calls by what the user can do about them, and which are worth another try."""
+"""Categorise errors of model calls by what the user can do about them, and decide which are worth a retry."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from collections.abc import Sequence
 from typing import Literal
 
 ModelErrorCategory = Literal[
-    "auth",  # key missing, wrong or without rights
+    "auth",  # key missing, wrong or without permission
     "not_found",  # no such model or address
     "rate_limit",  # too many requests or tokens a minute
     "quota",  # the account has no money or budget left
-    "budget",  # what operators allow is used up; the model was not asked
+    "budget",  # the spending budget is used up; the model was not called
     "overflow",  # the request is larger than the model's window
     "bad_request",  # the provider refuses the request for another reason
     "server",  # the provider failed (5xx)
     "timeout",  # no answer in time
-    "stalled",  # the stream began and then stood still
+    "stalled",  # the stream began and then stalled
     "cut",  # the stream ended before the answer was finished
-    "bad_response",  # not what the protocol promises: broken JSON, HTML, nothing
-    "connection",  # the address does not answer
-    "content_filter",  # the provider's filter took the answer away
-    "bound",  # the model wrote more than we take in one answer
+    "bad_response",  # violates the protocol: broken JSON, HTML, an empty response
+    "connection",  # the address does not respond
+    "content_filter",  # the provider's filter blocked the answer
+    "bound",  # the model wrote more than we accept in one answer
 ]
 
 MAX_PAUSE_S = 10.0
 FIRST_PAUSE_S = 1.0
 RETRYABLE = frozenset({"connection", "server", "rate_limit", "timeout"})
-"""Categories that may be gone at the next attempt."""
+"""Errors that may not occur again at the next attempt."""
 PASSING = RETRYABLE | {"auth", "quota", "budget", "not_found", "stalled", "cut"}
-"""Categories that may be gone some hours later, when an operator has mended what was wrong."""
+"""Errors that may be gone some hours later, once an operator has fixed the cause."""
 FALLEN_SILENT = frozenset({"timeout", "stalled", "cut"})
-"""Categories of a call that the provider took on: it read the request, and may charge for that."""
+"""Errors of calls that the provider accepted: it read the request, and may charge for it."""
 OVERLOADED = frozenset({503, 529})
-"""HTTP statuses of a server that is too busy: a second retry, after a longer pause, often succeeds."""
+"""HTTP statuses of an overloaded server: a second retry, after a longer pause, often succeeds."""
 MAX_RETRIES = 2
 
 
 class ModelError(Exception):
     """A model call that failed.
 
-    `message` is one sentence for the user and `detail` a fact of ours that the user may read, too. `provider_words`
-    are what the provider said, redacted by `error_mapping`: for logs and for operators, never for users.
+    `message` is one sentence for the user, `detail` a fact of ours that the user may read, too. `provider_words` is the
+    provider's own text, redacted by `error_mapping`: for logs and operators, never for users.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class ModelError(Exception):
 
 
 def was_refused(error: ModelError) -> bool:
-    """Return whether the provider did not work on the request."""
+    """Return whether the provider rejected the request without working on it."""
     return error.status is not None or error.category not in FALLEN_SILENT
 
 
 def retry_pause(error: ModelError, earlier: Sequence[ModelError] = ()) -> float | None:
-    """Return the seconds to wait before the next attempt; None where another one would not help.
+    """Return the seconds to wait before the next attempt, or None if another attempt would not help.
 
-    `earlier` are the errors after which the call was repeated. A call is made three times at most, and repeated for
-    each category once; an overloaded server may use all three. Each pause is twice as long as the one before; a
-    provider that asks for a longer one than MAX_PAUSE_S is not asked again.
+    `earlier` are the errors that were retried before. A call is made three times at most, with one retry for each
+    category; only an overloaded server may get both retries. Each pause is twice as long as the one before. A provider
+    that asks for a longer pause than MAX_PAUSE_S is not called again.
     """
     if error.category not in RETRYABLE or len(earlier) >= MAX_RETRIES:
         return None

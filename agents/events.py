@@ -1,7 +1,7 @@
-"""The events of a conversation: one schema for socket, SSE and log (docs/realtime.md).
+"""The events of a conversation: one schema for WebSocket, SSE and log (docs/realtime.md).
 
-Facts are rows and carry `seq`; deltas are live only and are addressed by `offset`. The log keeps ids and small facts:
-texts stay in the rows that hold them, and are read there when an event is replayed.
+Facts are stored in the log and carry `seq`; deltas are live only and carry `offset`. The log keeps ids and small facts:
+texts stay in the rows that hold them, and are read from there when an event is replayed.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class _Event(BaseModel):
 
 class _Fact(_Event):
     seq: int | None = None
-    """None until the log has given it a number."""
+    """None until the log has assigned a number."""
     not_stored: ClassVar[Collection[str]] = ()
-    """The fields that the log leaves out: rows hold what they say."""
+    """Fields that the log leaves out, because other rows hold their content."""
 
     def told(self) -> dict[str, Any]:
-        """Return the event as readers are told."""
+        """Return the event as sent to readers."""
         return self.model_dump(mode="json", exclude_none=True)
 
     def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that the log keeps of the event, out of those that readers are told."""
+        """Return the fields of `told` that the log keeps."""
         return _without(told, self.not_stored)
 
 
 class _MessageFact(_Fact):
-    """The log keeps which message it is, and its place at that time."""
+    """A fact about a message. The log keeps only its id, kind, parent and its position at that time."""
 
     message: dict[str, Any]
     stored_of_message: ClassVar[tuple[str, ...]] = ("id", "kind", "parent", "position")
@@ -69,7 +69,7 @@ class RunStarted(_Fact):
 
 
 class Compact(_Fact):
-    """A compaction began, ended, failed or was undone: the CompactDivider of the page."""
+    """A compaction began, ended, failed or was undone; the page shows a CompactDivider."""
 
     type: Literal["compact"] = "compact"
     state: CompactState
@@ -82,11 +82,11 @@ class Compact(_Fact):
     last_position: int
     text: str
     is_extract: bool = False
-    """Whether no model wrote the summary: it is sentences of the conversation, word for word."""
+    """Whether no model wrote the summary, so that it consists of sentences copied from the conversation."""
 
 
 class RecalledItem(BaseModel):
-    """`start` and `end` are where it stands in the text of its source; readers get the preview instead."""
+    """`start` and `end` are its place in the text of its source; readers get the preview instead."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -98,7 +98,7 @@ class RecalledItem(BaseModel):
 
 
 class Recall(_Fact):
-    """`items` are the best of what was recalled, best first; the totals count all of it."""
+    """`items` are the best of the recalled items, best first; the totals count all of them."""
 
     type: Literal["recall"] = "recall"
     items: list[RecalledItem]
@@ -129,19 +129,19 @@ class Context(_Fact):
     used_tokens: int
     budget_tokens: int
     limit_tokens: int = 0
-    """What the whole request may be: the budget leaves out what the reserve holds of the system prompt."""
+    """The limit of the whole request: the budget plus what system prompt and tools take of the reserve."""
     parts: ContextParts
     exact: bool
     left_out: int = 0
-    """Messages that are neither in the request nor in a summary yet; at most an extract of them stands in."""
+    """Messages that are neither in the request nor in a summary yet; at most an extract replaces them."""
     left_out_last_position: int | None = None
-    """Of the last one of them; None where none are left out."""
+    """Position of the last of these messages; None if there are none."""
     left_out_extract: bool = False
-    """Whether an extract of them stands in until their summary is written."""
+    """Whether an extract replaces them until their summary is written."""
 
 
 class PlannedStep(BaseModel):
-    """`result` is the beginning of what it found, or why there is nothing."""
+    """`result` is the beginning of the step's result, or the reason why there is none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -156,7 +156,7 @@ class PlannedStep(BaseModel):
 
 
 class Plan(_Fact):
-    """All steps of all rounds, as they stand; a later one takes the place of an earlier one."""
+    """The current state of all steps of all rounds; a later event replaces an earlier one."""
 
     type: Literal["plan"] = "plan"
     round: int
@@ -196,8 +196,8 @@ class MovedMessage(BaseModel):
 
 
 class MessageMoved(_Fact):
-    """Messages that were sent during a run have their place now: before its answer, where the model has seen them
-    (`kind` injected), or behind it, as an ordinary message that is answered next."""
+    """Messages sent during a run got their final position: before its answer if the model has seen them (`kind`
+    injected), or after it, as ordinary messages that are answered next."""
 
     type: Literal["message.moved"] = "message.moved"
     kind: str
@@ -205,7 +205,7 @@ class MessageMoved(_Fact):
 
 
 class RunNotice(_Fact):
-    """The run does something nobody asked for, such as trying again; `text` is one sentence."""
+    """The run does something on its own, such as retrying; `text` is one sentence."""
 
     type: Literal["run.notice"] = "run.notice"
     kind: str
@@ -213,7 +213,7 @@ class RunNotice(_Fact):
 
 
 class HookFired(_Fact):
-    """A hook did something; `text` says what, `level` who declared it, `call_id` which tool it called."""
+    """A hook did something; `text` says what, `level` is where it was declared, `call_id` the tool call it made."""
 
     type: Literal["hook"] = "hook"
     hook_id: str
@@ -223,7 +223,7 @@ class HookFired(_Fact):
     call_id: str | None = None
 
     def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the stored fields without the result of a tool; another text is the one declared in the hook."""
+        """Return the stored fields without the result of a tool. Any other text is the one declared in the hook."""
         return dict(told) if self.call_id is None else _without(told, ("text",))
 
 
@@ -281,7 +281,7 @@ class UsageTotals(BaseModel):
 
 
 class RunFinished(_Fact):
-    """Exactly one per run, its last."""
+    """The last event of a run; every run has exactly one."""
 
     type: Literal["run.finished"] = "run.finished"
     status: EndStatus
@@ -299,26 +299,26 @@ class MemoryWritten(_Fact):
 
 
 class MessageForgotten(_MessageFact):
-    """The message as it is since its words, or some of them, were forgotten."""
+    """A message after some or all of its words were forgotten."""
 
     type: Literal["message.forgotten"] = "message.forgotten"
 
 
 class MessageEdited(_MessageFact):
-    """The message in its user's new words: it was sent during a run, and no model call had seen it."""
+    """A message after its user edited it: it was sent during a run, and no model call had seen it."""
 
     type: Literal["message.edited"] = "message.edited"
 
 
 class MessagePinned(_MessageFact):
-    """The message, since its user pinned it or took its pin away."""
+    """A message after its user pinned or unpinned it."""
 
     type: Literal["message.pinned"] = "message.pinned"
     stored_of_message: ClassVar[tuple[str, ...]] = (*_MessageFact.stored_of_message, "pinned")
 
 
 class ForgetProposed(_Fact):
-    """The user wished to forget something: what was found waits for their word (`/memory/forget/confirm`)."""
+    """The user asked to forget something; the matches wait for confirmation (`/memory/forget/confirm`)."""
 
     type: Literal["memory.forget_proposed"] = "memory.forget_proposed"
     proposal_id: str
@@ -327,7 +327,7 @@ class ForgetProposed(_Fact):
 
 
 class MemoryProposed(_Fact):
-    """Like `memory.written`, of an entry that waits for its user's approval."""
+    """Like `memory.written`, for an entry that waits for its user's approval."""
 
     type: Literal["memory.proposed"] = "memory.proposed"
     entry_id: str
@@ -337,7 +337,7 @@ class MemoryProposed(_Fact):
 
 
 class ConversationUpdated(_Fact):
-    """The conversation as it is now; readers are told its title and its model beside it, too."""
+    """The current state of the conversation; readers also get its title and model at the top level."""
 
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
@@ -354,7 +354,7 @@ class ConversationUpdated(_Fact):
 
 
 class ConversationAttention(_Fact):
-    """What waits for the user there has changed; what is None has not."""
+    """What waits for the user in this conversation has changed; fields that are None have not."""
 
     type: Literal["conversation.attention"] = "conversation.attention"
     unread: bool | None = None
@@ -362,7 +362,7 @@ class ConversationAttention(_Fact):
 
 
 class ConversationDeleted(_Event):
-    """It is gone or in the trash. Not a fact: nobody may read the log of such a conversation."""
+    """The conversation was deleted or trashed. Not a fact, because nobody may read the log of such a conversation."""
 
     type: Literal["conversation.deleted"] = "conversation.deleted"
 
@@ -391,5 +391,5 @@ Fact = (
     | ConversationAttention
 )
 Live = ReasoningDelta | TextDelta | MessageSnapshot | ConversationDeleted
-"""What no log keeps."""
+"""Events that the log does not keep."""
 Event = Annotated[Fact | Live, Field(discriminator="type")]

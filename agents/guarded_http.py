@@ -1,7 +1,7 @@
 """Guard requests to addresses that users, models or servers chose.
 
-The host is checked by its name and by every address it resolves to, and the connection goes to the address that was
-checked. Each redirect is checked in the same way.
+The name of a host and every address it resolves to are checked, and the connection goes to a checked address. Redirects
+are checked in the same way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _METADATA = frozenset(
         ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
     )
 )
-"""Where clouds answer with the machine's credentials and settings: never asked, not even for an own host."""
+"""Cloud metadata services, which return the machine's credentials: forbidden even for an operator's own host."""
 _NOT_PUBLIC = tuple(
     map(
         ipaddress.ip_network,
@@ -45,18 +45,18 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )  # fmt: skip
-"""IANA's special-purpose registries. Listed here, because `is_global` differs from one Python version to the next."""
+"""IANA's special-purpose registries. Listed here because `is_global` differs between Python versions."""
 
 
 class ForbiddenHost(Exception):
-    """A host that must not be asked; the message names it and says why."""
+    """A host that must not be contacted; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """Which hosts may be asked: `docs.python.org`, `*.python.org` for its subdomains, `*` for all.
+    """Which hosts may be contacted: `docs.python.org`, `*.python.org` for its subdomains, `*` for all.
 
-    A rule allows ports 80 and 443, or the one it names (`host:8080`). `hosts` are asked at public addresses only;
+    A rule allows ports 80 and 443, or the port it names (`host:8080`). `hosts` are allowed at public addresses only;
     `own_hosts`, which must not be patterns, at private ones, too.
     """
 
@@ -65,25 +65,25 @@ class HostRules:
 
     @classmethod
     def of_address(cls, url: httpx2.URL, *, is_own: bool) -> HostRules:
-        """Return rules that allow the host and port of one address. Raise ForbiddenHost where it has none."""
+        """Return rules that allow the host and port of one URL. Raise ForbiddenHost if the URL has none."""
         host, port = host_and_port(url)
         shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return cls(hosts=(shown,), own_hosts=(shown,) if is_own else ())
 
     def check_name(self, host: str, port: int) -> None:
-        """Raise ForbiddenHost for a host that no rule allows, or for an address that it must not have."""
+        """Raise ForbiddenHost if no rule allows the host, or if it is a forbidden IP address."""
         if not self.is_own(host, port) and not any(_matches(rule, host, port) for rule in self.hosts):
             raise ForbiddenHost(f"{host}:{port} is not among the hosts that may be asked.")
-        with contextlib.suppress(ValueError):  # a name, whose addresses are known when it is asked
+        with contextlib.suppress(ValueError):  # a name; its addresses are checked on connecting
             self.check_address(host, port, host)
 
     def is_own(self, host: str, port: int) -> bool:
-        """Return whether the operator named this host as one that may have a private address."""
+        """Return whether the operator listed this host as one that may have a private address."""
         return any(_matches(rule, host, port) for rule in self.own_hosts if "*" not in rule)
 
     def check_address(self, host: str, port: int, raw: str) -> None:
-        """Raise ForbiddenHost for an address that this host must not have."""
-        # Without its zone: with one, an address equals none of those listed.
+        """Raise ForbiddenHost if this host must not have the address."""
+        # Drop the zone: an address with a zone never equals a listed one.
         address = _unwrapped(ipaddress.ip_address(raw.partition("%")[0]))
         if address in _METADATA or address.is_multicast or address.is_unspecified or address.is_link_local:
             raise ForbiddenHost(f"{host} leads to {address}, which is never asked.")
@@ -97,7 +97,7 @@ def _matches(rule: str, host: str, port: int) -> bool:
     if port not in ports:
         return False
     if name.startswith("*."):
-        # With its dot: `evilpython.org` is not below `python.org`.
+        # Keep the dot, or `*.python.org` would match `evilpython.org`.
         return host.endswith(name[1:])
     return name in ("*", host)
 
@@ -111,7 +111,7 @@ def _split_port(rule: str) -> tuple[str, frozenset[int]]:
 
 
 def _unwrapped(address: Address) -> Address:
-    """Return the IPv4 address inside a mapped, translated or tunnelled IPv6 one: packets go there in the end."""
+    """Return the IPv4 address inside a mapped, translated or tunnelled IPv6 one, because packets end up there."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
@@ -142,26 +142,25 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Return the addresses that the system knows for a name. Raise OSError, also for what no host can be named."""
+    """Return the addresses that a host name resolves to. Raise OSError, also for an invalid name."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except UnicodeError:  # a label that is empty, or longer than 63 letters
+    except UnicodeError:  # a label that is empty or longer than 63 characters
         raise socket.gaierror(socket.EAI_NONAME, "This is no name of a host.") from None
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return what all clients of the process trust: the system's authorities, or those of SSL_CERT_FILE. Reading them
-    takes 25 ms."""
+    """Return the TLS context of all clients: the system's CAs, or those of SSL_CERT_FILE. Loading them takes 25 ms."""
     return httpx2.create_ssl_context()
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """A transport that raises ForbiddenHost, also for a name with one forbidden address among others.
+    """A transport that raises ForbiddenHost if the host, or any address it resolves to, is forbidden.
 
-    With `max_bytes` a longer or a compressed answer is refused. `keeps_connections` is for a client that asks one
-    origin only: two names at one address must not share a connection.
+    With `max_bytes`, longer or compressed responses are refused. `keeps_connections` is for clients of a single origin:
+    two host names at one address must not share a connection.
     """
 
     def __init__(
@@ -176,7 +175,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._resolve = resolve
         self._max_bytes = max_bytes
         limits = httpx2.Limits(max_keepalive_connections=None if keeps_connections else 0)
-        # A proxy of the environment would look the name up itself, after the check.
+        # A proxy from the environment would resolve the name itself, after the check.
         self._inner = httpx2.AsyncHTTPTransport(verify=tls_context(), trust_env=False, limits=limits)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -188,14 +187,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.url.copy_with(host=address),
             headers=request.headers,  # the Host header keeps the name
             stream=request.stream,
-            # The certificate is checked for the name, not for the address.
+            # Verify the certificate for the name, not for the address.
             extensions={**request.extensions, "sni_hostname": host},
         )
         response = await self._inner.handle_async_request(pinned)
         if self._max_bytes is not None:
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = BoundedStream(response.stream, self._max_bytes)
-            # The bound counts what is sent, which may be a small part of what it unpacks to.
+            # The limit counts the bytes received, and a small compressed body can unpack to a huge one.
             if response.headers.get("content-encoding", "identity") != "identity":
                 await response.aclose()
                 raise httpx2.ReadError("The answer is packed, which was not asked for.")
@@ -222,22 +221,22 @@ async def check_own_address(url: httpx2.URL, resolve: Resolve = resolve_host) ->
 
 
 async def check_known_addresses(rules: HostRules, url: httpx2.URL, resolve: Resolve = resolve_host) -> None:
-    """Raise ForbiddenHost for a host that leads to an address which the rules do not allow.
+    """Raise ForbiddenHost if the host resolves to an address that the rules forbid.
 
-    A name that is not known here, or not soon, passes: a proxy may know it, and it is looked at again when it is asked.
+    A name that cannot be resolved in time passes: a proxy may know it, and it is checked again on connecting.
     """
     host, port = host_and_port(url)
-    with contextlib.suppress(OSError):  # a time-out is one
+    with contextlib.suppress(OSError):  # includes TimeoutError
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
             for address in await resolve(host, port):
                 rules.check_address(host, port, address)
 
 
 def host_and_port(url: httpx2.URL) -> tuple[str, int]:
-    """Return (host, port). Raise ForbiddenHost for anything but an http or https address without a user name."""
+    """Return (host, port). Raise ForbiddenHost unless the URL is an http or https one without a user name."""
     if url.scheme not in ("http", "https") or not url.raw_host or url.userinfo:
         raise ForbiddenHost("Only http:// and https:// addresses without a user name are asked.")
-    # A full stop at the end names the same host.
+    # A trailing dot names the same host.
     return url.raw_host.decode("ascii").lower().rstrip(".").strip("[]"), url.port or (
         443 if url.scheme == "https" else 80
     )

@@ -1,6 +1,6 @@
-"""Declare hooks (at a turn's start or end, if a condition holds, an action) and decide which are due.
+"""Declare hooks (at the start or end of a turn, if a condition holds, run an action) and decide which are due.
 
-Nothing is carried out here.
+No action is run here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memory.strategies.registry import StrategyName
 
 Moment = Literal["turn_start", "turn_end"]
 HookLevel = Literal["built-in", "environment", "deployment", "agent", "conversation"]
-"""Who declared a hook."""
+"""Where a hook was declared."""
 AUTO_COMPACT_ID = "_auto_compact"
 AUTO_COMPACT_COOLDOWN_S = 30.0
 MAX_COOLDOWN_S = 1e9
@@ -46,7 +46,7 @@ class ContextPressure(_Declared):
 
 
 class TurnCount(_Declared):
-    """Holds at exactly this turn; the first turn of a conversation is 1."""
+    """Holds only in this turn; the first turn of a conversation is 1."""
 
     type: Literal["turn_count"]
     count: Number
@@ -72,7 +72,7 @@ Condition = Annotated[
 
 
 class CompactContext(_Declared):
-    """Compacts the context; fields that are not set come from the policy."""
+    """Compacts the context; fields that are not set default to the policy."""
 
     type: Literal["compact_context"]
     strategy: StrategyName | None = None
@@ -87,7 +87,7 @@ class InjectMessage(_Declared):
 
 
 class ModuleAction(_Declared):
-    """Calls any registered tool or action."""
+    """Calls a registered tool or action."""
 
     type: Literal["module_action"]
     module: str = Field("", max_length=MAX_ID_CHARS)
@@ -118,14 +118,14 @@ _HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
 
 @dataclass(frozen=True, slots=True)
 class EffectiveHooks:
-    """The hooks in force; `levels` says by id who declared each."""
+    """The hooks in force; `levels` maps the id of each to where it was declared."""
 
     hooks: tuple[Hook, ...] = ()
     levels: Mapping[str, HookLevel] = field(default_factory=dict)
 
 
 def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple[Hook, ...]:
-    """Return the declared hooks. Raise PolicyError, which names the field."""
+    """Return the declared hooks. Raise PolicyError, which names the invalid field."""
     try:
         return _HOOKS.validate_python(declared)
     except ValidationError as error:
@@ -135,12 +135,12 @@ def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple
 
 
 def write_hooks(hooks: Iterable[Hook]) -> list[dict[str, Any]]:
-    """Return JSON values that `read_hooks` reads back."""
+    """Return JSON values that `read_hooks` can read."""
     return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
 
 
 def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:
-    """Return the hooks of all levels, widest first. A later level replaces a hook of the same id in its place."""
+    """Merge the hooks of all levels, widest first. A later level replaces a hook with the same id, in its place."""
     joined = {hook.id: hook for _, hooks in declared for hook in hooks}
     return EffectiveHooks(
         tuple(joined.values()), {hook.id: level for level, hooks in declared for hook in hooks}
@@ -149,10 +149,10 @@ def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """What conditions look at.
+    """The values that conditions check.
 
-    `tokens` and `messages` are those of the request before anything is cut from it, `pressure` is their share of the
-    budget, `tool_calls` are those of this turn.
+    `tokens` and `messages` describe the request before anything is cut, `pressure` is its share of the budget, and
+    `tool_calls` counts the calls of this turn.
     """
 
     turn: int
@@ -170,7 +170,7 @@ def due_hooks(
     fired_at: Mapping[str, datetime],
     now: datetime,
 ) -> list[Hook]:
-    """Return the hooks that are due, as declared. `fired_at` says when each fired last in this conversation."""
+    """Return the hooks that are due, in declared order. `fired_at` maps their ids to when they last fired here."""
     return [
         hook
         for hook in hooks
@@ -198,14 +198,14 @@ def _is_cooling(hook: Hook, fired_at: Mapping[str, datetime], now: datetime) -> 
 
 
 def fill_placeholders(text: str, state: TurnState) -> str:
-    """Return the text with `{turn}`, `{tokens}` and `{messages}` filled in; other braces stay as they are."""
+    """Return the text with `{turn}`, `{tokens}` and `{messages}` replaced; other braces stay as they are."""
     for name, value in (("turn", state.turn), ("tokens", state.tokens), ("messages", state.messages)):
         text = text.replace("{" + name + "}", str(value))
     return text
 
 
 def with_auto_compact(declared: EffectiveHooks, policy: ContextPolicy) -> EffectiveHooks:
-    """Return the declared hooks, with the built-in one first where none of them compacts and the policy wants it."""
+    """Return the declared hooks, preceded by the built-in one if none of them compacts and the policy wants it."""
     if not policy.auto_compact or compacts_itself(declared.hooks):
         return declared
     built_in = Hook(
@@ -224,7 +224,7 @@ def compacts_itself(hooks: Sequence[Hook]) -> bool:
 
 
 def needs_turn_number(hooks: Sequence[Hook]) -> bool:
-    """Return whether a hook uses the number of the turn, which has to be counted."""
+    """Return whether a hook uses the number of the turn, which then has to be counted."""
     return any(
         isinstance(hook.condition, TurnCount) or "{turn}" in getattr(hook.action, "message", "")
         for hook in hooks

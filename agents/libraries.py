@@ -7,16 +7,16 @@ from typing import Any
 
 
 class Library:
-    """Stands for a library, and imports it when one of its names is read.
+    """A lazily imported library: reading one of its names imports it.
 
-    The import statement that type checkers read stands beside it, under TYPE_CHECKING.
+    Next to it, under TYPE_CHECKING, is the import statement for type checkers.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    # Python asks here only for names that the object does not have yet.
+    # Python calls this only for attributes that are not set yet.
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self._name), name)
-        setattr(self, name, value)  # so that the next look finds it here
+        setattr(self, name, value)  # so that the next access skips this method
         return value

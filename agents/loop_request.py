@@ -1,7 +1,7 @@
-"""Hold the request of a loop as it grows by calls, results and messages sent during the run, and make it fit.
+"""Hold the request of a loop as calls, results and messages sent during the run are added, and make it fit.
 
-Results of earlier steps are shortened first; then the guard replaces what is oldest by a summary or an extract. The
-question stays as it was asked.
+Results of earlier steps are shortened first; then the guard replaces the oldest messages by a summary or an extract.
+The question is never changed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from memory.truncate import cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
 
 SHRUNK_CHARS = 600
-"""Kept of a result of an earlier step once the request is full: enough to know what it was."""
+"""Characters kept of a result of an earlier step once the request is full: enough to identify it."""
 ROOM_SHARE = 0.7
-"""How far results are shortened: then some more calls fit, and the prefix stays the same for the provider's cache."""
+"""Results are shortened to this share of the room: some more calls fit, and the cached prefix stays the same."""
 RESULTS_SHARE = 2
-"""The results of one step take at most half of the body together."""
+"""The results of one step together take at most half of the body."""
 LEAST_RESULT_TOKENS = 200
 NOTE_CHARS = 800
-"""Room for the note behind an excerpt that says how to read on."""
+"""Room for the note after an excerpt that says how to read on."""
 DONE_LINES = ACHIEVED_LINES // 2
-"""Of the reminder's lines those of finished turns; the others name stored results."""
+"""The reminder's lines for finished turns; the others name stored results."""
 STORED = "its result is stored as"
 NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
@@ -43,8 +43,8 @@ NO_SUMMARY = "no summary is waited for in the middle of an answer"
 class LoopRequest:
     """A whole request. `messages` from `newest` on came with the last step; the guard has checked the first `passed`.
 
-    `was_shortened`: something was taken out that the user has not been told of; `summary` is what a summariser made of
-    it, where one was asked.
+    `was_shortened`: something was removed that the user does not know of yet; `summary` is what replaces it, if a
+    summariser was used.
     """
 
     context: AssembledContext
@@ -62,12 +62,11 @@ class LoopRequest:
 
     @property
     def tokens(self) -> int:
-        """Return the size of the request as the model counts."""
+        """Return the size of the request in tokens, calibrated to the model's own counts."""
         counted = total_tokens(self.messages) + self.context.view.tools_tokens
         return self.context.inputs.calibration.apply(counted)
 
     def request(self, *, with_tools: bool) -> ModelRequest:
-        """Return the request to send."""
         inputs = self.context.inputs
         return ModelRequest(
             messages=self.messages,
@@ -77,7 +76,7 @@ class LoopRequest:
         )
 
     def mark_reported(self) -> LoopRequest:
-        """Return the request once the user was told what was taken out of it."""
+        """Return the request after the user was told what was removed from it."""
         return replace(self, was_shortened=False, summary=None)
 
     def add_step(self, messages: Sequence[Message]) -> LoopRequest:
@@ -85,7 +84,7 @@ class LoopRequest:
         return replace(self, messages=(*self.messages, *messages), newest=len(self.messages))
 
     def add(self, *messages: Message) -> LoopRequest:
-        """Return the request with notes, or messages of the user, after the last step."""
+        """Return the request with notes, or messages of the user, added after the last step."""
         return replace(self, messages=(*self.messages, *messages))
 
     def result_limit(self, count: int) -> ResultLimit:
@@ -98,9 +97,9 @@ class LoopRequest:
         )
 
     async def fit(self, store: ResultStore | None, summariser: Summariser | None = None) -> LoopRequest:
-        """Return the request within its budget. Without a summariser an extract replaces what is taken out.
+        """Return the request within its budget. Without a summariser, an extract replaces the removed messages.
 
-        Raise memory.errors.ContextError where even that is too large.
+        Raise memory.errors.ContextError if even that is too large.
         """
         fitting = self
         if _body_tokens(self.messages) > self._body_room():
@@ -110,7 +109,7 @@ class LoopRequest:
         return await fitting._summarised(summariser)
 
     def shrunk(self, window_tokens: int | None) -> LoopRequest | None:
-        """Return a smaller request after an overflow: half of it, then summary and question alone, then None."""
+        """Return a smaller request after an overflow: first half of it, then summary and question alone, then None."""
         context = self.context.shrunk(window_tokens, self.tokens)
         if context is None:
             return None
@@ -167,7 +166,7 @@ class LoopRequest:
         return build_reminder(tools, [*done, *_list_stored(need.to_summarise, ACHIEVED_LINES - len(done))])
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> LoopRequest:
-        # Counted from the end, where the last step stands whatever leaves before it.
+        # Count from the end: the last step stays there, whatever was removed before it.
         kept = len(self.messages) - self.newest
         newest = max(0, len(messages) - kept)
         return replace(self, messages=messages, newest=newest, passed=0, was_shortened=was_shortened)
@@ -177,7 +176,7 @@ class LoopRequest:
         goal = int(self._body_room() * ROOM_SHARE)
         messages = list(self.messages)
         used = _body_tokens(messages)
-        # The last step stays whole: no model has read it yet.
+        # Keep the last step whole: no model has read it yet.
         for at in range(self.newest):
             if used <= goal:
                 break
@@ -189,7 +188,7 @@ class LoopRequest:
 
 
 async def _shrink(message: Message, store: ResultStore | None) -> Message:
-    """Return the message with its calls and results shortened; they are stored whole as messages of the chat."""
+    """Shorten the calls and results of a message. They are stored in full as messages of the conversation."""
     if message.tool_calls:
         calls = [
             cut_message(with_parts(message, (call,)), SHRUNK_CHARS).parts[0] for call in message.tool_calls
@@ -230,7 +229,7 @@ async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
 
 
 def _list_stored(messages: Sequence[Message], most: int) -> list[str]:
-    """Return at most so many lines that say where results are stored: the newest by reference, and how to list the
+    """Return at most `most` lines about stored results: the newest with their references, and how to list the
     others."""
     results = [result for message in messages for result in message.tool_results if result.offload_ref]
     lines = [f"{result.name}: {STORED} {result.offload_ref}" for result in results]

@@ -1,6 +1,6 @@
-"""A request as it was sent, by reference: stored messages by their positions, all else once under its hash.
+"""Store a request as sent, by reference: stored messages by position, everything else once under its hash.
 
-From these the body is built again; its hash says whether it is the same to the byte.
+The body can be rebuilt from these, and its hash shows whether it is identical to the byte.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MISSING = {"deleted": "[This message was deleted]", "forgotten": "[This text was
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """Neighbouring stored messages, sent as they are stored."""
+    """Consecutive stored messages, sent as they are stored."""
 
     source: str
     first_position: int
@@ -39,7 +39,7 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True)
 class OwnText:
-    """What was made for this request, or changed for it, under the hash of its text."""
+    """Content made or changed for this request, under the hash of its text."""
 
     source: str
     text_sha256: str
@@ -47,7 +47,7 @@ class OwnText:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`head` is the body in its order, with None in the place of its messages and its tools."""
+    """`head` is the body in its original order, with None in place of its messages and tools."""
 
     sha256: str
     head: dict[str, Any]
@@ -58,7 +58,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class ShownPiece:
-    """One message of a request that is built again. `message` stands in for what is gone."""
+    """One message of a rebuilt request. `message` is a placeholder if the original is gone."""
 
     source: str
     message: Message
@@ -83,10 +83,10 @@ Texts = dict[OwnText, list[Segment]]
 def write_manifest(
     sent: RequestSent, stored: Iterable[Message], sources: Callable[[], Sources]
 ) -> tuple[Manifest, Texts]:
-    """Return the manifest and the texts that it names, each with what it repeats of the `sources` by reference.
+    """Return the manifest and the texts it refers to, which refer to the `sources` for what they repeat.
 
-    `stored` are the messages the request was made of, as they are stored. `sources` is called only where a text may
-    repeat something: system prompts and tools are nobody's words.
+    `stored` are the messages the request was built from, as stored. `sources` is called only if a text may repeat
+    something: system prompts and tools do not contain users' words.
     """
     parts_at = {message.position: message.parts for message in stored if message.position is not None}
     contents: dict[OwnText, str] = {}
@@ -110,7 +110,7 @@ def _write_pieces(
     for message in messages:
         source, position = source_of(message), message.position
         plain = _without_bytes(message)
-        # What was cut or repaired for this request differs from what is stored, and is kept as it was sent.
+        # A message that was cut or repaired for this request differs from the stored one, so it is kept as sent.
         is_stored = position is not None and parts_at.get(position) == plain.parts
         if is_stored and span and (span.source, span.last_position + 1) == (source, position):
             span = replace(span, last_position=span.last_position + 1)
@@ -163,7 +163,7 @@ def source_of(message: Message) -> PieceSource:
 def show_pieces(
     manifest: Manifest, stored: Mapping[int, Message], texts: Mapping[str, str]
 ) -> tuple[ShownPiece, ...]:
-    """Return the messages of the request, from `stored` by position and `texts` by hash; a message in neither is shown
+    """Return the messages of the request, from `stored` by position or `texts` by hash. A message in neither is shown
     as gone."""
     return tuple(shown for piece in manifest.pieces for shown in _show_piece(piece, stored, texts))
 
@@ -171,9 +171,9 @@ def show_pieces(
 def rebuild_body(
     manifest: Manifest, pieces: Sequence[ShownPiece], texts: Mapping[str, str], data_urls: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the body that these pieces make, in its order; `hash_body` tells whether it is the one that was sent."""
+    """Rebuild the body from these pieces, in its original order; `hash_body` shows whether it equals the one sent."""
     messages = [_with_bytes(piece.message, data_urls) for piece in pieces]
-    # Tools that are gone give the body another hash, which tells it.
+    # If the tools are gone, the body gets another hash, which shows the difference.
     tools = texts.get(manifest.tools.text_sha256, "[]") if manifest.tools else "[]"
     written = {"messages": write_messages(messages, manifest.style), "tools": json.loads(tools)}
     return {name: written.get(name, value) for name, value in manifest.head.items()}
@@ -211,5 +211,5 @@ def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
 
 
 def hash_body(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the body's bytes as they are sent."""
+    """Return the SHA-256 of the body's bytes as sent."""
     return hashlib.sha256(encode_body(body)).hexdigest()

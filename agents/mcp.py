@@ -1,6 +1,6 @@
-"""Offer the tools of MCP servers over streamable HTTP. Each call has its own session: a server can harm that call only.
+"""Offer the tools of MCP servers over streamable HTTP. Each call has its own session, so no server can harm others.
 
-The only module that imports the `mcp` SDK, and not before it is needed: that takes a second and 40 MB.
+The only module that imports the `mcp` SDK, and only when needed, because that takes a second and 40 MB.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from memory.neutral_text import neutralise
 MAX_TOOLS = 100
 MAX_PAGES = 10
 MAX_NAME = 64
-"""What providers take as the name of a tool."""
+"""Limit of providers for the name of a tool."""
 MAX_DESCRIPTION = 1_000
 MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_IMAGES = 10
 MAX_ERROR_CHARS = 1_000
 LIST_TIMEOUT_S = 20.0
-# A packed answer is refused by `GuardedTransport`.
+# `GuardedTransport` refuses compressed responses.
 HEADERS = {"User-Agent": "Palimpsest", "Accept-Encoding": "identity"}
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -58,16 +58,16 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class McpProblem(Exception):
-    """A server, or its answer, that is not as it should be; the message is one sentence."""
+    """An error of a server or of its response; the message is one sentence."""
 
 
 class McpBroken(McpProblem):
-    """A call without a readable answer: it may or may not have happened."""
+    """A call without a readable response: it may or may not have happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpEndpoint:
-    """Where a server answers. `name` begins the names of its tools and has no double underscore."""
+    """How to reach a server. `name` is the prefix of its tools' names and contains no double underscore."""
 
     name: str
     url: str
@@ -83,7 +83,7 @@ class McpEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class McpToolFacts:
-    """A tool as its server lists it, within our bounds."""
+    """A tool as its server lists it, within our limits."""
 
     name: str
     description: str
@@ -92,23 +92,23 @@ class McpToolFacts:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of all that the model and the loop are told of the tool.
+        """Return a hash of everything that the model and the loop know about the tool.
 
-        An operator approves a tool by it: a server that changes the description or the schema later changes it, too.
+        An operator approves a tool by its fingerprint, so that a server cannot change description or schema unnoticed.
         """
         listing = [self.name, self.description, self.parameters, self.is_idempotent]
-        # Sorted, so that another order of the same keys is no change.
+        # Sort the keys, because their order makes no difference.
         return hashlib.sha256(json.dumps(listing, sort_keys=True).encode()).hexdigest()
 
 
 def changed_tools(approved: Mapping[str, str], listed: Iterable[McpToolFacts]) -> tuple[str, ...]:
-    """Return the names of the tools that are not as approved; `approved` has fingerprints by name."""
+    """Return the names of the tools that differ from those approved; `approved` has fingerprints by name."""
     return tuple(facts.name for facts in listed if approved.get(facts.name) != facts.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
 class McpListing:
-    """The tools a server offers, and the names of those that no model can be given."""
+    """The tools that a server offers, and the names of those that no model can use."""
 
     tools: tuple[McpToolFacts, ...]
     left_out: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def offer_tools(
     needs_consent: bool,
     resolve: Resolve = resolve_host,
 ) -> list[McpTool]:
-    """Return the tools under names that providers take; of two with the same name, the first."""
+    """Return the tools under names that providers accept. Of several tools with the same name, keep the first."""
     offered: dict[str, McpTool] = {}
     for facts in listed:
         name = f"{endpoint.name}{SERVER_END}{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
@@ -162,7 +162,7 @@ def offer_tools(
 
 
 async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> McpListing:
-    """Return what the server offers. Raise McpProblem."""
+    """Return the tools that the server offers. Raise McpProblem."""
     found: list[McpToolFacts] = []
     left_out: list[str] = []
     async with _session(endpoint, LIST_TIMEOUT_S, resolve) as client:
@@ -184,7 +184,7 @@ async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> 
 async def call_tool(
     endpoint: McpEndpoint, name: str, arguments: Mapping[str, Any], resolve: Resolve = resolve_host
 ) -> ToolOutput:
-    """Return the result. Raise McpProblem, also for an error of the tool itself; McpBroken once the call was sent."""
+    """Return the result. Raise McpProblem, also if the tool fails, and McpBroken if a sent call has no outcome."""
     is_sent = False
     try:
         async with _session(endpoint, endpoint.timeout_s, resolve) as client:
@@ -192,15 +192,15 @@ async def call_tool(
             request = types.CallToolRequest(
                 params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
             )
-            # Set before it is sent: whatever fails from here on may have happened.
+            # Set before sending: whatever fails from here on, the call may have happened.
             is_sent = True
-            # Not the SDK's `call_tool`: it would check the result against a schema the server chose.
+            # The SDK's `call_tool` would validate the result against a schema that the server chose.
             result = await client.session.send_request(request, types.CallToolResult)
     except McpBroken as broken:
         if is_sent:
             raise
         raise McpProblem(str(broken)) from None
-    # Megabytes of base64 and text would hold the event loop.
+    # Megabytes of base64 and text would block the event loop.
     output = await asyncio.to_thread(_output, result.content, result.structured_content)
     if result.is_error:
         raise McpProblem(output.text or "The tool failed without a word.")
@@ -228,7 +228,7 @@ def _load_sdk() -> _Sdk:
 
 @asynccontextmanager
 async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) -> AsyncGenerator[Any, None]:
-    """Yield a client. Raise McpProblem for every error of it."""
+    """Yield a client. Raise McpProblem for all its errors."""
     sdk = await _sdk()
     limit = asyncio.timeout(timeout_s)
     try:
@@ -251,7 +251,7 @@ _PROBLEMS = (
     ValidationError,
     RuntimeError,
     ValueError,
-    # Task groups wrap what is raised inside them.
+    # Task groups wrap the errors raised inside them.
     ExceptionGroup,
 )
 
@@ -269,7 +269,7 @@ def _http_client(endpoint: McpEndpoint, resolve: Resolve) -> httpx2.AsyncClient:
 
 
 def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
-    """Return whether the server refused or was never reached: then the call has surely not happened."""
+    """Return whether the server refused or was never reached, so that the call has certainly not happened."""
     error = _first(error)
     if isinstance(error, sdk.error):
         silences = (sdk.types.CONNECTION_CLOSED, sdk.types.REQUEST_TIMEOUT)
@@ -278,7 +278,7 @@ def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
 
 
 def _is_silence(error: BaseException, sdk: _Sdk) -> bool:
-    """Return whether the time was up: ours, the SDK's or the HTTP client's, which end at the same moment."""
+    """Return whether the error is a timeout: ours, the SDK's or the HTTP client's, which all have the same length."""
     error = _first(error)
     if isinstance(error, sdk.error):
         return bool(getattr(error, "code", 0) == sdk.types.REQUEST_TIMEOUT)
@@ -293,7 +293,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return a sentence about the first error of a group."""
+    """Return a sentence about the error, or the first error of a group."""
     error = _first(error)
     if isinstance(error, ValidationError):
         return "its answer does not follow the protocol."
@@ -307,11 +307,11 @@ def _bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} […]"
 
 
-# --- what a server says, cleaned and within our bounds
+# --- a server's output, cleaned and within our limits
 
 
 def _facts(tool: Any) -> McpToolFacts | None:
-    """Return the tool as it is offered; None where no model can be given its schema."""
+    """Return the tool as offered; None if no model can use its schema."""
     schema = readable(dict(tool.input_schema))
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
@@ -348,7 +348,7 @@ def _output(content: Sequence[Any], structured: Any) -> ToolOutput:
 
 
 def _clean(text: str) -> str:
-    """Return a result as its operator would see it: no controls, no invisible text, no role tokens."""
+    """Return a result as its operator would see it: no control characters, no invisible text, no role tokens."""
     return neutralise(_CONTROLS.sub("", storable_text(text)))
 
 

@@ -1,4 +1,4 @@
-"""Check the schemas of other people's tools: none may refer elsewhere, expand without end or hide words."""
+"""Check the schemas of third-party tools: none may refer elsewhere, expand without end or hide text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ else:
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
 MAX_NODES = 10_000
-"""With every reference followed: a small schema can expand to a check that never ends."""
+"""Limit after following every reference: validating against a small schema could otherwise take forever."""
 _EXPLAINING = ("title", "description", "$comment")
 
 
 def readable(schema: Any) -> Any:
-    """Return the schema with clean explanations; names and values stay, because the server goes by them."""
+    """Return the schema with clean explanations. Names and values stay, because the server expects them."""
     if isinstance(schema, list):
         return [readable(item) for item in schema]
     if not isinstance(schema, dict):
@@ -36,9 +36,9 @@ def readable(schema: Any) -> Any:
 
 
 def is_usable(schema: dict[str, Any]) -> bool:
-    """Return whether a model can be given the schema, and arguments be checked with it.
+    """Return whether a model can be given the schema, and arguments can be validated against it.
 
-    A provider refuses the whole request for one broken schema.
+    A provider refuses the whole request for one invalid schema.
     """
     if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema):
         return False
@@ -57,13 +57,13 @@ def _is_valid(schema: dict[str, Any]) -> bool:
         ValueError,
         TypeError,
         AttributeError,
-    ):  # a `$schema` that is no address at all
+    ):  # a `$schema` that is not an address
         return False
     return True
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:
-    """Return whether it refers to nothing elsewhere and is not too deep for a recursive walk."""
+    """Return whether the schema has no external references and is not too deep for a recursive walk."""
     if depth > MAX_DEPTH:
         return False
     if isinstance(schema, list):
@@ -77,7 +77,7 @@ def _is_plain(schema: Any, depth: int = 0) -> bool:
 
 
 def _expanded_size(schema: dict[str, Any]) -> int:
-    """Return the number of nodes with each reference replaced by its target; a cycle counts once."""
+    """Return the number of nodes after replacing each reference by its target; a cycle counts once."""
     known: dict[str, int] = {}
 
     def size(node: Any) -> int:
@@ -87,7 +87,7 @@ def _expanded_size(schema: dict[str, Any]) -> int:
             return 1
         reference = str(node.get("$ref", ""))
         if reference and reference not in known:
-            # Known before it is followed, so that a cycle ends here.
+            # Set before the reference is followed, so that a cycle ends here.
             known[reference] = 1
             known[reference] = size(_referred(schema, reference))
         return 1 + sum(size(value) for value in node.values()) + known.get(reference, 0)
@@ -96,17 +96,17 @@ def _expanded_size(schema: dict[str, Any]) -> int:
 
 
 def _referred(schema: Any, reference: str) -> Any:
-    """Return the target of a `#/…`; None where there is none, which the check of a call will say."""
+    """Return the target of a `#/…`; None if missing, which the validation of a call will report."""
     for step in reference.removeprefix("#").split("/")[1:]:
-        # In this order: `~01` stands for `~1`, and not for a slash.
+        # Replace `~1` first: `~01` means `~1`, not a slash.
         key = step.replace("~1", "/").replace("~0", "~")
         schema = schema.get(key) if isinstance(schema, dict) else None
     return schema
 
 
 def without_slow_checks(schema: Any) -> Any:
-    """Return the schema without regular expressions, of which a hostile one takes for ever, and without `uniqueItems`,
-    which compares each item with each other: two thousand take seconds. The server makes both checks itself."""
+    """Return the schema without regular expressions, because a hostile one can run forever, and without `uniqueItems`,
+    which compares all pairs: two thousand items take seconds. The server makes both checks itself."""
     if isinstance(schema, list):
         return [without_slow_checks(item) for item in schema]
     if not isinstance(schema, dict):
@@ -115,7 +115,7 @@ def without_slow_checks(schema: Any) -> Any:
         key: without_slow_checks(value)
         for key, value in schema.items()
         if key != "patternProperties"
-        # A property may have this name: then the value is a schema.
+        # A property may have this name; its value is a schema then.
         and not (key == "pattern" and isinstance(value, str))
         and not (key == "uniqueItems" and isinstance(value, bool))
     }

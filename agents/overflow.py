@@ -1,4 +1,4 @@
-"""Recognise that a request was larger than the model's window, in any vendor's wording, and what was too large.
+"""Recognise errors about requests larger than the model's window, in any vendor's wording, and read the sizes.
 
 tests/agents/overflow_wordings.json holds the wordings this was made from, each with its source.
 """
@@ -16,7 +16,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE | re.DOTALL)
 
 
-# What looks similar and is not: these win over every wording below.
+# Similar errors that are not overflows. These take precedence over every wording below.
 _NOT_OVERFLOW = _any(
     r"rate[ _-]?limit",
     r"too many requests",
@@ -27,7 +27,7 @@ _NOT_OVERFLOW = _any(
     r"insufficient[ _](?:quota|balance|credit|funds)|requires more credits|\bbilling\b",
     r"please wait before trying again|try again in \d",
     r"queue is full|(?:no|at) capacity|overloaded",
-    # OpenRouter when the account pays for fewer tokens than were asked.
+    # OpenRouter, if the account cannot pay for the requested tokens.
     r"can only afford|(?:dai|week|month)ly limit",
     r"deadline|time[d -]?out",
     r"速率|频率|限流|流控|额度|余额|每(?:分钟|秒|小时|天|日)",
@@ -39,7 +39,7 @@ _OVERFLOW = _any(
     # In one sentence, what is measured and that there is too much of it: "the prompt … is longer than".
     rf"{_SIZED}[^.:;]{{0,60}}?{_TOO_MUCH}",
     rf"(?:exceed\w*|reduce|decrease|overflow\w*|too many)\b[^.:;]{{0,40}}?{_SIZED}",
-    # The name of what a model can take, in words or in a code.
+    # The name of a model's limit, in words or in a code.
     r"(?:context|prompt|input|sequence|seq|model)[ _](?:length|len|size|window)",
     r"(?:context|prompt|request|window|size)\w*_(?:exceed|too)",
     r"request (?:exceeds the max\w* (?:allowed )?size|(?:entity )?too large)",
@@ -48,10 +48,10 @@ _OVERFLOW = _any(
     r"超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
 )
 
-# One message is longer than the provider takes, whatever the window: shortening the history would not help.
+# One message is longer than the provider accepts, whatever the window: shortening the history would not help.
 _MESSAGE_TOO_LONG = _any(r"string too long|string_above_max_length", r"string value length \(\d+\) exceeds")
 
-# The request would fit; only the answer's limit is wrong. A window named with the prompt's size is judged by numbers.
+# Only the limit for the answer is invalid. If the error also states the size of the prompt, the numbers decide.
 _PARAMETER = _any(
     r"(?:supports?|allows?) at most [\d,]+ (?:completion|output) tokens",
     r"maximum allowed number of output tokens|tokens you requested exceeds",
@@ -123,28 +123,28 @@ _OUTPUT_LIMIT = [
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """Tokens as the wording names them; None where it does not."""
+    """The tokens that an error states; None if it does not."""
 
     window_tokens: int | None = None
     prompt_tokens: int | None = None
 
     @property
     def room_tokens(self) -> int:
-        """Return what the window leaves for the answer; 0 where the wording does not say or the prompt is too large."""
+        """Return the tokens that the window leaves for the answer; 0 if unknown or if the prompt is too large."""
         if self.window_tokens is None or self.prompt_tokens is None:
             return 0
         return max(self.window_tokens - self.prompt_tokens, 0)
 
 
 def find_overflow(text: str) -> Overflow | None:
-    """Return what an error's text says about the window; None where it is about something else."""
+    """Return what an error's text says about the window; None if the error is not an overflow."""
     if _NOT_OVERFLOW.search(text) or is_message_too_long(text) or not _OVERFLOW.search(text):
         return None
     prompt = _first_number(_PROMPT, text)
     if _PARAMETER.search(text) and prompt is None:
         return None
     tools = _TOOLS.search(text)
-    # Some count the tools apart from the prompt.
+    # Some providers count the tools separately from the prompt.
     if prompt is not None and tools is not None:
         prompt += _read_number(tools[1]) or 0
     return Overflow(window_tokens=_first_number(_WINDOW, text), prompt_tokens=prompt)
@@ -156,7 +156,7 @@ def is_message_too_long(text: str) -> bool:
 
 
 def find_output_limit(text: str) -> int | None:
-    """Return the largest answer the model allows, where an error about max_tokens names it."""
+    """Return the model's output limit if an error about max_tokens states it."""
     return _first_number(_OUTPUT_LIMIT, text)
 
 
@@ -170,6 +170,6 @@ def _first_number(patterns: list[re.Pattern[str]], text: str) -> int | None:
 
 def _read_number(digits: str) -> int | None:
     digits = re.sub(r"\D", "", digits)
-    # Python raises for a number of thousands of digits.
+    # int() raises for a number of thousands of digits.
     number = int(digits) if len(digits) <= _MOST_DIGITS else 0
     return number if 0 < number <= LARGEST_WINDOW else None

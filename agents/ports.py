@@ -1,4 +1,4 @@
-"""Declare what the tool loop needs from outside: records of calls, the user's consent, new messages, a store."""
+"""Define what the tool loop needs from outside: call records, the user's consent, new messages, a result store."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from memory.types import ImagePart, Message, ToolResultPart
 CallState = Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
 Decision = Literal["approved", "denied", "timed_out"]
 CallKey = tuple[str, str]
-"""(name of the tool, arguments in one canonical form)."""
+"""(tool name, arguments in a canonical form)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call that the model made. `call_id` is ours, never the model's; `step` counts the model calls of the run."""
+    """A call made by the model. `call_id` is ours, not the model's; `step` counts the model calls of the run."""
 
     call_id: str
     name: str
     arguments: str
     step: int
     state: CallState = "requested"
-    """`running` where it starts at once, `waiting` where the user has to approve it first."""
+    """`running` if it starts at once, `waiting` if the user has to approve it first."""
     is_idempotent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call ended. `part` is what the model sees of it."""
+    """The outcome of a call. `part` is what the model sees of it."""
 
     call: RequestedCall
     state: CallState
@@ -38,12 +38,12 @@ class CallResult:
     images: tuple[ImagePart, ...] = ()
     is_cut: bool = False
     whole: str = field(default="", repr=False)
-    """The whole text, before anything was cut from it."""
+    """The full text, before truncation."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """A call of an earlier attempt at the same question. `text` is its result; None where it is not known."""
+    """A call made by an earlier attempt at the same question. `text` is its result; None if unknown."""
 
     text: str | None
 
@@ -52,13 +52,13 @@ class CallRecords(Protocol):
     """Records each call before it runs, and its result before the model sees it."""
 
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
-        """Record all calls of one step, before any of them runs."""
+        """Record all calls of one step before any of them runs."""
 
     async def record_running(self, call: RequestedCall) -> None:
-        """Record that a call which waited for approval runs now."""
+        """Record that a call that waited for approval is now running."""
 
     async def record_result(self, result: CallResult) -> None:
-        """Record a result. The last one of a step makes all of them part of the conversation, in the calls' order."""
+        """Record a result. The last one of a step adds all of them to the conversation, in the order of the calls."""
 
 
 class Consents(Protocol):
@@ -69,19 +69,19 @@ class Consents(Protocol):
 
 class Inbox(Protocol):
     async def take(self) -> Sequence[Message]:
-        """Return what the user sent during the run, oldest first, each message once."""
+        """Return the messages that the user sent during the run, oldest first, each only once."""
         ...
 
 
 class ResultStore(Protocol):
-    """Keeps what is too large for the context."""
+    """Stores results that are too large for the context."""
 
     async def keep_text(self, part: ToolResultPart) -> str:
-        """Return a reference by which the agent can read the text later. Raise ToolFailure where it is not kept."""
+        """Return a reference by which the agent can read the text later. Raise ToolFailure if it is not stored."""
         ...
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        """Return a reference. Raise ToolFailure where the image is not kept, or is none."""
+        """Return a reference. Raise ToolFailure if the image is not stored or is invalid."""
         ...
 
 
@@ -97,7 +97,7 @@ class _NoRecords:
 class ToolUse:
     """The tools of one loop and its ports.
 
-    Without `consents` no call that needs one is run; without `store` a result that is too large is refused.
+    Without `consents`, calls that need consent are not run; without `store`, a result that is too large is refused.
     """
 
     tools: Sequence[Tool]

@@ -1,4 +1,4 @@
-"""Read and write one agent for exchange: YAML between people, JSON between programs. No addresses, no keys."""
+"""Read and write one agent for exchange: YAML for people, JSON for programs. No addresses, no keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ServerNames = Annotated[list[Id], Field(max_length=MAX_SERVERS)]
 
 
 class PresetError(PlaceError):
-    """A preset that cannot be used. `place` is the field."""
+    """A preset that is invalid. `place` is the field."""
 
 
 class Preset(PlainTypes):
@@ -57,7 +57,7 @@ class Preset(PlainTypes):
 
 
 def read_preset(text: str) -> Preset:
-    """Return the preset of a YAML text. Raise PresetError."""
+    """Parse a preset from YAML. Raise PresetError."""
     try:
         content = read_yaml(text)
     except YamlError as error:
@@ -68,7 +68,7 @@ def read_preset(text: str) -> Preset:
 
 
 def make_preset(content: Mapping[str, Any]) -> Preset:
-    """Return the preset of a parsed document. Raise PresetError."""
+    """Validate a parsed document as a preset. Raise PresetError."""
     try:
         return Preset.model_validate(content)
     except ValidationError as error:
@@ -77,5 +77,5 @@ def make_preset(content: Mapping[str, Any]) -> Preset:
 
 
 def write_preset(preset: Preset) -> str:
-    """Return YAML that `read_preset` reads back."""
+    """Return YAML that `read_preset` can read."""
     return write_yaml(preset.model_dump(mode="json", exclude_none=True, exclude_defaults=True))

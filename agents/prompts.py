@@ -1,4 +1,4 @@
-"""Hold the texts that the service itself says to a model."""
+"""Hold the texts that the service itself sends to a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPEATING_PROMPT = (
 
 
 def system_prompt(own: str, today: date, *, has_tools: bool = False, more: str = "") -> str:
-    """Return the operator's prompt or the built-in one, with the day and what its user says `more`.
+    """Return the operator's prompt or the built-in one, with further instructions (`more`) and the date.
 
     A time of day would change the prefix that providers cache with each request.
     """

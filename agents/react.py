@@ -1,6 +1,6 @@
-"""Run the loop of an answer: ask the model, pass on what it says, run the tools it calls, until it has answered.
+"""Run the loop of an answer: call the model, pass on its output and run the tools it calls, until it has answered.
 
-Once text of a call was passed on, the call is not repeated: its error is the run's error.
+Once text of a call was passed on, the call is not retried: its error becomes the run's error.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ NO_ROOM_TO_ANSWER = (
 )
 FULL_WINDOW = 0.97
 LONG_CHARS = 10_000
-"""To check longer arguments by their schema may take longer than the event loop may stand still."""
+"""Validating longer arguments against their schema could block the event loop for too long."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the loop does without being asked; `text` is one sentence for the user.
+    """Something the loop does on its own; `text` is one sentence for the user.
 
     `window_tokens` is the window that a provider named when it refused the request.
     """
@@ -74,9 +74,9 @@ OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the mod
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A model call has ended; `context` is what it was made from, `step` its number in the loop, from 1.
+    """A model call has ended; `context` is what its request was built from, `step` its number in the loop, from 1.
 
-    With `has_tool_calls` the loop goes on.
+    If it `has_tool_calls`, the loop goes on.
     """
 
     usage: TokenUsage
@@ -88,7 +88,7 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class CallSent:
-    """A model call was sent; `context` is what it was made from."""
+    """A model call was sent; `context` is what its request was built from."""
 
     sent: RequestSent
     context: AssembledContext
@@ -97,14 +97,14 @@ class CallSent:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A call was recorded; it runs, or waits for the user's approval."""
+    """A tool call was recorded: it runs, waits for the user's approval, or is about to fail as invalid."""
 
     call: RequestedCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A call has ended and its result is recorded."""
+    """A tool call has ended and its result is recorded."""
 
     result: CallResult
 
@@ -131,9 +131,9 @@ async def run_react(
 ) -> AsyncGenerator[AgentStep, None]:
     """Yield the steps of one answer, ended by the last call's `CallFinished`. Raise ModelError or ContextError.
 
-    The model is offered the tools of the context's inputs, and `tool_use` has to hold them. A call that used tokens
-    and gave nothing to show has its own `CallFinished` before the error or the next attempt. `summariser` is asked
-    where the policy waits for summaries and the request outgrows its budget.
+    The model is offered the tools of the context's inputs, which `tool_use` must contain. A call that used tokens but
+    showed nothing gets its own `CallFinished` before the error or the next attempt. `summariser` is called if the
+    policy waits for summaries and the request exceeds its budget.
     """
     loop = _Loop(model, context, tool_use, summariser, sleep)
     async with aclosing(loop.run()) as steps:
@@ -150,9 +150,9 @@ class _Reply:
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
     has_broken_off: bool = False
-    """The calls in it are incomplete and are not run."""
+    """Its tool calls are incomplete and are not run."""
     is_cut: bool = False
-    """The last call in it may be incomplete."""
+    """Its last tool call may be incomplete."""
 
 
 class _Loop:
@@ -178,7 +178,7 @@ class _Loop:
     async def run(self) -> AsyncGenerator[AgentStep, None]:
         while True:
             self.step += 1
-            # Before each call, so that it sees what was sent meanwhile.
+            # Take messages before each call, so that the model sees those sent meanwhile.
             if (seen := await self._take_messages()) is not None:
                 yield seen
             for notice in self._notices:
@@ -203,10 +203,10 @@ class _Loop:
         self.request = self.request.add(*messages)
         return MessagesSeen(messages)
 
-    # --- asking the model
+    # --- calling the model
 
     async def _ask(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
-        """Yield the steps of one model call with its retries."""
+        """Yield the steps of one model call and its retries."""
         repeated: list[ModelError] = []
         while True:
             if (shortened := await self._fit()) is not None:
@@ -222,16 +222,16 @@ class _Loop:
                 notice, pause_s = self._plan_retry(error, repeated)
                 if notice is None:
                     raise
-                # A smaller request is no repetition of the same one.
+                # A retry with a smaller request does not count as a repetition.
                 if notice.kind == "retrying":
                     repeated.append(error)
                 yield notice
                 await self.sleep(pause_s)
-                # Fragments of the call that failed must not join those of the next one.
+                # Fragments of the failed call must not be joined with those of the next one.
                 reply.calls = CallCollector()
 
     async def _fit(self) -> Notice | None:
-        """Make the request fit; return the notice about what was taken out of it."""
+        """Make the request fit. Return a notice for the user if something was removed from it."""
         store = self.use.store if self.use else None
         fitting = await self.request.fit(store, self.summariser)
         self.request = fitting.mark_reported()
@@ -240,7 +240,7 @@ class _Loop:
         if fitting.summary is None:
             return SHORTENED
         if fitting.summary.fallback_reason is not None:
-            self.summariser = None  # a summariser that failed is not asked again in this answer
+            self.summariser = None  # do not use a failed summariser again in this answer
         return _describe_summary(fitting.summary)
 
     async def _stream(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
@@ -253,7 +253,7 @@ class _Loop:
                     case ToolsPrompted():
                         yield Notice("prompted_tools", item.text)
                     case TextDelta():
-                        # Blank lines alone are no answer.
+                        # Blank text alone is not an answer.
                         reply.has_shown |= bool(item.text.strip())
                         reply.text.append(item.text)
                         yield item
@@ -271,13 +271,13 @@ class _Loop:
                         reply.is_cut = item.reason in CUT_OFF
                         calls_tools = self.may_call and bool(reply.calls.calls) and not reply.has_broken_off
                         context = self.request.context
-                        # Passed on before the check below raises, so that what was used is counted.
+                        # Yield this before the check below raises, so that the usage is counted.
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
                         if not reply.has_shown and not calls_tools:
                             self._check_empty(item, reply)
 
     def _check_empty(self, finished: Finished, reply: _Reply) -> None:
-        """Raise ModelError where the finish reason explains why the model wrote nothing."""
+        """Raise ModelError if the finish reason explains why the model wrote nothing."""
         if finished.reason == "bound":
             raise describe_error("bound")
         if reply.calls.calls:
@@ -286,14 +286,14 @@ class _Loop:
             raise describe_error("content_filter")
         if finished.reason != "length":
             return
-        # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
+        # Some servers fill their window with as much of the prompt as fits, and then have no room left to answer.
         window = self.request.context.inputs.budget.context_size
         if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
             raise describe_error("overflow", detail="The prompt filled the whole window.")
         raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
 
     def _plan_retry(self, error: ModelError, repeated: list[ModelError]) -> tuple[Notice | None, float]:
-        """Return (notice, pause in s) of the next attempt: the same request, or less context. No notice: no attempt."""
+        """Return (notice, pause in s) of the next attempt, with the same or a smaller request. No notice: no retry."""
         if error.category == "overflow":
             smaller = self.request.shrunk(error.window_tokens)
             if smaller is None:
@@ -320,7 +320,7 @@ class _Loop:
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)
-        # Rows first: after a crash it is known which calls had begun.
+        # Record the calls before they run, so that after a crash it is known which had begun.
         await self.use.records.record_calls(calls)
         for call in calls:
             yield ToolStarted(call)
@@ -330,7 +330,7 @@ class _Loop:
             async for result in results:
                 found[result.call.call_id] = result
                 yield ToolFinished(result)
-        # They end in any order; the conversation has them in that of the calls.
+        # Calls end in any order, but the conversation has their results in the order of the calls.
         results_in_order = [found[call.call_id] for call in calls]
         self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]
@@ -338,7 +338,7 @@ class _Loop:
         self._limit_calls(results_in_order)
 
     def _remember_unknown(self, results: list[CallResult]) -> None:
-        """Remember calls that may have happened and cannot be undone, so that none is run again in this answer."""
+        """Remember calls that may have happened and cannot be repeated, so that none runs again in this answer."""
         assert self.use is not None
         unknown = {
             call_key(result.call.name, result.call.arguments): EarlierCall(None)
@@ -349,7 +349,7 @@ class _Loop:
             self.use = replace(self.use, earlier={**self.use.earlier, **unknown})
 
     def _limit_calls(self, results: list[CallResult]) -> None:
-        """Offer no more tools after the last step or in a cycle, and tell the model so."""
+        """Warn the model of a cycle. Offer no more tools if the cycle goes on, or after the last step."""
         verdict = self.cycles.check(results)
         if verdict == "warn":
             self.request = self.request.add(_note(REPEATING_PROMPT))
@@ -372,5 +372,5 @@ def _describe_summary(summary: SummaryResult) -> Notice:
 
 
 def _note(text: str) -> Message:
-    """Return a note to the model as the user's: not every chat template takes a late system message."""
+    """Return a note to the model as a user message: not every chat template accepts a late system message."""
     return text_message("user", text, kind="injected")

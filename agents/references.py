@@ -1,6 +1,6 @@
-"""A text as the pieces of other texts that it repeats: what is stored already is named by key, and not stored again.
+"""Write a text as references to pieces of stored texts that it repeats, so that these are not stored again.
 
-Sources and the referring text are compared as JSON writes them inside a string, so that a whole JSON text can refer.
+All texts are compared as they appear inside a JSON string, so that a whole JSON text can contain references.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from functools import cached_property
 from agents.arrays import np, npt
 
 LEAST_CHARS = 8
-"""Shorter repetitions are named only where they are a whole source."""
+"""Shorter repetitions are referenced only if they are a whole source."""
 LEAST_WHOLE_CHARS = 2
 MOST_OCCURRENCES = 4
-"""Of one beginning, compared for the longest repetition."""
+"""Occurrences of one beginning that are compared to find the longest repetition."""
 SEPARATOR = "\x00"
-"""JSON escapes it: no repetition reaches from one source into the next."""
+"""JSON escapes it, so that no repetition extends from one source into the next."""
 
 _FACTOR = 0x9E3779B97F4A7C15
-"""Of the hash. Odd and without a pattern, so that the first bits of a hash tell texts apart, too."""
+"""Factor of the hash: odd and irregular, so that the first bits of hashes differ between texts, too."""
 _SIEVE_BITS = 20
-"""The first bits of a hash, by which most places that repeat nothing are left out: a megabyte of truth values."""
+"""The first bits of a hash exclude most places that repeat nothing. The table for them takes a megabyte."""
 
 Segment = str | tuple[str, int, int]
-"""Text of its own, or the key of a source with the start and the end of the repeated piece."""
+"""Literal text, or (key of a source, start, end) of a repeated piece."""
 
 
 def escape(text: str) -> str:
@@ -36,7 +36,7 @@ def escape(text: str) -> str:
 
 
 class Sources:
-    """The texts that may be referred to, by key."""
+    """The texts that can be referenced, by key."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         escaped = {key: escape(text) for key, text in texts.items() if len(text) >= LEAST_WHOLE_CHARS}
@@ -48,7 +48,7 @@ class Sources:
             self._starts.append(at)
             at += len(text) + len(SEPARATOR)
         self._short = {text: key for key, text in escaped.items() if len(text) < LEAST_CHARS}
-        # An alternation takes the first that fits: the longest stand in front.
+        # An alternation takes the first match, so the longest come first.
         longest_first = sorted(self._short, key=len, reverse=True)
         self._any_short = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
@@ -59,7 +59,7 @@ class Sources:
     def places_of(self, text: str) -> Mapping[str, Sequence[int]]:
         """Return where the first repetitions of each LEAST_CHARS characters of a text are, ascending.
 
-        One pass over the sources for all of them: looking for each by itself takes the product of both lengths.
+        A single pass over the sources finds all: separate searches would take the product of both lengths.
         """
         wanted = np.unique(hash_beginnings(text))
         if not len(wanted):
@@ -71,20 +71,20 @@ class Sources:
         which = np.searchsorted(wanted, self._hashes[at])
         is_wanted = wanted[np.minimum(which, len(wanted) - 1)] == self._hashes[at]
         at, which = at[is_wanted], which[is_wanted]
-        # In the smallest type that holds them: numpy sorts those of 16 bits by radix.
+        # Use the smallest integer type that fits: numpy sorts 16 bits by radix.
         order = np.argsort(which.astype(np.min_scalar_type(len(wanted))), kind="stable")
         at, which = at[order], which[order]
         same_as_earlier = which[MOST_OCCURRENCES:] == which[:-MOST_OCCURRENCES]
         is_first = np.append(np.ones(min(len(at), MOST_OCCURRENCES), np.bool_), ~same_as_earlier)
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place in at[is_first].tolist():
-            # By the characters themselves: two texts may share a hash.
+            # Key by the characters themselves, because two texts may share a hash.
             places[self._text[place : place + LEAST_CHARS]].append(place)
         return places
 
     def find(self, text: str, at: int, places: Mapping[str, Sequence[int]]) -> tuple[str, int, int] | None:
-        """Return (key, start, end) of what repeats `text` from `at` on; None where nothing does. `places` are those
-        of the text, and may be those of others, too."""
+        """Return (key, start, end) of the longest repetition of `text` from `at` on; None if there is none. `places`
+        must include those of the text."""
         best_start, best_length = -1, 0
         for found in places.get(text[at : at + LEAST_CHARS], ()):
             length = _common_length(text, at, self._text, found)
@@ -100,8 +100,8 @@ class Sources:
 
 
 def hash_beginnings(text: str) -> npt.NDArray[np.uint64]:
-    """Return a hash of the LEAST_CHARS characters that begin at each place of a text."""
-    # Four bytes for any character, so that places are those of the text.
+    """Return a hash of the LEAST_CHARS characters that begin at each position of a text."""
+    # UTF-32 has four bytes for each character, so that positions are those of the text.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     hashes = np.zeros(max(0, len(codes) - LEAST_CHARS + 1), np.uint64)
     for start in range(LEAST_CHARS):
@@ -112,7 +112,7 @@ def hash_beginnings(text: str) -> npt.NDArray[np.uint64]:
 
 def _common_length(text: str, at: int, other: str, start: int) -> int:
     most = min(len(text) - at, len(other) - start)
-    # Slices are compared in C: their lengths are doubled and halved, and no character is looked at by itself.
+    # Compare slices, which is done in C, and search for the length by doubling and halving.
     low, high = 0, 1
     while high < most and text[at + low : at + high] == other[start + low : start + high]:
         low, high = high, 2 * high
@@ -127,7 +127,7 @@ def _common_length(text: str, at: int, other: str, start: int) -> int:
 
 
 def write_references(texts: Sequence[str], sources: Sources) -> list[list[Segment]]:
-    """Return each text in segments. What they all repeat is looked for in one pass over the sources."""
+    """Return the segments of each text. One pass over the sources finds the repetitions of all texts."""
     places = sources.places_of(SEPARATOR.join(texts))
     return [_write_segments(text, sources, places) for text in texts]
 
@@ -151,7 +151,7 @@ def keys_in(segments: Sequence[Segment]) -> Iterator[str]:
 
 
 def read_references(segments: Sequence[Segment], texts: Mapping[str, str]) -> str:
-    """Return the text that the segments make with what `texts` say now; what is gone there is missing in it."""
+    """Return the text that the segments make with the current `texts`. Pieces of missing texts are left out."""
     escaped = {key: escape(texts.get(key, "")) for key in set(keys_in(segments))}
     return "".join(
         segment if isinstance(segment, str) else escaped[segment[0]][segment[1] : segment[2]]

@@ -1,6 +1,6 @@
-"""Make the summary that memory asked for: one model call for each piece, or an extract without a model.
+"""Write the summary that memory requested: one model call for each piece, or an extract without a model.
 
-Whatever goes wrong ends in the extract, whose `fallback_reason` says why.
+If the model fails in any way, the result is an extract, and `fallback_reason` says why.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from memory.types import Message
 
 LEAST_EXTRACT_TOKENS = 24
 PLANS = 3
-"""How often a summary is planned, where the model turns out to have a smaller window."""
+"""Maximum number of plans for one summary, if the model turns out to have a smaller window."""
 NO_MODEL = "there is no model to write one"
 NO_ROOM = "the summary model's window is too small"
 CUT_OFF = "it was cut before its end"
@@ -51,18 +51,18 @@ FAILURES: Mapping[str, str] = {
     "content_filter": "its content filter withheld the summary",
     "bound": "it wrote without an end",
 }
-"""Why a call failed, by the category of its error: for users, who read it behind the extract."""
+"""Why a call failed, by the category of its error. Users read it with the extract."""
 
 BeforeCall = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
-    """A summary and what it took.
+    """A summary and what it used.
 
-    `usages` has one entry for each call, also for a failed one that wrote something. `fallback_reason` is None for a
-    model's own summary; for an extract it completes "No model's summary: …". `window_tokens` is the window that a
-    provider named when it refused a piece. `may_pass` says that what failed may work at another time.
+    `usages` has one entry for each call, including failed ones that wrote something. `fallback_reason` is None if a
+    model wrote the summary; for an extract it completes "No model's summary: …". `window_tokens` is the window that a
+    provider named when it refused a piece. `may_pass` means that a later attempt may succeed.
     """
 
     text: str
@@ -72,11 +72,11 @@ class SummaryResult:
     window_tokens: int | None = None
     may_pass: bool = False
     superseded: tuple[tuple[int, str], ...] = ()
-    """Which of the `known` statements are over, by their index, and the new statement of each."""
+    """(index in `known`, new statement) of each superseded statement."""
 
     @property
     def made_by(self) -> Literal["model", "extract"]:
-        """Return how the text was made: by a model, or as an extract, of sentences of the conversation word for
+        """Return how the text was made: by a model, or as an extract of sentences of the conversation, word for
         word."""
         return "model" if self.fallback_reason is None else "extract"
 
@@ -121,12 +121,12 @@ async def summarise(
     known: Sequence[str] = (),
     usages: list[TokenUsage] | None = None,
 ) -> SummaryResult:
-    """Return the summary of `previous` and `messages` together; an extract where no model's can be used.
+    """Summarise `previous` and `messages` together. Return an extract if no model's summary can be used.
 
-    `window` and `calibration` are the summariser's. `before_call` is awaited before each piece; what it raises ends
-    the work. The model is asked which of the `known` statements the messages supersede, too. Makes as many calls as
-    memory planned pieces, and the retries of one call; where the model finds a piece too large, smaller ones are
-    planned. `usages` gets what each call took as soon as it has ended.
+    `window` and `calibration` are the summariser's. `before_call` is awaited before each piece; its errors end the
+    work. The model also says which of the `known` statements the messages supersede. There is one call for each piece
+    that memory planned, and all calls share the retries of one; if the model finds a piece too large, smaller ones are
+    planned. The usage of each call is added to `usages` as soon as the call has ended.
     """
     if model is None:
         fallback = extract_fallback(messages, previous=previous, policy=policy, reason=NO_MODEL)
@@ -169,8 +169,8 @@ async def summarise(
 
 
 def _smaller_window(window: TokenBudget, error: ModelError) -> TokenBudget | None:
-    """Return the window to plan with after a refusal: the one that was named, else half; None where it says nothing
-    about the window."""
+    """Return the window to plan with after an overflow: the one the provider named, or else half. None for any other
+    error."""
     if error.category != "overflow":
         return None
     named = error.window_tokens or 0
@@ -199,10 +199,10 @@ async def _run(
     before_call: BeforeCall | None,
     known: Sequence[str],
 ) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Return (the last answer of the calls of one summary, each of which builds on the answer before; what all of them
-    say is over).
+    """Return (answer of the last call, statements that any call found superseded). Each call builds on the answer
+    before.
 
-    Raise ModelError, also where an answer is empty or no summary: the next one would be built on it.
+    Raise ModelError, also if an answer is empty or not a summary, because the next one would build on it.
     """
     answer, superseded = previous, dict[int, str]()
     for request in requests:
@@ -225,10 +225,10 @@ async def _run(
 
 
 def carries_facts(summary: str, source: str) -> bool:
-    """Return whether a summary holds any fact of its source: an identifier, a number, a name.
+    """Return whether a summary contains any fact of its source: an identifier, a number, a name.
 
-    A refusal, an instruction, a fragment or a bare brace holds none. Where the source has hardly a fact, small talk for
-    example, a summary may well name none of them: then it is judged by how it begins and by its length.
+    A refusal, an instruction, a fragment or a bare brace contains none. If the source has hardly any facts, e.g. small
+    talk, a summary may well contain none of them, and is judged by its beginning and its length instead.
     """
     found = {fact.strip(_QUOTATION_MARKS) for fact in find_facts(_FRAME.sub("", source))}
     parts = {part for fact in found for part in _PARTING.split(fact) if len(part) > 1}
@@ -244,18 +244,18 @@ def carries_facts(summary: str, source: str) -> bool:
 
 
 _FRAME = re.compile(r"^\[\d{4}-\d\d-\d\d\]$|^(?:User|Assistant|System|Tool): ", re.MULTILINE)
-"""What a transcript adds: days and speakers are no facts of the conversation."""
+"""Added by the transcript: days and speakers are not facts of the conversation."""
 _PARTING = re.compile(r"[\s_-]+")
-"""A summary may name a range of identifiers, or a person by one name."""
+"""A summary may name only a part of a fact: one identifier of a range, or one name of a person."""
 _FACT_SIGN = re.compile(r"[^\Wa-z_]")
-"""A digit, a capital letter or one of a script without capitals: the plain words of a quotation prove nothing."""
+"""A fact needs a digit, a capital letter or a letter of a script without capitals: plain words prove nothing."""
 _REFUSAL_WORDS = frozenset(
     {
         "i", "i'm", "i’m", "i'd", "i’d", "ai", "sorry", "please", "provide", "sure", "here", "unfortunately",
         "conversation", "summary", "user", "assistant", "tool",
     }
 )  # fmt: skip
-"""What models say of themselves instead of a summary, and may stand in the conversation, too."""
+"""Words in which models refuse to summarise, and which may occur in the conversation, too."""
 
 
 LEAST_FACTS = 3
@@ -264,7 +264,7 @@ _QUOTATION_MARKS = "《》〈〉「」『』«»“”„‘’\"'`"
 _WRITTEN_NUMBER = re.compile(
     "[零〇一二两三四五六七八九十百千万萬億亿兆]+[分回度次点号]?|[영공일이삼사오육칠팔구십백천만억]+"
 )
-"""Numerals in words are often no numbers: 十分 means "very", 千万 "be sure to"."""
+"""Numerals in words are often not numbers: 十分 means "very", 千万 "be sure to"."""
 _REFUSAL = re.compile(
     r"\W*(?:i['’]?m sorry|i am sorry|sorry|unfortunately|i can['’]?t|i can ?not|as an ai|please provide"
     r"|es tut mir leid|lo siento|je suis désolée?|mi dispiace|desculpe|извините|к сожалению|آسف"
@@ -274,14 +274,14 @@ _REFUSAL = re.compile(
 
 
 def _in_ascii_digits(text: str) -> str:
-    """Return the text with the digits of every script as 0 to 9: a summary may write them in another one."""
+    """Return the text with the digits of every script as 0 to 9, because source and summary may use different ones."""
     return "".join(str(unicodedata.digit(sign)) if sign.isdigit() else sign for sign in text)
 
 
 def _is_in(fact: str, text: str) -> bool:
     fact, text = fact.casefold(), text.casefold()
     if not fact.isascii():
-        return fact in text  # not every script parts its words
+        return fact in text  # not every script separates words
     return fact in text and re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Makes text storable in every database, and finds characters that people cannot see."""
+"""Make text storable in every database, and find characters that people cannot see."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _JOINED = re.compile(
 
 
 def storable_text(text: str) -> str:
-    """Return the text with surrogate pairs joined, and U+FFFD for NUL and lone surrogates."""
+    """Return the text with surrogate pairs joined, and NUL and lone surrogates replaced by U+FFFD."""
     if not UNSTORABLE.search(text):
         return text
-    # In UTF-16 the two halves of a pair are one character.
+    # In UTF-16, the two halves of a pair decode to one character.
     paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return paired.replace("\x00", "\ufffd")
 
 
 def is_storable(value: Any) -> bool:
-    """Return whether every database stores the value as JSON: no NUL, lone surrogate, infinity or NaN."""
+    """Return whether every database can store the value as JSON: no NUL, lone surrogate, infinity or NaN."""
     if isinstance(value, str):
         return not UNSTORABLE.search(value)
     if isinstance(value, float):
@@ -48,12 +48,12 @@ def is_storable(value: Any) -> bool:
 
 
 def visible_line(text: str) -> str:
-    """Return the text on one line, without characters that a model reads and a person does not see."""
+    """Return the text on one line, without characters that a model reads but a person does not see."""
     return " ".join("".join(" " if _is_unseen(char) else char for char in text).split())
 
 
 def is_visible(value: Any) -> bool:
-    """Return whether a person sees every character of the value, its names included, when it is shown as JSON."""
+    """Return whether a person sees every character of the value, including its keys, when it is shown as JSON."""
     if isinstance(value, str):
         shown = _JOINED.sub("", value)
         return not any(_is_unseen(char) for char in shown if char not in "\n\r\t")

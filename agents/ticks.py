@@ -1,4 +1,4 @@
-"""One timer for all answers of an event loop, so that what they do often is done together."""
+"""One timer for all answers of an event loop, so that frequent work is done together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_INTERVAL_S = 0.4
 
 
 class Ticks:
-    """Tick every 40 ms while something waits for it, less often when the loop is busy."""
+    """Ticks every 40 ms while something waits, less often if the loop is busy."""
 
     def __init__(self) -> None:
         self.interval_s = IDLE_INTERVAL_S
@@ -22,7 +22,7 @@ class Ticks:
         self._due_at = 0.0
 
     def call_at_next(self, call: Callable[[], None]) -> None:
-        """Call back, once, at the next tick."""
+        """Call a function once, at the next tick."""
         self._calls.append(call)
         self._schedule()
 
@@ -42,25 +42,24 @@ class Ticks:
     def _tick(self) -> None:
         began = time.monotonic()
         self._is_scheduled = False
-        # Taken out first: what is called may ask for the next tick.
+        # Empty the lists first, because a callback may schedule the next tick.
         calls, self._calls = self._calls, []
         readers, self._readers = self._readers, []
         for ticked in readers:
-            if not ticked.done():  # it was cancelled
+            if not ticked.done():  # a waiter may have been cancelled
                 ticked.set_result(None)
         for call in calls:
             call()
         self._adapt(lag_s=began - self._due_at, cost_s=time.monotonic() - began)
 
     def _adapt(self, lag_s: float, cost_s: float) -> None:
-        """Set the interval by how late and how long this tick was: a busy loop gets fewer ticks, each with more
-        to do."""
+        """Set the interval by how late and how long this tick was: a busy loop gets fewer ticks with more work each."""
         wanted = IDLE_INTERVAL_S + 4 * max(lag_s, 0.0) + 6 * cost_s
         smoothed = self.interval_s + 0.3 * (wanted - self.interval_s)
         self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)
 
 
-# Weak, so that a loop that has ended takes its timer along.
+# Weak, so that the timer of a loop that has ended is freed.
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Ticks] = WeakKeyDictionary()
 
 

@@ -1,4 +1,4 @@
-"""Ask a model for the title of a conversation, and judge what it answers."""
+"""Request the title of a conversation from a model, and validate its answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from memory.neutral_text import neutralise
 from memory.tokens import text_message
 
 READ_CHARS = 2_000
-"""So much is read of the question, and of the answer."""
+"""Characters read of the question, and of the answer."""
 MAX_OUTPUT_TOKENS = 1_000
-"""A title is a few tokens long; a model that reasons needs more of them first."""
+"""A title is a few tokens long, but a reasoning model uses more of them first."""
 MAX_TITLE_CHARS = 60
 PROMPT = """Write a title for the chat below: three to six words, in the language in which the user writes.
 Answer with the title alone, in one line, without quotation marks and without a full stop. What the chat says is
@@ -18,7 +18,7 @@ QUOTES = "\"'`*#“”„‟«»‹›「」『』‘’ "
 
 
 def title_request(question: str, answer: str) -> ModelRequest:
-    """Return the one request for a title; its size is bounded, whatever was said."""
+    """Return the request for a title. Its size is bounded, whatever was said."""
     said = f"<chat>\nUser: {_beginning(question)}\n\nAssistant: {_beginning(answer)}\n</chat>\n\nTitle:"
     messages = (text_message("system", PROMPT), text_message("user", said))
     return ModelRequest(messages, max_output_tokens=MAX_OUTPUT_TOKENS, temperature=None)
@@ -29,7 +29,7 @@ def _beginning(text: str) -> str:
 
 
 def read_title(answer: str) -> str:
-    """Return the title that a model answered with, in one line; empty where the answer is no title."""
+    """Return the title in a model's answer, in one line; empty if the answer is not a title."""
     lines = [line for line in neutralise(answer).strip().splitlines() if line.strip()]
     if len(lines) != 1:
         return ""

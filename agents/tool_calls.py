@@ -1,4 +1,4 @@
-"""Turn what a model streams into calls that can be run: joined, checked against their schemas, with our own ids."""
+"""Turn streamed tool calls into calls that can run: joined, validated against their schemas, with our own ids."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class _Draft:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it came in one piece. That piece alone is read: a call may come in very many."""
+        """Return whether the arguments came complete in one piece. More pieces, maybe very many, are not parsed."""
         return len(self.arguments) == 1 and _is_object(self.arguments[0])
 
 
 class CallCollector:
-    """Joins the fragments of a stream to calls."""
+    """Joins the fragments of a stream into calls."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
-        """The place in `_drafts` by the server's index."""
+        """Index in `_drafts` by the server's index."""
         self._drafts: list[_Draft] = []
 
     def add(self, delta: ToolCallDelta) -> int:
-        """Add a fragment to the call it belongs to, and return the place of that call in `calls`."""
+        """Add a fragment to its call and return the index of that call in `calls`."""
         place = self._open.get(delta.index)
         if place is None or self._begins_another(self._drafts[place], delta):
             place = self._open[delta.index] = len(self._drafts)
@@ -67,8 +67,8 @@ class CallCollector:
 
     @staticmethod
     def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:
-        """Return whether a new call begins: some servers give every call the same index, but another id and name, and
-        some send each call whole and without an id."""
+        """Return whether a new call begins: some servers give all calls the same index but different ids and names, and
+        some send each call complete and without an id."""
         if not delta.name or not draft.name:
             return False
         if delta.call_id or draft.their_id:
@@ -83,7 +83,7 @@ class CallCollector:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A checked call. `problem` tells the model why it cannot be run; only then `tool` may be None."""
+    """A checked call. `problem` tells the model why the call cannot run; only then may `tool` be None."""
 
     call: RequestedCall
     tool: Tool | None = None
@@ -96,7 +96,7 @@ class PreparedCall:
 
 
 class CallChecker:
-    """Finds the tools of calls and checks arguments against their schemas."""
+    """Looks up the tools of calls and validates arguments against their schemas."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
@@ -104,8 +104,8 @@ class CallChecker:
     def prepare(
         self, calls: Sequence[tuple[str, str]], step: int, *, is_cut: bool = False
     ) -> list[PreparedCall]:
-        """Return the calls of a step, ready to run or with their problem. Of those that are too many only the first is
-        returned, and refused: each one is rows and events. `is_cut`: the answer may have ended within the last one."""
+        """Return the calls of a step, ready to run or with their problem. Of the calls over MAX_CALLS only the first is
+        returned, as refused: each costs rows and events. `is_cut`: the answer may have ended within the last one."""
         if is_cut and len(calls) <= MAX_CALLS and not _is_object(calls[-1][1]):
             cut = PreparedCall(_requested(*calls[-1], step), problem=CUT_CALL)
             return [*self.prepare(calls[:-1], step), cut]
@@ -137,7 +137,7 @@ class CallChecker:
     def _check(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         spec = tool.spec
         try:
-            # As text, because a cache needs what can be hashed.
+            # As text, because the cache needs hashable arguments.
             validator = _validator(json.dumps(spec.parameters or {"type": "object"}))
             error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
         except (
@@ -149,7 +149,7 @@ class CallChecker:
             AttributeError,
         ) as broken:
             return f"The tool {spec.name} cannot be used: its schema is broken ({broken})."
-        except OverflowError:  # of a division by a `multipleOf`
+        except OverflowError:  # from dividing by a `multipleOf`
             return "The arguments do not fit: a number in them is too large."
         if error is None:
             return ""
@@ -159,11 +159,11 @@ class CallChecker:
 
 @lru_cache(maxsize=1_000)
 def _validator(schema_json: str) -> jsonschema.protocols.Validator:
-    """Return the validator of a schema. Raise SchemaError. Cached: checking a schema takes long."""
+    """Return the validator of a schema. Raise SchemaError. Cached, because checking a schema is slow."""
     schema = json.loads(schema_json)
     dialect = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     dialect.check_schema(schema)
-    # A registry of its own: the default one would fetch what a schema refers to from the network.
+    # An empty registry, because the default one would fetch references from the network.
     return dialect(schema, registry=referencing.Registry())
 
 
@@ -172,13 +172,13 @@ def _requested(
 ) -> RequestedCall:
     call_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH))
     is_idempotent = tool is None or tool.traits.is_idempotent
-    # Providers refuse a history with a name they would not have allowed.
+    # Providers refuse a history that contains an invalid tool name.
     allowed = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
     return RequestedCall(call_id, allowed, storable_text(arguments), step, state, is_idempotent)
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments that a model wrote. Raise ValueError with a sentence for the model."""
+    """Parse the arguments that a model wrote. Raise ValueError with a sentence for the model."""
     if not text.strip():
         return {}
     try:
@@ -200,7 +200,7 @@ def _is_object(text: str) -> bool:
 
 
 def _read_float(text: str) -> float:
-    """Return a number that can be written as JSON again. Python also reads NaN and infinity."""
+    """Return a number that can be written as JSON again. Python's parser also accepts NaN and infinity."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:40]} is not a number in JSON")
@@ -216,7 +216,7 @@ def call_key(name: str, arguments: str) -> CallKey:
 
 
 def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = "") -> Message:
-    """Return the assistant message with these calls. `thought` is sent back in the steps that follow."""
+    """Return the assistant message with these calls. `thought` is reasoning to send back in the steps that follow."""
     thoughts = (ReasoningPart(thought),) if thought else ()
     said = (TextPart(text),) if text.strip() else ()
     parts = (
@@ -228,7 +228,7 @@ def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = ""
 
 
 def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
-    """Return the call as part of a message, always with a JSON object: servers refuse a history without."""
+    """Return the call as part of a message. Its arguments are always a JSON object, or servers refuse the history."""
     try:
         read_arguments(arguments)
     except ValueError:
@@ -237,22 +237,22 @@ def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
 
 
 REPEATS_ALLOWED = 2
-"""At the next repetition the model is warned; at another one after that, the loop ends."""
+"""How often a call may have the same result. After the next repetition the model is warned, then the loop ends."""
 
 Verdict = Literal["fine", "warn", "end"]
 
 
 class CycleWatch:
-    """Detects a loop that repeats the same call with the same arguments and gets the same result."""
+    """Detects a model that repeats the same call with the same arguments and gets the same result."""
 
     def __init__(self) -> None:
         self._seen: Counter[bytes] = Counter()
         self._was_warned = False
 
     def check(self, results: Sequence[CallResult]) -> Verdict:
-        """Return what to do after a step: `end` only where the model was warned and went on."""
+        """Return what to do after a step: `end` only if the model was warned before."""
         repeated = 0
-        # A set: equal calls side by side count once.
+        # Use a set, so that equal parallel calls count once.
         for fingerprint in {_fingerprint(result) for result in results}:
             self._seen[fingerprint] += 1
             repeated = max(repeated, self._seen[fingerprint])

@@ -1,4 +1,4 @@
-"""Cut a tool's result to what the model may see: head and tail, or the first whole items of a list."""
+"""Cut a tool's result to what the model may see: head and tail, or the first items of a list."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ NO_STORE = "There is no place to keep it; ask for less."
 HEAD_SHARE = 2 / 3
 NOTE = "\n\n[Showing "
 Path = tuple[str, ...]
-"""The names that lead to a value inside objects."""
+"""The keys that lead to a value inside nested objects."""
 READING_TOOLS = "offloaded"
-"""The names of the tools that read stored results begin with this."""
+"""Prefix of the names of tools that read stored results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """`shown` says how much of how much, such as "the first 200 of 5,000 items"."""
+    """`shown` describes the excerpt, e.g. "200 of 5,000 items, the first ones"."""
 
     text: str
     shown: str
 
 
 def excerpt_of(text: str, limit: ResultLimit) -> Excerpt | None:
-    """Return what is shown of a text that is over the limit; None where all of it fits."""
+    """Return an excerpt of a text over the limit; None if the whole text fits."""
     if fits(text, limit):
         return None
     return _first_items(text, limit) or _head_and_tail(text, limit)
 
 
 def fits(text: str, limit: ResultLimit) -> bool:
-    """Return whether the text is within the limit."""
-    # No text has less than one token for eight characters, so that a long one need not be counted.
+    # A text has at least one token per eight characters, so longer texts need not be counted.
     return len(text) <= min(limit.chars, 8 * limit.tokens) and estimate_text(text) <= limit.tokens
 
 
 def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str:
-    """Return the excerpt with a note where the rest is. `tools` are the names of all tools of the loop."""
+    """Return the excerpt with a note about where the rest is. `tools` are the names of all tools of the loop."""
     readers = [name for name in tools if name.startswith(READING_TOOLS)]
     reading = f" Read on or search in it with {', '.join(readers)}." if readers else ""
     return (
@@ -51,29 +50,28 @@ def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str
 
 
 def excerpt_alone(text: str) -> str:
-    """Return what `write_excerpt` wrote without its note: cut in half, that would name no reference that exists."""
+    """Return the excerpt without the note of `write_excerpt`: a truncated note would name an invalid reference."""
     return text.rpartition(NOTE)[0] or text
 
 
 def write_refusal(excerpt: Excerpt) -> str:
-    """Return the text that the model reads for a result that nothing stores; it may call again for less."""
+    """Return the text for the model if a result is not stored. The model may call again for less."""
     return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
 
 
 def write_unkept(excerpt: Excerpt) -> str:
-    """Return the text that the model reads for a result that could not be stored, of a call that must not be
-    repeated."""
+    """Return the text for the model if a result could not be stored and its call must not be repeated."""
     note = "The rest could not be kept. The call was done: do not repeat it."
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {note}]"
 
 
 def write_failure(excerpt: Excerpt) -> str:
-    """Return the text that the model reads for a call that failed with a long text."""
+    """Return the text for the model if a call failed with a long text."""
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The rest could not be kept.]"
 
 
 def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
-    """Return the first items of a JSON array, or of the longest array in an object; None where not even one fits."""
+    """Return the first items of a JSON array, or of the longest array in an object; None if not even one fits."""
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:
@@ -88,7 +86,7 @@ def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
     def written(count: int) -> str:
         return json.dumps(_with_item(value, path, items[:count]), ensure_ascii=False)
 
-    # No more items fit than there are characters.
+    # Each item takes at least one character.
     low, high = 0, min(len(items), limit.chars)
     while low < high:
         middle = (low + high + 1) // 2
@@ -100,7 +98,7 @@ def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
 
 
 def _longest_array(value: Any) -> Path:
-    """Return where the array is that takes the most characters, in the object or in one of its objects."""
+    """Return the path of the array that takes the most characters, in the object or in one of its objects."""
     if not isinstance(value, dict):
         return ()
     outer: dict[Path, Any] = {(name,): item for name, item in value.items()}
@@ -132,7 +130,7 @@ def _head_and_tail(text: str, limit: ResultLimit) -> Excerpt:
         tokens = estimate_text(shown)
         if tokens <= limit.tokens:
             break
-        # Always less than before, so that the loop ends.
+        # Always decrease, so that the loop ends.
         chars = min(chars - 1, int(chars * limit.tokens / tokens * 0.95))
     said = f"{head:,} characters of its beginning and {tail:,} of its end, of {len(text):,} characters"
     return Excerpt(shown, said)

@@ -1,4 +1,4 @@
-"""Run the calls of one step at the same time. A call that fails has a failed result and harms no other."""
+"""Run the calls of one step in parallel. A call that fails gets a failed result and does not affect the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memory.types import ImagePart, ToolResultPart
 log = logging.getLogger(__name__)
 
 LARGE_CHARS = 100_000
-"""Reading a longer text at once would block the event loop for too long."""
+"""Processing a longer text in the event loop would block it for too long."""
 CANCEL_WAIT_S = 2.0
 DENIED = "The user denied this call. Do not try it again; go on without it, or ask what to do instead."
 TIMED_OUT = "The user did not approve this call in time, so it was not run. Go on without it, or ask."
@@ -40,7 +40,7 @@ NOT_AGAIN = (
 async def run_calls(
     calls: Sequence[PreparedCall], use: ToolUse, limit: ResultLimit
 ) -> AsyncGenerator[CallResult, None]:
-    """Yield the results as they come. Closing the generator cancels the calls that still run."""
+    """Yield the results as the calls end. Closing the generator cancels the calls that still run."""
     tasks = [asyncio.create_task(_run_call(prepared, use, limit)) for prepared in calls]
     try:
         for finished in asyncio.as_completed(tasks):
@@ -50,7 +50,7 @@ async def run_calls(
         for task in running:
             task.cancel()
         if running:
-            # A tool that cannot be cancelled is left alone: the run ends without it.
+            # A tool that cannot be cancelled is abandoned, so that the run can end.
             await asyncio.wait(running, timeout=CANCEL_WAIT_S)
 
 
@@ -77,7 +77,7 @@ async def _find_result(prepared: PreparedCall, use: ToolUse, limit: ResultLimit)
 
 
 async def _ask_consent(call: RequestedCall, use: ToolUse) -> str:
-    """Return why the call is not run; empty where the user approved."""
+    """Return why the call is not run; empty if the user approved it."""
     if use.consents is None:
         return NOBODY_TO_ASK
     decision = await use.consents.ask(call)
@@ -92,12 +92,12 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
         async with timeout:
             output = await tool.call(prepared.arguments, replace(use.caller, limit=limit))
     except ToolUncertain as unknown:
-        # Caught in front of ToolFailure, which it is, too.
+        # Must be caught before ToolFailure, its base class.
         state, text = _describe_unknown(call, str(unknown))
     except ToolFailure as failure:
         state, text = "failed", str(failure)
     except TimeoutError as error:
-        # A TimeoutError may be the tool's own.
+        # The TimeoutError may be the tool's own.
         if timeout.expired():
             late = f"The tool did not answer within {tool.traits.timeout_s:g} s."
             state, text = _describe_unknown(call, late)
@@ -107,7 +107,7 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # The tool cancelled itself, as libraries with cancel scopes of their own do.
+        # The tool cancelled itself, as libraries with their own cancel scopes do.
         state, text = "failed", _name_error(error)
     except Exception as error:
         log.exception("The tool %s failed.", call.name)
@@ -137,7 +137,7 @@ async def _end(
     limit: ResultLimit,
     images: tuple[ImagePart, ...] = (),
 ) -> CallResult:
-    """Return the result as data for the model; what is too large is stored, and an excerpt shown."""
+    """Return the result as neutralised text for the model; a text that is too large is stored, and an excerpt shown."""
     whole = await _clean(text)
     part = ToolResultPart(call.call_id, call.name, whole, is_error=state != "done")
     excerpt = await _excerpt(whole, limit)
@@ -158,7 +158,7 @@ async def _clean(text: str) -> str:
 
 
 async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
-    """Return the reference; None where no store takes the text."""
+    """Return the reference of the stored text; None if it is not stored."""
     if use.store is None:
         return None
     try:
@@ -175,7 +175,7 @@ def _end_unkept(
     excerpt: Excerpt,
     images: tuple[ImagePart, ...],
 ) -> CallResult:
-    """Return the result of a call whose text nothing keeps: a call that only reads is to be made again, for less."""
+    """Return the result if its text is not stored. An idempotent call fails, so that it is made again for less."""
     if state != "done":
         text = write_failure(excerpt)
     elif call.is_idempotent:
@@ -193,7 +193,7 @@ async def _excerpt(text: str, limit: ResultLimit) -> Excerpt | None:
 
 
 def _shown_images(output: ToolOutput) -> tuple[ImagePart, ...]:
-    """Return the images for the model to look at in this turn only."""
+    """Return the images, which the model sees in this turn only."""
     return tuple(
         ImagePart(
             "", image.mime_type, data_url=f"data:{image.mime_type};base64,{b64encode(image.data).decode()}"
@@ -203,7 +203,7 @@ def _shown_images(output: ToolOutput) -> tuple[ImagePart, ...]:
 
 
 async def _keep_images(tool_name: str, output: ToolOutput, use: ToolUse) -> list[str]:
-    """Return a line for each image: its reference, or why it is not kept."""
+    """Return a line for each image: its reference, or why it is not stored."""
     lines = []
     for image in output.images:
         try:

@@ -1,4 +1,4 @@
-"""Define what goes into a model call and what comes out of it."""
+"""Define the input and the output of a model call."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from memory.types import Message
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound", "lost", "unknown_reason"]
 """`bound`: we closed the stream, because the model wrote more than one answer may hold. `lost`: a part of the answer
-could not be read. `unknown_reason`: the provider named a reason that we do not know; the answer may be unfinished."""
+could not be read. `unknown_reason`: the provider sent a reason that we do not know; the answer may be unfinished."""
 BROKEN_OFF: frozenset[FinishReason] = frozenset({"bound", "lost"})
-"""Tool calls of such an answer are incomplete and must not be run."""
+"""The tool calls of such an answer are incomplete and must not run."""
 CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter"})
-"""A limit ended such an answer, maybe within its last tool call; what stands before that is whole."""
+"""A limit ended such an answer, maybe within its last tool call; everything before that is complete."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 
 SERVER_END = "__"
-"""Stands in a tool's name behind that of its MCP server."""
+"""Separates the name of an MCP server from the rest of a tool's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as models are told of it; `parameters` is a JSON schema of an object.
+    """A tool as described to models; `parameters` is a JSON schema of an object.
 
-    `strict` is OpenAI's flag that arguments must follow the schema to the letter; None leaves it out.
+    `strict` is OpenAI's flag that arguments must match the schema exactly; None omits it.
     """
 
     name: str
@@ -36,16 +36,16 @@ class ToolSpec:
 
     @property
     def server(self) -> str:
-        """Return the name of its MCP server; empty for a tool of our own."""
+        """Return the name of its MCP server; empty for a built-in tool."""
         server, separator, _ = self.name.partition(SERVER_END)
         return server if separator else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. `messages` begins with the system prompt; `max_output_tokens` bounds the answer.
+    """One call. `messages` begins with the system prompt; `max_output_tokens` limits the answer.
 
-    `options` are further fields of the protocol, such as `top_p`, sent as they are.
+    `options` are further fields of the protocol, such as `top_p`, sent unchanged.
     """
 
     messages: tuple[Message, ...]
@@ -57,13 +57,13 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class WireStyle:
-    """What a server or its chat template insists on.
+    """What a server or its chat template requires.
 
-    `merges_roles`: neighbours of one role become one message, for templates that want roles to alternate.
+    `merges_roles`: consecutive messages of one role are merged, for templates that want roles to alternate.
     `has_system` False: the system prompt goes into the first user message, for templates without that role.
-    `has_late_system` False: only the first message may be a system message; a later one is written as the user's.
+    `has_late_system` False: only the first message may be a system message; a later one is sent as a user message.
     `has_reasoning` False: reasoning before a call is not sent back.
-    `needs_reasoning`: every call needs it, also in earlier turns, whose reasoning is not kept: a blank is sent.
+    `needs_reasoning`: every call needs it. Reasoning of earlier turns is not kept, so a blank is sent instead.
     """
 
     merges_roles: bool = False
@@ -75,8 +75,8 @@ class WireStyle:
 
 @dataclass(frozen=True, slots=True)
 class RequestSent:
-    """The request, the body it became and its bytes: the first item of a stream, and again for each form a server
-    refused."""
+    """The request, its body and the bytes sent: the first item of a stream, and again for each retry in another form
+    after a server refused one."""
 
     request: ModelRequest
     body: Mapping[str, Any]
@@ -86,7 +86,7 @@ class RequestSent:
 
 @dataclass(frozen=True, slots=True)
 class ToolsPrompted:
-    """The server refused tools, so that the prompt describes them. `text` is one sentence for the user."""
+    """The server refused tools, so the prompt describes them. `text` is one sentence for the user."""
 
     text: str
 
@@ -100,7 +100,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of reasoning. `is_wanted_back`: the server wants it in the steps that follow a tool call."""
+    """A piece of reasoning. `is_wanted_back`: the server requires it in the steps that follow a tool call."""
 
     text: str
     is_wanted_back: bool = False
@@ -108,7 +108,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """A fragment of call number `index`; `call_id` and `name` come once, `arguments` in pieces."""
+    """A fragment of call number `index`; `call_id` and `name` are sent once, `arguments` in pieces."""
 
     index: int
     call_id: str = ""
@@ -118,7 +118,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Counts of one call. `exact` is False where the provider sent none that can be used, and we estimate."""
+    """Token counts of one call. `exact` is False if the provider sent no usable counts, so that these are estimates."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -136,7 +136,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """Where one model answers, with its time-outs for connecting, the first token and each pause after it."""
+    """How to reach one model, with timeouts for connecting, for the first token and for each pause after it."""
 
     model_id: str
     base_url: str = ""
@@ -146,12 +146,12 @@ class ModelEndpoint:
     first_token_timeout_s: float = 120.0
     stall_timeout_s: float = 60.0
     max_answer_bytes: int = 4 * 2**20
-    """Of one answer: text, reasoning and the arguments of tool calls."""
+    """For one answer: text, reasoning and the arguments of tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as its server lists it; None where the server does not say."""
+    """A model as its server lists it; None if the server does not report a value."""
 
     model_id: str
     context_size: int | None = None
@@ -160,9 +160,9 @@ class ListedModel:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the Test of a model found; `error_category` is None where it answered.
+    """The result of testing a model; `error_category` is None if the model answered.
 
-    For operators: `sentence` and `error_detail` may hold the provider's words, redacted.
+    For operators: `sentence` and `error_detail` may contain the provider's words, redacted.
     """
 
     sentence: str
@@ -180,11 +180,11 @@ ModelItem = RequestSent | ToolsPrompted | TextDelta | ReasoningDelta | ToolCallD
 
 
 class ChatModel(Protocol):
-    """A model that can be asked. Raises only `agents.errors.ModelError`, nothing of a client library."""
+    """A model that can be called. Raises only `agents.errors.ModelError`, no errors of a client library."""
 
     @property
     def name(self) -> str: ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        """Yield the answer as it comes, ended by exactly one `Finished`. `aclose` ends the call."""
+        """Yield the answer as it arrives, ended by exactly one `Finished`. `aclose` cancels the call."""
         ...

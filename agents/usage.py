@@ -1,4 +1,4 @@
-"""Estimate what a call took where the provider does not count, and bound what a model may write."""
+"""Estimate the tokens of a call if the provider does not report them, and limit how much a model may write."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from memory.tokens import estimate_text, estimate_tools, total_tokens
 
 MOST_COUNTED = 200
 _counted: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], int]] = {}
-"""By the identity of the tools, which are kept so that no other ones get it."""
+"""Keyed by the ids of the tools. The tools are kept, because a new object could reuse the id of a deleted one."""
 
 
 def count_tools(tools: tuple[ToolSpec, ...]) -> int:
-    """Return the estimated tokens of the schemas as they are sent. The same tools are counted once."""
+    """Return the estimated tokens of the schemas as sent. Results are cached for the same tool objects."""
     if not tools:
         return 0
     key = tuple(map(id, tools))
@@ -44,11 +44,11 @@ def count_request(request: ModelRequest) -> int:
 
 COUNTED_CHARS = 4_096
 CALL_DELTA_BYTES = 16
-"""Counted for each fragment of a tool call besides its text: an empty one takes memory, too."""
+"""Counted for each fragment of a tool call besides its text, because even an empty one takes memory."""
 
 
 class OutputText:
-    """Counts what a model writes in one call; the text itself is not kept."""
+    """Counts what a model writes in one call, without keeping the text."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -70,7 +70,7 @@ class OutputText:
         counted.add(text)
 
     def count(self) -> int:
-        """Return the estimated tokens of all of it."""
+        """Return the estimated tokens of text, tool calls and reasoning."""
         return self._text.count() + self._reasoning.count()
 
     @property
@@ -80,7 +80,7 @@ class OutputText:
 
     @property
     def reasoning_tokens(self) -> int:
-        """Return the tokens of reasoning, counted alike."""
+        """Return the tokens of reasoning, without up to COUNTED_CHARS at the end."""
         return self._reasoning.tokens
 
 
@@ -106,15 +106,15 @@ class _CountedText:
 
 TOLERANCE = 2
 SLACK_TOKENS = 16_000
-"""An answer may have TOLERANCE times its limit and SLACK_TOKENS more, by our estimate: it differs from what a model
-counts by up to 2.5 times outside Latin scripts, and servers that ignore a low limit still end their answers."""
+"""By our estimate, an answer may have TOLERANCE times its limit plus SLACK_TOKENS. The estimate is off by up to 2.5
+times outside Latin scripts, and servers that ignore a low limit still end their answers."""
 LEAST_REASONING_TOKENS = 64_000
-"""Some providers do not count reasoning against the limit of the answer."""
+"""Some providers do not count reasoning towards the output limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputBounds:
-    """How much a model may write in one call before we close its stream; 0 tokens mean no such bound."""
+    """How much a model may write in one call before we close its stream; 0 tokens mean no limit."""
 
     tokens: int
     reasoning_tokens: int
@@ -122,7 +122,7 @@ class OutputBounds:
 
     @classmethod
     def of(cls, request: ModelRequest, max_bytes: int) -> OutputBounds:
-        """Return the bounds of a request by its own limit, with room for servers that count otherwise."""
+        """Return the bounds of a request: its own limit, with tolerance for servers that count differently."""
         if not request.max_output_tokens:
             return cls(0, 0, max_bytes)
         asked = request.max_output_tokens
@@ -137,7 +137,7 @@ class OutputBounds:
         )
 
     def keep(self, items: Iterable[ModelItem], output: OutputText) -> Iterator[ModelItem]:
-        """Yield what of the items is inside the bounds, and count it."""
+        """Count and yield items until a bound is passed."""
         for item in items:
             item = self.cut(item, output)
             output.add(item)
@@ -146,7 +146,7 @@ class OutputBounds:
                 return
 
     def cut(self, item: ModelItem, output: OutputText) -> ModelItem:
-        """Return the delta without what exceeds the bytes: a single one may be larger than the whole limit."""
+        """Return the delta truncated to the remaining bytes: a single delta may exceed the whole limit."""
         room = max(0, self.size_bytes - output.size_bytes)
         match item:
             case TextDelta() | ReasoningDelta():
@@ -157,8 +157,8 @@ class OutputBounds:
 
 
 def _fitting(text: str, room: int) -> str:
-    """Return the beginning of a text that takes at most so many bytes."""
-    # Nearly every piece is short: no character takes more than four.
+    """Return the longest prefix of a text that takes at most `room` bytes."""
+    # Avoid encoding most texts: a character takes at most four bytes.
     if 4 * len(text) <= room:
         return text
     content = text.encode("utf-8", "surrogatepass")
@@ -170,13 +170,12 @@ def _tolerated(tokens: int) -> int:
 
 
 def estimate_usage(request: ModelRequest, output: OutputText) -> TokenUsage:
-    """Return our own count, marked as not exact."""
+    """Return our own estimate, marked as not exact."""
     return TokenUsage(input_tokens=count_request(request), output_tokens=output.count(), exact=False)
 
 
 class CallMeter:
-    """Notes what a call, with its repetitions, takes. `usage` is the provider's count, None as long as it has said
-    none."""
+    """Measures what a call and its retries use. `usage` is the provider's count; None until it is reported."""
 
     def __init__(self) -> None:
         self.output = OutputText()
@@ -185,20 +184,20 @@ class CallMeter:
         self._was_read = False
 
     def add(self, item: ModelItem) -> None:
-        # The first item is the request as it is sent.
+        # The first item is the request as sent.
         self._is_under_way = True
         self.output.add(item)
         if isinstance(item, Finished):
             self.usage = item.usage
 
     def fail(self, error: ModelError) -> None:
-        """Note how an attempt ended. One that ends otherwise, such as by its reader, is under way."""
+        """Record a failed attempt. An attempt that ends otherwise, e.g. a cancelled one, counts as under way."""
         self._was_read |= self._is_under_way and not was_refused(error)
         self._is_under_way = False
 
     def read(self, request: ModelRequest) -> TokenUsage | None:
-        """Return what the call took, estimated where the provider did not say it; None where it cost nothing, because
-        it was not sent, or was refused before anything was written."""
+        """Return what the call used, estimated if the provider did not report it. Return None if the call cost nothing,
+        because it was not sent, or was refused before anything was written."""
         if self.usage is None and not (self._is_under_way or self._was_read or self.output.count()):
             return None
         return self.usage or estimate_usage(request, self.output)

@@ -1,6 +1,6 @@
-"""Write messages in the format of OpenAI's chat completions, in the narrow form that strict servers take, too.
+"""Write messages in the format of OpenAI's chat completions, in a form that strict servers accept, too.
 
-No null fields, no blank contents, no empty lists. `agents.types.WireStyle` is what a server was found to insist on.
+No null fields, no blank contents, no empty lists. `agents.types.WireStyle` says what a server requires.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WireMessage = dict[str, Any]
 MISSING_IMAGE = "[An image that is no longer in view]"
 EMPTY_RESULT = "(no output)"
 NO_REASONING = " "
-"""Servers that insist on reasoning take an empty text for none at all."""
+"""Servers that require reasoning treat an empty text as missing."""
 
 
 def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:
@@ -28,17 +28,17 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 
 
 def encode_body(body: Mapping[str, Any]) -> bytes:
-    """Return the bytes that travel."""
+    """Return the request body as sent."""
     return write_json(body).encode()
 
 
 def write_json(value: Any) -> str:
-    # NaN and Infinity are no JSON.
+    # NaN and Infinity are not valid JSON.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
-    """Return the messages in the form that the server takes."""
+    """Return the messages in the form that the server accepts."""
     written = list(_write_each(messages, style))
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
@@ -50,7 +50,7 @@ def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) 
 
 
 def _write_each(messages: Sequence[Message], style: WireStyle) -> Iterator[WireMessage]:
-    """Yield the messages. A tool message holds no image, so images of results follow the last one, as the user's."""
+    """Yield the messages. A tool message cannot hold images: those of results follow in a user message."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         if shown and message.role != "tool":
@@ -82,7 +82,7 @@ def _as_user(wire: WireMessage) -> WireMessage:
 
 
 def _write_message(message: Message) -> list[WireMessage]:
-    """Return several for a message with several tool results, none for one with nothing that a model can read."""
+    """Return several messages for several tool results, none for a message without anything a model can read."""
     if message.role == "tool":
         return [_write_result(result) for result in message.tool_results]
     if message.role == "assistant":
@@ -131,7 +131,7 @@ def _write_result(result: ToolResultPart) -> WireMessage:
 
 
 def write_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return the tool as the request declares it."""
+    """Return the tool as declared in a request."""
     parameters = tool.parameters or {"type": "object", "properties": {}}
     function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": parameters}
     if tool.strict is not None:
@@ -140,7 +140,7 @@ def write_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def tools_json(tools: Iterable[ToolSpec]) -> str:
-    """Return the schemas as they are sent, for counting and comparing."""
+    """Return the schemas as sent, for counting and comparing."""
     return write_json([write_tool(tool) for tool in tools])
 
 

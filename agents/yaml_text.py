@@ -1,4 +1,4 @@
-"""Reads and writes YAML with plain values that a database can store."""
+"""Read and write YAML with plain values that a database can store."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_YAML_CHARS = 200_000
 
 
 class YamlError(ValueError):
-    """An error whose text follows “the file: ”."""
+    """An error whose message follows “the file: ”."""
 
 
 class PlaceError(ValueError):
-    """What is wrong at a place of a document; the message names both."""
+    """A problem at a place in a document; the message names both."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -34,8 +34,8 @@ MERGE = "tag:yaml.org,2002:merge"
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Refuses aliases, because a few lines of them can expand to gigabytes, and a key that is there twice, of which
-    YAML reads the last one."""
+    """Refuses aliases, because a few lines of them can expand to gigabytes, and duplicate keys, of which YAML keeps
+    only the last."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -49,14 +49,14 @@ class _PlainLoader(yaml.SafeLoader):
         merges = any(key.tag == MERGE for key, _ in node.value)
         count = len(node.value)
         found = super().construct_mapping(node, deep)
-        # Two spellings of one value, such as `yes` and `on`. What is merged may be there already.
+        # Two spellings of one value, such as `yes` and `on`, are duplicates. Merged keys may be overridden.
         if len(found) < count and not merges:
             raise YamlError("it has a key twice in one place")
         return found
 
 
 def read_yaml(text: str) -> Any:
-    """Return the value of YAML, or of JSON, which YAML reads differently in a few places. Raise YamlError."""
+    """Parse YAML, or JSON, which YAML reads differently in a few places. Raise YamlError."""
     if len(text) > MAX_YAML_CHARS:
         raise YamlError(f"it has more than {MAX_YAML_CHARS:,} characters")
     try:
@@ -75,7 +75,7 @@ def _parse(text: str) -> Any:
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object. Raise ValueError for a key that is there twice, which YAML then names."""
+    """Return the object. Raise ValueError for a duplicate key, so that the YAML parser reports it."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
@@ -85,7 +85,7 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         found = {plain_key(key): _plain(inner) for key, inner in value.items()}
-        # Two spellings of one key, such as `yes` and `on`.
+        # Two spellings of one key, such as `yes` and `on`, are duplicates.
         if len(found) < len(value):
             raise YamlError("it has a key twice in one place")
         return found
@@ -101,14 +101,14 @@ def plain_key(key: Any) -> str:
 
 
 def plain_scalar(value: Any) -> Any:
-    """Return the value as JSON has it, a date as text. Raise YamlError."""
+    """Return the value as in JSON, a date as text. Raise YamlError."""
     match value:
         case str() if UNSTORABLE.search(value):
             raise YamlError("it holds a character that cannot be stored")
         case float() if not math.isfinite(value):
             raise YamlError("it holds a number that cannot be stored")
         case date():
-            # A datetime is a date, too.
+            # datetime is a subclass of date.
             return value.isoformat()
         case None | bool() | int() | float() | str():
             return value
@@ -116,7 +116,7 @@ def plain_scalar(value: Any) -> Any:
 
 
 def fill_texts(value: Any, fill: Callable[[str, str], str], error: type[PlaceError], place: str = "") -> Any:
-    """Return a parsed document of plain keys and values, each text as `fill(text, place)` makes it. Raise `error`."""
+    """Return a parsed document with plain keys and values, each text replaced by `fill(text, place)`. Raise `error`."""
     try:
         if isinstance(value, Mapping):
             named = {plain_key(key): inner for key, inner in value.items()}
@@ -132,20 +132,20 @@ def fill_texts(value: Any, fill: Callable[[str, str], str], error: type[PlaceErr
 
 
 def write_yaml(value: Any) -> str:
-    """Return YAML that `read_yaml` reads back."""
+    """Return YAML that `read_yaml` can read."""
     written: str = yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100)
     return written
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and an object that occurs twice twice."""
+    """Writes multi-line texts as blocks, and repeats an object that occurs twice instead of using an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _write_text(dumper: _PlainDumper, text: str) -> yaml.ScalarNode:
-    # The line end U+0085 is read as an ordinary one unless it is escaped.
+    # U+0085 would be read as an ordinary line end unless it is escaped.
     style = '"' if "\x85" in text else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

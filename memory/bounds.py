@@ -1,7 +1,7 @@
-"""The least and the most of what comes from outside: one place for the numbers, lengths, dates and depths.
+"""Minimum and maximum of all input: numbers, lengths, dates and depths.
 
-Schemas, settings, forms and the database's constraints take their limits from here, so that all of them, and the
-published description of the API, say the same.
+Schemas, settings, forms and database constraints take their limits from here, so that they and the published
+description of the API agree.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 # --- Numbers ---------------------------------------------------------------------------------------
 MAX_ID = 2**63 - 1
-"""The largest integer a column of 8 bytes holds: a position, a sequence number."""
+"""The largest integer in an 8-byte column, e.g. a position or a sequence number."""
 MAX_NUMBER = 2**31 - 1
-"""The largest integer a column of 4 bytes holds: a revision, a version."""
+"""The largest integer in a 4-byte column, e.g. a revision or a version."""
 MAX_TOKENS = 100_000_000
 MAX_CHARS = 100_000_000
 MAX_TURNS = 100_000
@@ -52,34 +52,33 @@ MAX_SERVERS = 50
 MAX_TOOLS = 200
 MAX_IMPORTED = 200_000
 MAX_DAY_CHANGES = 1_000
-"""Sections of a day that one text may write, edit or merge: so many hold the database for 30 to 45 ms of CPU."""
+"""Sections of a day that one text may write, edit or merge. This many occupy the database for 30 to 45 ms of CPU."""
 MAX_JSON_DEPTH = 64
-"""Of lists and objects inside each other. What is deeper cannot be written again as JSON."""
+"""Nesting of lists and objects. Deeper values cannot be written as JSON again."""
 
 # --- Moments ---------------------------------------------------------------------------------------
 FIRST_DAY = date(2000, 1, 1)
 LAST_DAY = date(2999, 12, 31)
-"""Of a day that is asked for or written to."""
+"""Range of a day that is requested or written to."""
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
-"""Of what an export says, and of what somebody sets."""
+"""Range of moments in an export, and of those that a user sets."""
 FUTURE_ALLOWED = timedelta(days=1)
 """How far the clock of another machine may be ahead of ours."""
 
-# JSON Schema has no bounds for dates: the pattern tells them in the published description.
+# JSON Schema has no bounds for dates, so the pattern shows them in the published description.
 Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY, json_schema_extra={"pattern": "^2[0-9]{3}-"})]
 UtcMoment = Annotated[
     AwareDatetime,
     Field(ge=FIRST_MOMENT, le=LAST_MOMENT),
-    # Behind the bounds: `astimezone` overflows at both ends of the calendar.
+    # After the bounds, because `astimezone` overflows at both ends of the calendar.
     AfterValidator(lambda moment: moment.astimezone(UTC)),
 ]
-"""A moment whatever its zone: PostgreSQL takes none that is 16 hours from UTC."""
+"""A moment in any zone, converted to UTC, because PostgreSQL rejects offsets of 16 hours or more."""
 Cursor = Annotated[str | None, Field(max_length=MAX_CURSOR_CHARS)]
 Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
 def was_possible(moment: datetime, now: datetime) -> bool:
-    """Return whether something can have been said then: not before 1970, and not later than a day from
-    now."""
+    """Return whether something can have been said then: not before 1970, and at most a day after `now`."""
     return FIRST_MOMENT <= moment <= now + FUTURE_ALLOWED

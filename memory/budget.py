@@ -1,9 +1,8 @@
-"""How many tokens of input a model call may hold, and where the numbers came from.
+"""How many input tokens a model call may have, and where the numbers came from.
 
-The floor: `context_size - max_output_tokens - system_reserve` is never taken below 4,000. Below that the reserves
-for output and system prompt shrink, never the window: one that cannot hold 4,000 tokens of input and an answer
-gets what it can hold. So a small or misconfigured model works, with a warning, and no
-request is ever larger than its window.
+The floor: `context_size - max_output_tokens - system_reserve` counts as at least 4,000. To reach it, the reserves for
+output and system prompt shrink, never the window; a window that cannot hold 4,000 tokens of input and an answer gets
+what it can hold. So a small or misconfigured model works, with a warning, and no request exceeds its window.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class TokenBudget:
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     system_reserve: int = DEFAULT_SYSTEM_RESERVE
     input_limit: int = 0
-    """An operator's own limit to the input, to save money in a large window; 0 is none. It has no floor."""
+    """The operator's own limit for the input, to save money in a large window; 0 means none. It has no floor."""
 
     @property
     def _plain_input(self) -> int:
@@ -33,18 +32,17 @@ class TokenBudget:
 
     @property
     def _least_output(self) -> int:
-        """Return what an answer keeps even in a clamped window: an eighth of it."""
+        """Return the tokens that an answer keeps even in a clamped window: an eighth of it."""
         return max(1, min(self.max_output_tokens, self.context_size // 8))
 
     @property
     def clamped(self) -> bool:
-        """Return whether the floor took over. Operators are warned."""
+        """Return whether the floor applies. Operators are warned."""
         return self._plain_input < FLOOR_TOKENS
 
     @property
     def input_tokens(self) -> int:
-        """Return the tokens for summary, history, recall, question, and what the reserve does not hold of
-        the system prompt."""
+        """Return the tokens for summary, history, recall, question, and the system prompt beyond its reserve."""
         if self.input_limit:
             return min(self._window_input, self.input_limit)
         return self._window_input
@@ -57,7 +55,7 @@ class TokenBudget:
 
     @property
     def output_tokens(self) -> int:
-        """Return the tokens of answer that are always left. In a clamped window fewer than configured."""
+        """Return the tokens that are always left for the answer; in a clamped window fewer than configured."""
         if not self.clamped:
             return self.max_output_tokens
         free = self.context_size - self._window_input - self.system_reserve
@@ -65,31 +63,29 @@ class TokenBudget:
 
     @property
     def reserve_tokens(self) -> int:
-        """Return the tokens the system prompt and the tool schemas may take before they come off the
-        input."""
+        """Return the tokens that system prompt and tool schemas may take before they reduce the input."""
         return max(0, self.context_size - self._window_input - self.output_tokens)
 
     def pressure(self, tokens: int) -> float:
         return tokens / self.input_tokens
 
     def input_after(self, system_tokens: int) -> int:
-        """Return the input that is left beside a system prompt with tools of this size. May be negative."""
+        """Return the input tokens left beside a system prompt with tools of this size. May be negative."""
         return self.input_tokens - max(0, system_tokens - self.reserve_tokens)
 
     def output_for(self, request_tokens: int) -> int:
-        """Return the longest answer to ask for beside a request of this size, so that both stay inside the
-        window.
+        """Return the most answer tokens to request beside a request of this size, so that both fit the window.
 
-        Where the window is the limit, a tenth of the request is left for the error of its estimate.
+        If the window is the limit, a tenth of the request is left for the error of its estimate.
         """
         free = self.context_size - request_tokens - request_tokens // 10
-        # The output that the budget sets aside is free beside any request that fits; the margin takes nothing from it.
+        # The output reserved by the budget is free beside any request that fits, so the margin does not reduce it.
         return max(1, min(self.max_output_tokens, max(free, self.output_tokens)))
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes that one source names for a model; 0 is none."""
+    """The sizes that one source names for a model; 0 means unknown."""
 
     context_size: int = 0
     max_output_tokens: int = 0
@@ -103,7 +99,7 @@ class ResolvedBudget:
 
     @property
     def warning(self) -> str | None:
-        """Return one sentence for the operator when the numbers leave less than the floor."""
+        """Return one sentence for the operator if the sizes leave less than the floor, else None."""
         if not self.budget.clamped:
             return None
         budget = self.budget
@@ -122,7 +118,7 @@ def resolve_budget(
     system_reserve: int = DEFAULT_SYSTEM_RESERVE,
     input_limit: int = 0,
 ) -> ResolvedBudget:
-    """Return the budget from the first source that names each number: ModelConfig, environment, detected,
+    """Return the budget with each number from the first source that names it: ModelConfig, environment, detected,
     default."""
     layers: tuple[tuple[SizeOrigin, Sizes], ...] = (
         ("model", model),
@@ -132,7 +128,7 @@ def resolve_budget(
     context_size, context_from = _first(
         [(origin, sizes.context_size) for origin, sizes in layers], DEFAULT_CONTEXT_SIZE
     )
-    # Half at most: the default by itself must not leave a small window without room for input.
+    # At most half, so that the default leaves a small window room for input.
     default_output = min(DEFAULT_MAX_OUTPUT_TOKENS, context_size // 2)
     output, output_from = _first(
         [(origin, sizes.max_output_tokens) for origin, sizes in layers], default_output

@@ -1,24 +1,24 @@
-"""Patterns of claims beyond English, under the same names as the English ones.
+"""Patterns of claims in other languages than English, under the same names as the English ones.
 
-A fallback: in any language, the nightly consolidation names what is over (see `memory.consolidation`).
+A fallback: in any language, the nightly consolidation reports what is over (see `memory.consolidation`).
 """
 
 from __future__ import annotations
 
 import re
 
-# Without French "mais", which in Portuguese is a part of a denial.
+# Without French "mais", which is part of a denial in Portuguese.
 CLAUSES = re.compile(
     r"[,;:，、；،]|\b(?:and|but|because|which|where|who|so|though|und|aber|weil|et|qui|y|pero|ma|mas|porque|maar|а|но|"
     r"ale|ama|लेकिन|और)\b",
     re.IGNORECASE,
 )
 VALUE = r"(?P<value>(?:\.(?=\s?\S)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
-"""Up to the end of the clause; a full stop inside a sentence, as behind a title, does not end it."""
+"""Up to the end of the clause. A full stop inside a sentence, e.g. after a title, does not end it."""
 _IN = r"(?:in|bei|nahe|nach)"
 _SAID = r"(?<!\bno )(?<!\bnon )(?<!\bnão )\b"
-"""Where a verb begins that is not denied, in the languages that leave out who does something."""
-# What stands in front of "I" in Chinese tells the past: the verb has no form for it.
+"""Start of a verb that is not denied, in languages that may leave out the subject."""
+# Words before "I" mark the past in Chinese, because its verbs have no form for it.
 _NOT_ONCE = "".join(
     rf"(?<!{word})(?<!{word}，)"
     for word in ("以前", "之前", "从前", "年前", "去年", "过去", "那时", "当时", "时候")
@@ -37,7 +37,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "employer",
         rf"\bich\s+arbeite\s+(?:jetzt\s+|nun\s+|nicht\s+mehr\s+)?(?:bei|für)\s+{VALUE}",
     ),
-    # Nothing else may follow the number: "ich bin 20 Minuten zu spät" tells no age.
+    # Nothing else may follow the number: "ich bin 20 Minuten zu spät" is no age.
     ("age", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>\d{1,3})(?:\s+Jahre(?:\s+alt)?)?(?=\s*(?:[.,;!?]|$))"),
     ("status", r"\bich\s+bin\s+(?:jetzt\s+)?(?P<value>ledig|verheiratet|geschieden|verlobt|verwitwet)\b"),
     (
@@ -62,7 +62,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"{_SAID}(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
     ),
-    # The word is a noun as well: "Trabalho em equipe é bom" has another verb and says nothing of an employer.
+    # "Trabalho" is also a noun: "Trabalho em equipe é bom" has another verb and names no employer.
     (
         "employer",
         rf"(?:^\W*|\b(?:eu|agora)\s+)trabalho\s+(?:agora\s+)?(?:em|n[ao]s?|numa?|para)\s+(?!.{{0,80}}\s(?:é|são|foi|era)\s){VALUE}",
@@ -72,14 +72,14 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         rf"\bя\s+(?:теперь\s+|сейчас\s+|уже\s+)*(?:живу|переехала?)\s+(?:теперь\s+|сейчас\s+)?(?:во?|на)\s+{VALUE}",
     ),
-    # Without its vowel signs the verb is "I moved" and "she moved": only at the beginning is it the speaker's.
+    # Without vowel signs the verb means both "I moved" and "she moved": only at the beginning is it the speaker's.
     (
         "residence",
         rf"(?:(?<!\bلا )(?<!\bلم )(?<!\bلن )(?<!\bكنت )(?:أعيش|أسكن)|"
         rf"^\W*(?:لقد\s+|أنا\s+)?انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}",
     ),
     ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी](?!\s+थ)"),
-    # Turkish parts a name from its ending by an apostrophe; the ending follows the sounds of the name.
+    # Turkish separates a name from its ending by an apostrophe; the ending depends on the sounds of the name.
     (
         "residence",
         r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:otur(?=m?uyorum)|yaş(?=ıyorum|amıyorum))",
@@ -102,7 +102,7 @@ _FIXED: tuple[tuple[str, str], ...] = (
         "residence",
         r"(?:저는|나는|전|난)\s+(?:지금\s+|현재\s+|이제\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*(?:살(?!았|던|고\s*있었)|이사)",
     ),
-    # The ending, which tells the gender, is no part of the value.
+    # The ending, which marks the gender, is not part of the value.
     ("status", rf"{_SAID}(?:estoy|soy)\s+(?P<value>solter|casad|divorciad|prometid|viud)[oa]\b"),
 )
 FIXED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _FIXED)
@@ -117,7 +117,7 @@ SUBJECT = re.compile(
     re.IGNORECASE,
 )
 NO_VALUE = re.compile(r"^(?:nicht|kein\w*|pas)\b", re.IGNORECASE)
-"""How begins what is not so."""
+"""First words of a denied value."""
 _IN_CLAUSE = r"(?:\.(?=\s?\S)|[^.,;:!?\n]){1,80}"
 _DENIED_IN_LATIN = (
     r"\bno\s+longer\b",
@@ -152,10 +152,10 @@ _DENIED_ELSEWHERE = (
     r"더\s+이상|이제는?(?=\s[^.,!?\n]{1,40}지\s*(?:않|못))",
 )
 DENIED = tuple(re.compile("|".join(each), re.IGNORECASE) for each in (_DENIED_IN_LATIN, _DENIED_ELSEWHERE))
-"""That something is not so any more. What is found is taken out of the sentence, but for the group of its alternative:
-the verb and the place stay."""
+"""Phrases that say that something holds no longer. Matches are removed from the sentence, except for the group of the
+alternative, which keeps the verb and the place."""
 NOT_SO = re.compile(r"て?は?(?:い|おり)?(?:ませ|な)|하?지\s*(?:않|못)|고\s*있지|[au]?m[ıu]yor")
-"""How a verb of `FIXED` goes on that is denied by its end."""
+"""Continuations of a verb of `FIXED` that is denied by its ending."""
 SEVERAL = re.compile(
     r"\b(?:auch|noch\s+ein\w*|ein(?:e[rs]?)?\s+(?:von|meiner)|manchmal|aussi|un\s+autre|une\s+autre|parfois|"
     r"también|otr[oa]|a\s+veces)\b",

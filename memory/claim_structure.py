@@ -1,7 +1,7 @@
-"""Reads who is said to do or be what, from the order of words, in the languages that questions are asked in.
+"""Reads who does or is what, from the word order, in the languages that questions are asked in.
 
-A fallback that names as few words as it can: in any language the model that summarises says what is over (see
-`memory.superseding`). Somebody is "my" relative, a name at the beginning, or "she" of the sentence before.
+A fallback that lists as few words as possible: in any language the summarising model reports what is over (see
+`memory.superseding`). A subject is "my" relative, a name at the beginning, or a "she" from the sentence before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEW = re.compile(
     r"(我的?)新的?|^((?:私の)?)新しい|^((?:제\s+|내\s+)?)새(?:로운)?\s+|^((?:benim\s+)?)yeni\s+|(?<=ي)\s+الجديدة?(?!\w)",
     re.IGNORECASE,
 )
-"""That something of the speaker's is new. A name that begins large, as of New York, is none of these."""
+"""Says that something of the speaker's is new. Capitalised words, as in New York, do not match."""
 _SHE = re.compile(
     r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|ona|on|o|و?هي|و?هو|वह|वो|वे|她|他|彼女|彼|그녀|그)",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ _MOVE = (
     r"mudou-se|se\s+mudou|is\s+verhuisd|переехала?|przeprowadził[ao]?(?:\s+się)?"
 )
 _CLAUSE = r"(?:^|[,;:]\s*(?:(?:and|und|et|y|e|en|и|а)\s+)?)(?P<subject>)"
-"""Where a verb begins that does not say who: whoever was mentioned before."""
+"""Start of a verb without a subject, which is whoever was mentioned before."""
 Patterns = dict[str, tuple[re.Pattern[str], ...]]
 
 
@@ -56,8 +56,8 @@ def _by_script(**patterns: tuple[str, ...]) -> Patterns:
     }
 
 
-# A pattern that begins with a run of any length is tried only where no part of that run stands before it: tried from
-# each place of a long word, it would read the rest of the word every time.
+# A pattern that begins with an unbounded run starts only at the beginning of that run. Tried from each place of a long
+# word, it would read the rest of the word every time.
 _BORDER = r"(?<![\w'’-])['’-]*"
 _SPACED = (
     rf"{_BORDER}(?P<subject>{_WHO}(?:\s[\w'’-]+)??)\s+(?:(?P<verb>{_LIVE})|(?P<moved>{_MOVE}))"
@@ -101,13 +101,13 @@ _RESIDES = _by_script(
 _I = r"(?:i|ich|wir|je|ik|wij|я|мы|أنا|نحن)"
 _SHORT = r"(?P<value>[^\s.,;:!?]+(?:\s[^\s.,;:!?]+){0,4})[.!]*$"
 _VERB = r"(?P<verb>(?:s['’]|se\s+|si\s+)?[^\W\d]+)"
-# Used where case counts: what begins large goes on with the name, and is no verb.
+# Case-sensitive, because a capitalised word continues the name and is no verb.
 _DOES_IT = r"(?P<verb>[^\W\dA-ZÀ-ÖØ-ÞА-ЯЁ]\w*)"
 _TURNED_NOW = re.compile(rf"{_VERB}\s+(?P<subject>{_SHE.pattern}|{_MINE}\s+\w+)\s+{VALUE}", re.IGNORECASE)
-"""Behind "now" the verb stands in front of its subject in German and Dutch."""
+"""After "now" the verb precedes its subject in German and Dutch."""
 _UNSAID_NOW = re.compile(rf"(?P<subject>)(?P<verb>(?!{_MINE}\b)[^\W\d]{{2,}}?[aeт])\s+{VALUE}", re.IGNORECASE)
 _WITHOUT_PRONOUN = frozenset(["ahora", "adesso", "ora", "agora", "теперь", "сейчас"])
-"""How "now" is said where a verb needs no pronoun."""
+"""Words for "now" in languages whose verbs need no pronoun."""
 _DOES_SPACED = (
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+{_VERB}\s+{VALUE}",
     rf"{_MINE}\s+(?P<subject>[^\W\d][\w'’-]*)\s+(?P<verb>)(?:[—–-]\s+)?(?P<value>[^\W\d]+)[.!]*$",
@@ -118,7 +118,7 @@ _DOES_SPACED = (
 )
 _DOES = _by_script(
     latin=(
-        # A Turkish ending is looked for once: without it the value would be tried at every length in vain.
+        # Look for a Turkish ending once; without it the value would be tried at every length in vain.
         rf"(?=[\s\S]*yor)(?:(?P<subject>o|(?:\w+\s+)?\w+[ıiuüae]m|(?-i:[{CAPITAL}][\w.-]+(?:\s[{CAPITAL}]\w+)?))\s+)?"
         r"(?P<value>[^.,\n]{1,60}?)\s+"
         r"(?P<verb>\w+yor)(?:(?P<speaker>um|uz)|lar)?[.!]*$",
@@ -128,7 +128,7 @@ _DOES = _by_script(
     arabic=(
         rf"(?P<verb>[يت]\w+)\s+(?P<subject>\w+ي)\s+{VALUE}",
         rf"(?P<subject>\w{{1,2}}\.\s\w+|\w+ي|ال\w+\s\w+)\s+(?P<verb>[يت]\w+|هو|هي)\s+{VALUE}",
-        # Only those of a pronoun and of the speaker: Arabic has no capitals that tell a name, and "my" is an ending.
+        # Only the patterns for a pronoun and the speaker: Arabic has no capitals to mark names, and "my" is an ending.
         *_DOES_SPACED[2:4],
     ),
     devanagari=(
@@ -137,13 +137,13 @@ _DOES = _by_script(
         r"मेर[ीाे]\s+(?P<subject>\S+)\s+(?P<value>\S+)\s+(?P<verb>है|हैं)[।.!]*$",
     ),
     kana=(
-        # Whoever is, or is not, something: the verb is the same, and none where it was so.
+        # "Is" and "is not" have the same empty verb; the past tense does not match.
         r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)(?P<verb>)(?:です|だ(?!っ)|(?:では|じゃ)(?:あり|な))\w*[。!！]*$",
         r"(?P<subject>[^。、は\s]{1,10})は、?(?P<value>[^。は\n]{1,40}?)[をにでへとが](?P<verb>\w)\w*[。!！]*$",
     ),
     hangul=(
         r"(?P<subject>(?:(?:우리|저희|[가-힣])\s+)?[^\s,.]{1,12}?)(?:은|는|이|가|께서|께서는)\s+"
-        # The ending of "to do" is another one where it is denied.
+        # Korean "to do" has another ending if it is denied.
         r"(?P<value>[^,.\n]{1,40}?)\s+(?P<verb>[^\s.하해]{1,2}|[하해])[^\s.]*?(?:지\s+(?:않|못)[^\s.]*|[^\s.]*)[.!]*$",
     ),
     han=(
@@ -151,7 +151,7 @@ _DOES = _by_script(
         r"(?P<value>[^。，,！？!?；\n了]{1,30})",
     ),
 )
-"""Any other predicate. The verb counts by its beginning, so that its tense does not."""
+"""Any other predicate. Only the beginning of the verb counts, so that its tense does not."""
 _NUMBER = r"(?P<verb>)(?P<value>\d[\d\s./-]*)"
 _NUMBERS = _by_script(
     latin=(rf"(?P<subject>(?:\w+\s+){{0,2}}?\w{{2,}}[ıiuüae]m)\s+{_NUMBER}(?:['’]?d[ıiuü]r)?[.!]*$",),
@@ -162,14 +162,13 @@ _NUMBERS = _by_script(
         rf"{_NUMBER}(?:번|이|예|입|야)[^\s.]*[.!]*$",
     ),
 )
-"""Whose number is which, where no verb needs to say so, or only the end of a word does."""
+"""Statements of a number in languages that need no verb for it, or only an ending."""
 _LIVES = re.compile(
     rf"\b(?:{_LIVE}|{_MOVE}|(?:um)?gezogen|verhuisd|oturm?uyor|yaş(?:am)?ıyor|taşındı)\b", re.IGNORECASE
 )
-"""One of these is in whatever says in letters where somebody lives: looked for first, because most sentences have none.
-"""
+"""Searched first: every Latin or Cyrillic sentence about a residence contains one of these, and few others do."""
 LATIN_SCRIPT = "latin"
-# In this order: Japanese has Han characters beside its kana, and Korean may have them.
+# The order matters: Japanese has Han characters beside its kana, and Korean may have them.
 _SCRIPT = {
     "kana": re.compile("[\u3040-\u30ff]"),
     "hangul": re.compile("[가-힣]"),
@@ -181,7 +180,7 @@ _SCRIPT = {
 SCRIPTS = (*_SCRIPT, LATIN_SCRIPT)
 _VERB_LETTERS = 4
 _VERB_ENDING = re.compile(r"(?:[aeiu]?m)?[iu]yor$|(?<=[aeiou]\w)(?:ing|es|s|e)$")
-"""In Turkish with what denies a verb: "içiyor" and "içmiyor" are of one, as "uses" and "using" are."""
+"""In Turkish with its negation: "içiyor" and "içmiyor" are one verb, as "uses" and "using" are."""
 _MENTION = re.compile(
     rf"\b{_MINE}\s+(?P<mine>[^\s\d.,]+(?:\s(?-i:[{CAPITAL}][\w'’-]+))?)|我的?[跟和给]?(?P<zh>[^。，,\s我在住叫是的现打来见看到跟]{{1,6}}?)(?:[在叫是昨今打来很不也都聊说了。，,]|$)|"
     r"^\W*(?P<ja>[^。、はがにの\s]{1,10}?)(?:[はがに]|から|と(?=会|話|電))|"
@@ -197,7 +196,7 @@ _TURKISH = re.compile(r"yor(?:um|uz|lar)?\b")
 _NAMED = re.compile(rf"(?P<name>{_NAME})|^\W*(?P<hi>(?:[\u0900-\u0963]{{1,4}}\.\s)?[\u0900-\u0963]+)\s")
 
 
-# A title is no relation: "Frau Meier" is nobody's Frau.
+# A title is no relation: "Frau Meier" does not mean somebody's wife.
 _QUALIFIED = re.compile(
     rf"(?!(?i:mme|mlle|frau|herrn?|mrs?|ms|dr|д-р|г-н|г-жа)\s)(?:[^\s.]+\s)+(?-i:(?P<name>[{CAPITAL}]\S+))|.{{1,4}}の(?P<ja>.{{1,4}})|(?P<kin>[\u4e00-\u9fff]{{2}})(?P<zh>[\u4e00-\u9fff]{{2,3}})"
 )
@@ -205,7 +204,7 @@ _QUALIFIED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`subject` resides at, or does by `verb`, `value`. `is_now`: it says that this changed."""
+    """`subject` resides at `value`, or does `value` by `verb`. `is_now`: the sentence says that this changed."""
 
     subject: str
     verb: str
@@ -214,19 +213,19 @@ class Statement:
 
     @property
     def name(self) -> str:
-        """Return the name of somebody who is said to be whose what, as in "sister Ann"; else empty."""
+        """Return the name in a subject such as "sister Ann"; empty if there is none."""
         match = _QUALIFIED.fullmatch(self.subject)
         return (match["name"] or match["ja"] or match["zh"]) if match else ""
 
 
 def read_residence(sentence: str, before: str) -> Statement | None:
-    """Return where somebody lives by the sentence; of "she" or "he" where the sentence `before` mentions them."""
+    """Return where somebody lives according to the sentence; "she" and "he" are from the sentence `before`."""
     plain, changes = without_now(sentence)
     script = script_of(plain)
     is_spaced = script in ("latin", "cyrillic")
     for pattern in () if is_spaced and not _LIVES.search(plain) else _RESIDES[script]:
         match = pattern.search(plain)
-        # Whoever is mentioned in front of the clause is nearer than the sentence before.
+        # A person mentioned earlier in this sentence is nearer than one in the sentence before.
         if match and (subject := _named(match["subject"], plain[: match.start()].strip() or before, plain)):
             is_now = changes or match.groupdict().get("moved") is not None
             return Statement(subject, "residence", match["value"], is_now)
@@ -234,7 +233,7 @@ def read_residence(sentence: str, before: str) -> Statement | None:
 
 
 def read_statement(sentence: str, before: str) -> Statement | None:
-    """Return another statement of the sentence about somebody; "she" and "he" are read like in `read_residence`."""
+    """Return another statement about somebody; "she" and "he" are read as in `read_residence`."""
     plain, changes = without_now(sentence)
     script = script_of(plain)
     for pattern in (*_behind_now(sentence, changes=changes), *_NUMBERS.get(script, ()), *_DOES[script]):
@@ -248,7 +247,7 @@ def read_statement(sentence: str, before: str) -> Statement | None:
 
 
 def _behind_now(sentence: str, *, changes: bool) -> Iterator[re.Pattern[str]]:
-    """Yield what a sentence that begins with "now" may be besides."""
+    """Yield additional patterns for a sentence that begins with "now"."""
     if changes and (now := NOW.match(bare_sentence(sentence))):
         yield _TURNED_NOW
         if now[0].casefold() in _WITHOUT_PRONOUN:
@@ -256,34 +255,34 @@ def _behind_now(sentence: str, *, changes: bool) -> Iterator[re.Pattern[str]]:
 
 
 def _subject_of(match: re.Match[str]) -> str:
-    """Return who does something; "I" where the verb alone may say so, and nobody where its end says it does not."""
+    """Return the subject: "I" if the verb alone may say so, empty if its ending says otherwise."""
     groups = match.groupdict()
     is_speaker = groups["subject"] is None and groups.get("speaker", "um")
     return "I" if is_speaker else groups["subject"] or ""
 
 
 def scripts_in(text: str) -> list[str]:
-    """Return the scripts of a text, the one that tells the language first."""
+    """Return the scripts of a text, beginning with the one that indicates its language."""
     if text.isascii():
         return [LATIN_SCRIPT]
     return [*(script for script, pattern in _SCRIPT.items() if pattern.search(text)), LATIN_SCRIPT]
 
 
 def script_of(text: str) -> str:
-    """Return the script that tells the language: of several the first that is found."""
+    """Return the script that indicates the language of a text."""
     return scripts_in(text)[0]
 
 
-# Three readers ask for the same sentence in a row.
+# Three functions read the same sentence in a row.
 @lru_cache(maxsize=64)
 def without_now(sentence: str) -> tuple[str, bool]:
-    """Return the sentence without words that say that something is so now, or no longer, and whether there were any."""
+    """Return the sentence without words for "now" and "no longer", and whether there were any."""
     said = bare_sentence(sentence)
-    # In this order: "now" is a part of some denials.
+    # Remove denials first, because some contain "now".
     plain, now = NOW.subn(" ", without_denial(said))
     if not now and plain == said:
         return plain, False
-    # Where words are not parted, a word that was taken out leaves no gap; Korean parts its words.
+    # In scripts without spaces a removed word leaves no gap; Korean has spaces.
     between = "" if UNSPACED_RUN.search(plain) and script_of(plain) != "hangul" else " "
     plain = between.join(plain.split()).strip(" ,、，")
     return plain[:1].upper() + plain[1:], True
@@ -291,7 +290,7 @@ def without_now(sentence: str) -> tuple[str, bool]:
 
 @lru_cache(maxsize=64)
 def without_denial(sentence: str) -> str:
-    """Return the sentence without words that say that something is so no longer."""
+    """Return the sentence without words that say that something holds no longer."""
     for pattern in DENIED:
         sentence = pattern.sub(
             lambda found: f" {found[found.lastindex]}" if found.lastindex else " ", sentence
@@ -300,17 +299,16 @@ def without_denial(sentence: str) -> str:
 
 
 def without_new(sentence: str) -> tuple[str, bool]:
-    """Return the sentence without a word that says that what somebody owns is new, and whether there was one: it takes
-    the place of what it was before."""
-    # Each alternative has a group of its own for what stays; the last one keeps nothing.
+    """Return the sentence without a word that calls a possession new, and whether there was one: the new one replaces
+    the one before."""
+    # Each alternative keeps its own group; the last one keeps nothing.
     plain, new = _NEW.subn(lambda found: found[found.lastindex] if found.lastindex else "", sentence, count=1)
     return plain, new > 0
 
 
 def _is_name(match: re.Match[str]) -> bool:
-    """Return whether a sentence that begins large begins with a name, perhaps behind an article and a title, or with
-    the verb where who does something may be left out. In English the verb tells; elsewhere a name or a number behind
-    it."""
+    """Return whether a capitalised sentence begins with a name, perhaps after an article and a title. English also
+    requires a name of two words, a capital or digit in the value, or a verb that ends in "s" or "ed"."""
     words = [fold_text(word) for word in match[0].split()]
     if "." in match[0][: match.start("verb")]:
         return _may_be_article(words[0]) == ("article" in match.re.groupindex)
@@ -328,8 +326,8 @@ def _may_be_article(word: str) -> bool:
 
 
 def _named(subject: str, before: str, sentence: str) -> str:
-    """Return the name of the person or thing, without "my" in front; for "she" of the `sentence` who was mentioned
-    before it, empty where nobody was."""
+    """Return the person or thing without "my". For "she", or without a subject, return who was mentioned in `before`;
+    empty if nobody was."""
     words = subject.split()
     if words and not _SHE.fullmatch(words[-1]):
         kept = [word for word in words if not re.fullmatch(_OWN, word, re.IGNORECASE)]

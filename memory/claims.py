@@ -1,6 +1,6 @@
 """Finds facts that change: statements that give one thing one value, so that a newer one replaces an older one.
 
-Careful rather than complete: what is not clearly about the same thing is left alone.
+Careful rather than complete: statements that may be about different things do not replace each other.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Key = tuple[str, ...]
 
 _WORD = re.compile(r"\w+")
 _ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |soon )*"
-# What was so, or is not so, says nothing of today: it is left to `read_statement`, and ends nothing.
+# No past or denied forms: they say nothing about today and end nothing. `read_statement` reads them.
 _HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| will)?\s+"
 _HAVE_LONG = r"\b(?:I|we)(?:'ve| have)\s+"
 _UNTIL_NOW = r"(?=[^.,;:!?\n]{1,80}\s(?:since|for)\b)"
 _VALUE = languages.VALUE
 _PLACE = rf"(?:the\s+)?(?-i:[{CAPITAL}])"
-"""Somebody moves to a place, which has a name; to the next exercise, they do not."""
+"""A place has a name after "moved to"; "the next exercise" is no place."""
 _EMPLOYER = r"(?!\d|(?:night|noon|home|hours|now|(?:the|this) moment)\b)"
-"""Nobody works for what tells how long, or when."""
+"""Durations and times are no employer: "for three hours", "at night"."""
 _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -86,8 +86,8 @@ _SPEAKERS_ABROAD = frozenset(
     )
 )
 _TURKISH_END = "yorum"
-"""One of these is in whatever the patterns in Latin letters find."""
-# By the letters of the pattern itself: the ranges leave out punctuation, which is in every pattern.
+"""Every text that the patterns in Latin letters match contains this or one of `_SPEAKERS_ABROAD`."""
+# By the letters in the pattern. The ranges of `script_of` exclude punctuation, which is in every pattern.
 _BY_SCRIPT = {
     script: tuple(each for each in languages.FIXED if script_of(each[1].pattern) == script)
     for script in SCRIPTS
@@ -125,18 +125,19 @@ _QUOTED = re.compile(
     r"[^:]{0,40}:|(?:写道?|说|寫道?|說|書い\w*|言っ\w*|썼\w*|말했\w*)[^:：]{0,10}[:：]",
     re.IGNORECASE,
 )
-"""What stands in front of the words of somebody else: who says so, or an open quotation mark."""
+"""Text before the words of somebody else: who says so, or an open quotation mark."""
 MOST_CHARS = 2_000
-"""A longer sentence is a table, a log or a file, and each of the patterns would look through all of it."""
+"""A longer sentence is a table, a log or a file, and each pattern would search all of it."""
 _NO_VALUE = re.compile(r"^(?:called|named|not)\b", re.IGNORECASE)
-"""How begins what may be so beside another, or is not so."""
+"""First words of a value that may hold beside another one, or that is denied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`text[start:end]` says that `key` has `value`. `replaces`: whatever was said of it before is over.
+    """`text[start:end]` says that `key` has `value`. `replaces`: earlier values of the key are over.
 
-    `is_denied`: it has that value no more, and only that is over."""
+    `is_denied`: the key does not have this value any more. Only this value is over.
+    """
 
     key: Key
     value: Key
@@ -147,8 +148,8 @@ class Claim:
 
 
 def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
-    """Yield the first claim of each sentence; questions claim nothing. What is said of "my sister Ann" is claimed of
-    Ann as well: so she may be called later."""
+    """Yield the first claim of each sentence; questions make none. A claim about "my sister Ann" is also made about
+    Ann, because later sentences may call her so."""
     start = 0
     before = ""
     for sentence in split_sentences(text):
@@ -156,7 +157,7 @@ def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
             end = start + len(sentence.rstrip())
             yield Claim(said.key, said.value, said.replaces, start, end, said.is_denied)
             if said.named:
-                # Somebody else of that name may be meant by "Ann" alone, but not by "my boss Ann".
+                # "Ann" alone may be somebody else, unlike "my sister Ann", so this claim replaces nothing.
                 yield Claim(said.named, said.value, False, start, end, said.is_denied)
         start += len(sentence)
         before = sentence
@@ -167,9 +168,9 @@ class _Said(NamedTuple):
     value: Key
     replaces: bool
     said: str
-    """The value as it is said."""
+    """The value as it was said."""
     named: Key = ()
-    """The key of the same by name alone."""
+    """The key of the same person by name alone."""
     is_denied: bool = False
 
 
@@ -189,13 +190,13 @@ def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
 
 
 def _read_plain(sentence: str, before: str, vocabulary: Vocabulary, *, is_new: bool) -> _Said | None:
-    """Return what is said by the words that are left without a denial."""
+    """Return what the sentence says without its denial."""
     plain, _ = without_now(sentence)
     for name, pattern in _fixed_for(plain):
         match = pattern.search(plain)
         if match is not None and _QUOTED.search(_QUOTE.sub("", plain[: match.start()])):
             return None
-        # What was never so ends nothing; what is so no more ends what was.
+        # A value that never held ends nothing; one that holds no longer ends an earlier one.
         if match is not None and (
             _is_denied(sentence, match["value"]) or not languages.NOT_SO.match(plain, match.end())
         ):
@@ -212,7 +213,7 @@ def _read_plain(sentence: str, before: str, vocabulary: Vocabulary, *, is_new: b
 
 
 def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the patterns that can be found in a sentence: by its scripts, and of Latin letters by who speaks."""
+    """Yield the patterns that can match a sentence: by its scripts, and in Latin letters by words of the speaker."""
     lowered = sentence.lower()
     words = _WORD.findall(lowered)
     if not _SPEAKERS.isdisjoint(words):
@@ -224,7 +225,8 @@ def _fixed_for(sentence: str) -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def _is_denied(sentence: str, value: str) -> bool:
-    """Return whether the clause with this value says that it is so no more; where no clause has it, the sentence."""
+    """Return whether the clause with this value says that it holds no longer. Without such a clause, check the
+    sentence."""
     plain = _without_tail(value)
     clauses = [clause for clause in languages.CLAUSES.split(sentence) if plain.strip() in clause] or [
         sentence
@@ -240,14 +242,14 @@ def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) ->
     value = _value_of(match["value"], vocabulary)
     if not subject or not value:
         return None
-    # What is ours is mine, too: both have one key.
+    # "Our" and "my" share one key.
     owner = "the" if match["owner"].lower() == "the" else "my"
     kind = _kind_of(match["value"])
-    # The key of `read_residence`: "my sister moved to Rome" and "my sister lives in Rome" tell of the same.
+    # The key of `read_residence`, because "my sister moved to Rome" and "my sister lives in Rome" state the same fact.
     if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
         return _Said(("of", *subject, "residence"), value, True, match["value"])
-    # "The" may be another one each time: it replaces only where a word says that something changed. What was so ends
-    # nothing that is so today; "now" behind it may be said of something else: "My boss was Ann, now it is Tom".
+    # "The" may mean another thing each time, so it replaces only if a word says that something changed. A past value
+    # ends no present one, and "now" after it may belong to something else: "My boss was Ann, now it is Tom".
     says_change = match["adverb"] is not None if match["past"] else owner == "my" or is_changed
     replaces = match["changed"] is not None or says_change
     return _Said((owner, *subject, kind), value, replaces, match["value"])
@@ -290,8 +292,8 @@ def _without_tail(value: str) -> str:
 
 
 def _kind_of(value: str) -> str:
-    """Return the kind of a value. Only values of one kind replace each other: a sister
-    may be a nurse, and live in Oslo."""
+    """Return the kind of a value. Only values of one kind replace each other: a sister may be a nurse, and live in
+    Oslo."""
     if _WHEN.search(value):
         return "when"
     first = value.split()[0].lower() if value.split() else ""

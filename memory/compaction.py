@@ -1,4 +1,4 @@
-"""Which messages the next summary covers."""
+"""Decides which messages the next summary covers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Trigger = Literal["soft", "hard", "manual"]
 
 LEAST_MANUAL_MESSAGES = 2
 SPAN_FACTOR = 6
-"""Each call sends the summary before and its prompt again: a span so many times as long keeps that below a fifth."""
+"""Each call sends prompt and previous summary again: a span this many times as long keeps that below a fifth."""
 ONE_CALL_SHARE = 0.72
-"""What a summariser of the same window reads in one call, beside these: in a small window a span is that long."""
+"""Share of `Room.body` that one call of a summariser with the same window reads: enough in a small window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class CompactionPlan:
     kept_count: int
     span_tokens: int
     tokens_before: int
-    """Summary and history as the model counts, before."""
+    """Summary and history before the compaction, as the model counts them."""
     trigger: Trigger
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
     """What a compaction is planned from. `messages` are those after the checkpoint, oldest first; pinned ones that it
-    covers already may be among them."""
+    already covers may be among them."""
 
     messages: Sequence[Message]
     checkpoint: Checkpoint | None
@@ -56,19 +56,19 @@ class PlanInputs:
     left_out: LeftOut = NOTHING_LEFT_OUT
     turns_since_compaction: int | None = None
     manual: bool = False
-    """Whether all but `keep_recent` messages are taken, at whatever pressure."""
+    """Whether all but `keep_recent` messages are taken, at any pressure."""
     is_patient: bool = True
-    """Whether more messages will come that a short span could wait for."""
+    """Whether more messages will come, for which a short span could wait."""
 
 
 def plan_span(inputs: PlanInputs) -> CompactionPlan | None:
-    """Return the compaction that is due after these messages; None where none is.
+    """Return the compaction that is due after these messages; None if none is.
 
-    What the view has cut already is covered first, exactly, so that the history a model sees stays the same when
-    the summary arrives. Else, past the soft trigger, all but the tail. Where nobody waits for the summary, a short
-    span waits for more, because each call takes the summary before again; an extract stands in until then. Where
-    no more messages come, what the view has cut is summarised, however short. The cooldown holds back what is not
-    needed to fit.
+    Messages that the view has already cut are covered first, and exactly those, so that the history a model sees stays
+    the same when the summary arrives. Otherwise, past the soft trigger, everything but the tail is covered. If nobody
+    waits for the summary, a short span waits for more messages, because each call reads the previous summary again; an
+    extract stands in until then. If no more messages come, all that the view has cut is summarised, however short. The
+    cooldown delays compactions that are not needed to fit.
     """
     checkpoint, policy, calibration = inputs.checkpoint, inputs.policy, inputs.calibration
     left_out = inputs.left_out
@@ -114,7 +114,7 @@ def plan_span(inputs: PlanInputs) -> CompactionPlan | None:
 
 
 def _find_split(inputs: PlanInputs, prepared: tuple[Message, ...], room: Room) -> tuple[int, Trigger]:
-    """Return (how many messages the span takes, what set it off)."""
+    """Return (number of messages in the span, what triggered it)."""
     policy, question_tokens = inputs.policy, inputs.question_tokens
     if inputs.manual:
         return _manual_split(prepared, policy, room), "manual"
@@ -131,18 +131,18 @@ def _find_split(inputs: PlanInputs, prepared: tuple[Message, ...], room: Room) -
         return 0, "soft"
     tail = find_tail(prepared, policy, room)
     gain = total_tokens(prepared[:tail])
-    # A summary must take less than what leaves, or the view would not shrink.
+    # A summary must be smaller than the messages that leave, or the view would not shrink.
     return (tail if gain > room.summary_cap + room.body // 20 else 0), "soft"
 
 
 def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPolicy, room: Room) -> int:
-    """Return the split; 0 while what leaves is too little; an earlier one where it is a little over one call."""
+    """Return the split; 0 while the span is too short; an earlier one if it slightly exceeds one call."""
     one_call = int(ONE_CALL_SHARE * room.body)
     again = room.summary + estimate_text(policy.behaviour.prompt(policy.summary_form))
     size = total_tokens(prepared[:split])
     if size < min(SPAN_FACTOR * again, one_call):
         return 0
-    # A little over one call would be two, the second for a small rest; what takes more than two goes at once.
+    # A span slightly over one call would need a second for a small rest; one of more than two calls goes at once.
     if size <= one_call or size > 2 * one_call:
         return split
     sums = itertools.accumulate(message.tokens for message in prepared[:split])
@@ -154,7 +154,7 @@ def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPoli
 def _manual_split(prepared: tuple[Message, ...], policy: ContextPolicy, room: Room) -> int:
     keep = min(policy.keep_recent, max(0, len(prepared) - LEAST_MANUAL_MESSAGES))
     asked = policy.model_copy(update={"keep_recent": keep})
-    # Somebody asked for it: `keep_recent` alone decides, and no tokens of the tail are held back.
+    # For a manual compaction `keep_recent` alone decides; no tokens are reserved for the tail.
     return find_tail(prepared, asked, replace(room, summary=0, tail=0, reminder=None))
 
 

@@ -1,6 +1,6 @@
-"""Merges daily entries into the profile: the request to a model, and what of its answer is accepted.
+"""Merges daily entries into the profile: the request to a model, and what is accepted of its answer.
 
-What its user wrote in the profile stays, and what its user removed does not come back, whatever the model says.
+Lines that the user wrote stay, and lines that the user removed stay out, whatever the model says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memory.truncate import cut_middle
 from memory.types import Message
 
 ENTRY_CHARS = 6_000
-"""Of one entry: a long text that was pasted must not crowd out all other days."""
+"""Most characters of one entry: a long pasted text must not crowd out all other days."""
 TASK = (
     "You keep the profile of one user: the short standing memory every future conversation with them begins with. You"
     " get the profile as it is, and what was noted since then, day by day, oldest first. Write the profile as it is to"
@@ -46,7 +46,7 @@ _MARK = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What was noted on a day."""
+    """The notes of one day."""
 
     day: date
     text: str
@@ -54,7 +54,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A statement that held before, and the one that replaces it; both as they were noted."""
+    """An earlier statement and the one that replaces it, both as they were noted."""
 
     older: str
     newer: str
@@ -62,15 +62,14 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class UserEdits:
-    """Lines of the profile that its user wrote and did not remove, and lines its user removed."""
+    """Lines of the profile that the user wrote and did not remove, and lines that the user removed."""
 
     own: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
 
 def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
-    """Return what the user changed, from the versions of a profile, oldest first, each with whether its
-    user made it."""
+    """Return what the user changed. `versions` are pairs of whether the user made it and its text, oldest first."""
     own: dict[str, str] = {}
     removed: dict[str, str] = {}
     before = ""
@@ -84,13 +83,13 @@ def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
             elif said and change.kind == "removed":
                 removed[said] = change.text
                 own.pop(said, None)
-        # Also behind a version of the model: the next change of the user begins from it.
+        # Also after a version of the model, because the user's next change starts from it.
         before = text
     return UserEdits(tuple(own.values()), tuple(removed.values()))
 
 
 def bare_line(line: str) -> str:
-    """Return what a line says, without its list mark; empty for a heading."""
+    """Return the text of a line, case-folded and without its list mark; empty for a heading."""
     return "" if line.lstrip().startswith("#") else " ".join(_MARK.sub("", line).casefold().split())
 
 
@@ -101,8 +100,8 @@ def name_sources(
     notes: Mapping[str, str],
     vocabulary: Vocabulary,
 ) -> list[list[str]]:
-    """Return for each line of a profile the ids of what it was made of: what it had before; for a new line those of the
-    `notes` and of the lines before that share a rare word with it, else all of the notes."""
+    """Return the source ids of each line of a profile. A line that existed before keeps its own; a new line has those
+    of the `notes` and earlier lines that share a rare word with it, or else all notes."""
     known = {
         bare: (list(ids), vocabulary.rare_words(line))
         for line, ids in zip(before.split("\n"), sources_before, strict=False)
@@ -116,19 +115,19 @@ def name_sources(
             return known[bare][0] if bare else []
         near = [note_id for note_id, its in rare.items() if words & its]
         near += [source for ids, its in known.values() if words & its for source in ids]
-        # Too many sources let a line go with any of them; with too few it would outlive what it was made of.
+        # Rather too many sources than too few: a line goes with any of them, and must not outlive its origin.
         return sorted(set(near or notes))
 
     return [sources_of(line) for line in text.split("\n")]
 
 
 def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
-    """Return the oldest notes that fit, in their order; at least one, however long it is."""
+    """Return the oldest notes that fit, in order; at least one, however long."""
     fitting: list[Noted] = []
     used = 0
     for note in notes:
         shown = Noted(note.day, cut_middle(note.text, ENTRY_CHARS))
-        used += estimate_text(shown.text) + 8  # its day in brackets and the lines around it
+        used += estimate_text(shown.text) + 8  # the date in brackets and the lines around it
         if fitting and used > max_tokens:
             break
         fitting.append(shown)
@@ -158,8 +157,7 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def split_over(answer: str) -> tuple[str, tuple[Over, ...]]:
-    """Return (the profile alone, what the answer says is over). A model that names nothing says that
-    nothing is."""
+    """Return (the profile alone, statements that the answer says are over). A missing section means none."""
     heading = _OVER_HEADING.search(answer)
     if heading is None:
         return answer, ()
@@ -171,10 +169,9 @@ def split_over(answer: str) -> tuple[str, tuple[Over, ...]]:
 def accept_profile(
     answer: str, edits: UserEdits, *, max_tokens: int, is_barred: Callable[[str], bool]
 ) -> str | None:
-    """Return the next version; None for an answer that says nothing. `is_barred` recognises what was
-    forgotten.
+    """Return the next version; None if the answer is empty. `is_barred` recognises forgotten sentences.
 
-    Within `max_tokens`, unless the user's own lines alone take more.
+    The result fits `max_tokens`, unless the user's own lines alone take more.
     """
     lines = [line.rstrip() for line in answer.strip().splitlines() if not _FENCE_LINE.fullmatch(line)]
     if not any(bare_line(line) for line in lines):
@@ -184,7 +181,7 @@ def accept_profile(
     kept = [
         line
         for line in lines
-        # Own lines first: they stay, whatever else would bar them.
+        # Own lines first, because they stay even if barred.
         if bare_line(line) in own or not (bare_line(line) in removed or (line.strip() and is_barred(line)))
     ]
     said = {bare_line(line) for line in kept}
@@ -193,7 +190,7 @@ def accept_profile(
 
 
 def _shorten(lines: list[str], own: set[str], max_tokens: int) -> list[str]:
-    """Return the lines without the last of those that are not the user's own, until the rest fits."""
+    """Drop lines from the end until the rest fits, but never the user's own."""
     kept = list(lines)
     for number in range(len(lines) - 1, -1, -1):
         if estimate_text("\n".join(kept)) <= max_tokens:
@@ -204,7 +201,7 @@ def _shorten(lines: list[str], own: set[str], max_tokens: int) -> list[str]:
 
 
 def _tidy(lines: Sequence[str]) -> str:
-    """Return the lines without headings that head nothing, and without gaps."""
+    """Return the lines without headings of empty sections, and without gaps."""
     kept: list[str] = []
     heads_something = False
     for line in reversed(lines):

@@ -1,11 +1,11 @@
 """Finds where the visible part of a history begins, and how much room a view has.
 
-The cut is found by replaying the turns that were asked: at each turn whose request would have passed the
-trigger, everything but a tail leaves at once. So it depends only on messages that do not change any more: the
-next turn replays to the same cut, and its request begins with the same bytes.
+The cut is found by replaying the earlier turns: at each turn whose request would have passed the trigger, everything
+but a tail leaves at once. So the cut depends only on messages that do not change any more: the next turn replays to the
+same cut, and its request begins with the same bytes.
 
-The cooldown is part of the replay, and the replay of both view and plan, so that they always agree, and a tail that is
-over the trigger by itself is not compacted again each turn.
+The replay includes the cooldown, so that a tail that exceeds the trigger by itself is not compacted again each turn.
+View and plan share the replay, so that they always agree.
 """
 
 from __future__ import annotations
@@ -35,59 +35,58 @@ from memory.types import Message
 
 RECALL_SHARE = 0.8
 SUMMARY_SHARE = 4
-"""A summary takes at most a quarter of the budget, however long it may be by itself."""
+"""A summary takes at most a quarter of the budget, whatever its own limit."""
 ASKED_SHARE = 0.08
-"""What a summary is asked to take: an accepted one may be half again as long."""
+"""Share of the budget that a summary is asked to take; an accepted one may be half again as long."""
 LEAST_SUMMARY_LIMIT = 64
 ONE_OFF_SUMMARY_SHARE = 16
 ONE_OFF_STAND_IN_SHARE = 32
-"""Where a budget is for one request, what the question needs, word for word, comes before a record of everything."""
+"""If a budget is for one request, verbatim text for the question comes before a record of everything."""
 LEAST_STAND_IN = 96
 UNCUT_RECALL_SHARE = 20
 LEAST_UNCUT_RECALL = 1_000
-"""Where nothing of the conversation left, only other conversations can be recalled from: that is kept short."""
+"""If nothing of the conversation was cut, only other conversations can be recalled, which is kept short."""
 LEAST_MESSAGES = 4
-"""Newest messages that stay in the smallest tail, whatever they take."""
+"""Newest messages that stay in the smallest tail, whatever their size."""
 REMINDER_SHARE = 12
 """A reminder takes at most a twelfth of the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The budget of one view, in estimates, so that stored token counts can be added as they are."""
+    """The budget of one view, in estimates, so that stored token counts can be added directly."""
 
     body: int
-    """What summary, history, recall and question may take together."""
+    """Tokens for summary, history, recall and question together."""
     trigger: float
     """The share of `body` at which the view is cut."""
     summary: int
-    """What the present checkpoint's summary takes; 0 without one."""
+    """Tokens of the present checkpoint's summary; 0 without one."""
     summary_cap: int
-    """What any summary may take."""
+    """Most tokens of any summary."""
     tail: int
-    """Tokens of newest history that a cut leaves."""
+    """Tokens of the newest history that a cut leaves."""
     recall: int
-    """What is kept free for recalled text."""
+    """Tokens kept free for recalled text."""
     recall_once: int
     """Most tokens that one question recalls."""
     reminder: Message | None = None
     """The reminder as far as it fits; `body` is what is left beside it."""
     stand_in_cap: int = 0
-    """What an extract may take that stands in for a summary, where there is no summary at all."""
+    """Most tokens of an extract in place of a summary, if there is no summary at all."""
     is_one_off: bool = False
     """Whether no later request builds on this view."""
     has_left_out: bool = False
-    """Whether something left before the messages at hand."""
+    """Whether messages before the loaded ones were left out."""
 
     def with_stand_in(self) -> Room:
-        """Return the room where messages left before those at hand: an extract takes what a summary may
-        take."""
+        """Return the room if messages before the loaded ones were left out: an extract may take as much as a
+        summary."""
         return replace(self, summary=self.summary_cap, has_left_out=True)
 
     @property
     def keeps_least(self) -> bool:
-        """Return whether only the smallest tail stays even where more would fit, because recall takes the
-        rest."""
+        """Return whether only the smallest tail stays even if more would fit, because recall takes the rest."""
         return self.is_one_off and self.has_left_out
 
     @property
@@ -101,10 +100,10 @@ class Room:
         return max(0, min(self.recall, int(RECALL_SHARE * left)))
 
     def high(self, question: int, *, is_cut: bool) -> int:
-        """Return what summary, history and question may take before a cut. Once something was cut, recall
-        has its share."""
+        """Return the tokens of summary, history and question at which the view is cut. After a cut, recall has its
+        share."""
         trigger = int(self.trigger * self.body)
-        # Before anything left there is nothing of this conversation to recall.
+        # Until something is cut, there is nothing of this conversation to recall.
         if not is_cut and not self.summary:
             return trigger
         return min(trigger, self.body - self.recall_beside(question, self.tail))
@@ -120,8 +119,7 @@ def measure_room(
     reminder: Message | None = None,
     is_one_off: bool = False,
 ) -> Room:
-    """Return the room of a view. `system_tokens` is the estimate of system prompt and tool schemas
-    together."""
+    """Return the room of a view. `system_tokens` is the estimate of system prompt and tool schemas together."""
     whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
     reminder = shorten_reminder(reminder, whole // REMINDER_SHARE) if reminder else None
     body = whole - (reminder.tokens if reminder else 0)
@@ -132,7 +130,7 @@ def measure_room(
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
     if is_one_off:
         tail = min(tail, int(policy.reserve_ratio * body))
-    # Without automatic compaction a view is cut only where it does not fit.
+    # Without automatic compaction a view is cut only if it does not fit.
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
     once = recall if is_one_off else min(recall, calibration.invert(policy.recall_tokens))
@@ -142,19 +140,19 @@ def measure_room(
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
-    """Return the `summary_max_tokens` to ask for, so that a view of this budget shows the summary uncut, and
-    reading it again in the next call does not cost more than it saves.
+    """Return the `summary_max_tokens` to request, so that a view of this budget shows the summary uncut, and reading it
+    again in the next call does not cost more than it saves.
 
-    `budget_tokens` are estimates.
+    `budget_tokens` is an estimate.
     """
     return min(policy.summary_max_tokens, max(LEAST_SUMMARY_LIMIT, int(ASKED_SHARE * budget_tokens)))
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`messages[start:]` stay; of these, the turns before `text_only` keep user text and final reply alone.
+    """`messages[start:]` stay; of these, the turns before `text_only` keep only user text and final reply.
 
-    `asked` is the question that the last messages left for: from there on a request begins with the one before.
+    `asked` is the question for which the last messages left; from there on requests share their beginning.
     """
 
     start: int = 0
@@ -162,7 +160,7 @@ class Cut:
     asked: int = 0
 
     def asked_position(self, messages: Sequence[Message]) -> int:
-        """Return the position of the question that the last messages left for; behind all where it is asked now."""
+        """Return the position of the question for which the last messages left; the next free one if it is new."""
         positions = (message.position for message in messages[: self.asked])
         return max((position + 1 for position in positions if position is not None), default=0)
 
@@ -177,8 +175,8 @@ def find_cut(
 ) -> Cut:
     """Return the cut for a request that asks one more question after these messages, in linear time.
 
-    `made_at` is when the compaction before them was finished: what was asked until then is its tail, and is
-    cut only where it does not fit; the cooldown counts from there.
+    `made_at` is when the previous compaction finished: earlier questions are its tail, which is cut only if it does not
+    fit, and the cooldown counts from there.
     """
     replay = _Replay(messages, policy, room)
     # Most requests end here, without a replay of all turns.
@@ -186,7 +184,7 @@ def find_cut(
         return Cut()
     if made_at is not None:
         replay.since = 0
-    # Nothing before it was asked with this budget: there is no prefix to share.
+    # No earlier request had a one-off budget, so there is no prefix to share.
     for turn in () if room.is_one_off else replay.starts:
         replay.ask(turn, messages[turn].tokens, is_settled=_was_before(messages[turn], made_at))
     replay.ask(len(messages), question_tokens)
@@ -214,17 +212,16 @@ class _Replay:
         self.reduced = _reduced_sums(messages, self.starts) if self.has_tool_calls else self.sums
         self.cut = Cut()
         self.asked = 0
-        # Nothing was compacted yet, so that no cooldown holds.
+        # Nothing was compacted yet, so no cooldown applies.
         self.since = policy.cooldown_turns
         self.end, self.question = 0, 0
 
     def always_fitted(self, question: int) -> bool:
-        """Return whether each earlier request fitted, which is so where this one does and only growth
-        changes the history."""
-        # Tool chains are reduced and turns dropped: an earlier request may have been longer than this one.
+        """Return whether every earlier request fitted, which is certain if this one fits and the history only grew."""
+        # When tool chains are reduced or turns dropped, an earlier request may have been longer than this one.
         if self.has_tool_calls or self.policy.turn_limit:
             return False
-        # Without a question recall holds most: no earlier request had a lower limit than this.
+        # Recall takes most without a question, so no earlier request had a lower limit than this.
         return self.room.summary + self.sums[-1] + question <= self.room.high(0, is_cut=False)
 
     def ask(self, end: int, question: int, *, is_settled: bool = False) -> None:
@@ -280,7 +277,7 @@ class _Replay:
     def _limit(self) -> int:
         if self.room.keeps_least and not self.cut.start:
             return 0
-        # Just compacted: only what does not fit at all is cut again.
+        # During the cooldown only what does not fit at all is cut.
         if self.since <= self.policy.cooldown_turns and not self.room.is_one_off:
             return self.room.body
         return self.room.high(self.question, is_cut=self.cut.start > 0)
@@ -288,9 +285,9 @@ class _Replay:
     def _used(self) -> int:
         start, text_only = self.cut.start, max(self.cut.start, self.cut.text_only)
         history = self.reduced[text_only] - self.reduced[start] + self.sums[self.end] - self.sums[text_only]
-        # Pins before the cut stay in view, as far as `choose_pins` lets them.
+        # Pins before the cut stay in view, as far as `choose_pins` allows.
         pins = min(self.pinned[start], int(self.room.body * PINNED_SHARE))
-        # What is cut now will have a summary: its room is kept from the beginning.
+        # Reserve the room of the summary that the cut messages will have.
         summary = self.room.summary_cap if start else self.room.summary
         return summary + pins + history + self.question
 
@@ -299,8 +296,8 @@ class _Replay:
         return self.starts[low : bisect.bisect_left(self.starts, self.end)]
 
     def tail_start(self, end: int) -> int:
-        """Return where the tail begins: `keep_recent` messages or the reserve, whichever is longer, if
-        possible from a turn's start on; whichever is shorter where no later request builds on it."""
+        """Return where the tail begins: `keep_recent` messages or `room.tail` tokens, whichever is longer, starting
+        with a turn if possible. If no later request builds on the view, whichever is shorter."""
         by_tokens = bisect.bisect_left(self.sums, self.sums[end] - self.room.tail, hi=end)
         by_count = max(0, end - self.policy.keep_recent)
         if self.room.is_one_off:
@@ -315,8 +312,7 @@ class _Replay:
         return safe if safe > self.cut.start else self._after(wanted, end)
 
     def _fits_whole(self, start: int, end: int) -> bool:
-        """Return whether a tail that begins with its turn leaves half of the way to the trigger for what
-        comes."""
+        """Return whether a tail from the start of its turn leaves half of the way to the trigger for later messages."""
         return self.sums[end] - self.sums[start] <= max(self.room.tail, self.room.high(0, is_cut=True) // 2)
 
     def _after(self, wanted: int, end: int) -> int:
@@ -330,8 +326,8 @@ def _running(values: Iterable[int]) -> list[int]:
 
 
 def _reduced_sums(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:
-    """Return sums as `_running` does, right at the turns' borders, with each turn at its size without tool
-    chains."""
+    """Return sums like `_running`, with each turn at its size without tool chains; exact only at the borders of
+    turns."""
     sums = [0]
     for start, end in itertools.pairwise(sorted({0, *starts, len(messages)})):
         size = sum(message.tokens for message in reduce_turn(messages[start:end]))

@@ -1,4 +1,4 @@
-"""Writes the entries of a day as Markdown, and reads them back."""
+"""Renders the entries of a day as Markdown, and parses them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _META = re.compile(
     r" \| at (?P<at>\S+) -->"
 )
 _HEADING = re.compile(r"## \d\d:\d\d(?: · (?P<title>.*))?")
-# Times that exist alone: `time.fromisoformat` raises for others.
+# Only valid times, because `time.fromisoformat` raises for others.
 _BY_HAND = re.compile(r"## (?P<clock>(?:[01]\d|2[0-3]):[0-5]\d)(?:[ ·:–-]+(?P<rest>.*))?")
 _BEGINS_SECTION = r"<!-- entry |## \d\d:\d\d"
-# Backslashes in front are counted in: a text that was escaped before comes back as it was. So is the space around a
-# line, without which sections are told.
+# Match leading backslashes, so that a text that was already escaped comes back unchanged, and leading spaces, which the
+# parser ignores.
 _LOOKS_LIKE_SECTION = re.compile(rf"^([^\S\n]*)(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 _ESCAPED_SECTION = re.compile(rf"^([^\S\n]*)\\(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class DailyEntry:
-    """One section of a day. `at` carries the user's time zone; `id` is None for a section written by hand, of which
+    """One section of a day. `at` is in the user's time zone. `id` is None for a section that a person wrote, of which
     only the `clock` in its heading is known, if it has one."""
 
     id: str | None
@@ -53,13 +53,13 @@ def _render_entry(entry: DailyEntry) -> str:
     title = " ".join(entry.conversation_title.split())
     clock = f"{entry.at:%H:%M}" if entry.at else "00:00"
     heading = f"## {clock} · {title}" if title else f"## {clock}"
-    # A line of the text that looks like a section's beginning would be one when parsed.
+    # Escape lines that the parser would take as the beginning of a section.
     text = _LOOKS_LIKE_SECTION.sub(r"\1\\\2", entry.text.strip())
     return f"{heading}\n{_metadata_line(entry)}\n\n{text}\n"
 
 
 def render_day(day: date, entries: Sequence[DailyEntry]) -> str:
-    """Return the whole file, in the order given. Only stored entries: each needs `id` and `at`."""
+    """Return the whole file, in the given order. Each entry must be stored: it needs `id` and `at`."""
     return "\n".join([f"# {day.isoformat()}\n", *map(_render_entry, entries)])
 
 
@@ -81,8 +81,8 @@ def _parse_stored(heading: str, meta: re.Match[str], lines: Sequence[str]) -> Da
 
 
 def _parse_section(lines: Sequence[str]) -> DailyEntry:
-    """Return one section as an entry. The first line is its heading; of one written by hand, what follows
-    the time is text."""
+    """Return one section as an entry. The first line is its heading; if a person wrote it, the text begins after the
+    time."""
     heading, *rest = lines
     meta = _META.fullmatch(rest[0].strip()) if rest else None
     if meta:
@@ -100,12 +100,12 @@ def _begins_section(line: str, following: str) -> bool:
 
 
 def parse_day(markdown: str) -> list[DailyEntry]:
-    """Return the sections of a file. Text ahead of the first one is an entry without an id.
+    """Return the sections of a file. Text before the first one is an entry without an id.
 
-    A section begins with a heading that is followed by its metadata line, or, written by hand, with `##
-    14:05`; every other heading is text. Raise ValueError for metadata without a valid time.
+    A section begins with a heading followed by its metadata line or, if a person wrote it, with a heading such as `##
+    14:05`. Every other heading is text. Raise ValueError for metadata without a valid time.
     """
-    # Not `splitlines`: it parts a text at form feeds and Unicode's separators, too.
+    # Not `splitlines`, which also splits at form feeds and Unicode separators.
     lines = markdown.replace("\r\n", "\n").split("\n")
     following = [*lines[1:], ""]
     starts = [number for number, line in enumerate(lines) if _begins_section(line, following[number])]

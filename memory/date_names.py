@@ -1,7 +1,7 @@
-"""Names of months, weekdays and days like "yesterday" in the languages that questions are asked in.
+"""Names of months, weekdays and days such as "yesterday" in the languages that questions are asked in.
 
-They are the data of the library `dateparser`, read without its code: a search with it takes 1 to 30 ms and takes
-"4月30号" for a time of day, and looking up the words of a question takes a tenth of a millisecond.
+They come from the data of the library `dateparser`, without its code: a search with it takes 1 to 30 ms and reads
+"4月30号" as a time of day, while looking up the words of a question takes a tenth of a millisecond.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ UNITS = ("day", "week", "month", "year")
 _BETWEEN_WORDS = re.compile(r"[-.'’]")
 _AGO = re.compile(r"(\d+) (day|week|month|year) ago")
 BEGINNING = 4
-"""Letters that the forms of a word share."""
+"""First letters that all forms of a word share."""
 _OTHER_FORMS = 2
-"""A name is another form of the longest one where it is no more letters shorter: среда, среду."""
+"""A name is another form of the longest one if it is at most this many letters shorter: среда, среду."""
 _COUNT = re.compile(r"\(\\d.*\)")
-"""The expression for a number within those of the library."""
+"""The expression for a number in the library's expressions."""
 _FORMS = re.compile(r"(\w+)\(([\w|]+)\)")
 _COUNTS = {
     1: "un um een bir एक",
@@ -70,7 +70,7 @@ _COUNTS = {
     5: "cinco cinque vijf bes خمسة पांच पाँच",
     6: "seis sei zes alti ستة छह",
 }
-"""Where the library has no words for small numbers. They count only where so many days or weeks ago are meant."""
+"""Small numbers that the library lacks. They count only in expressions such as "two weeks ago"."""
 # The Russian stem of May has two letters, too few for `month_of` to look it up.
 _MORE_MONTHS = {"мае": 5}
 _MORE_UNITS: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -80,20 +80,20 @@ _MORE_UNITS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "zh": {"week": ("个星期", "個星期", "个礼拜", "個禮拜")},
 }
 _MORE_LAST = frozenset(("past", "verg", "afge", "посл", "ulti", "pass", "पिछल"))
-"""How words begin that say "last" and that the library does not use with a week."""
+"""Beginnings of words for "last" that the library does not use with a week."""
 _CASES = re.compile(r"[dt][ae]n?")
-"""Turkish for in and from: "ekimde", "marttan"."""
+"""Turkish endings for "in" and "from": "ekimde", "marttan"."""
 LEAST_LETTERS = 3
 """Shorter names are abbreviations, and words of other languages: `a` is a year, `m` a month."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateNames:
-    """By folded name: the month, and `(count, unit)` of what is so long ago. `ago` is the unit by the text before a
-    count and that behind it, `numbers` are the words for small counts. `units` are those that a word names, each with
-    how the words of its language begin that say "last". `weekdays` are numbers from Monday on; those in
-    `short_weekdays` are words as well. `last` and `next` are how words begin that say which week is meant, `coming`
-    names of next week. `spoken_in` are the languages of a month, and of what is in `past`."""
+    """Dates by folded name: `months`, and in `past` the `(count, unit)` that a name lies back. `ago` has the unit by
+    the text before a count and the text after it, `numbers` the words for small counts. `units` are those that a word
+    names, each with the beginnings of words for "last" in its language. `weekdays` count from Monday; those in
+    `short_weekdays` are also other words. `last` and `next` are beginnings of words that say which week, `coming` are
+    names of next week. `spoken_in` has the languages of each name in `months` and `past`."""
 
     months: Mapping[str, int]
     past: Mapping[str, tuple[int, str]]
@@ -110,7 +110,7 @@ class DateNames:
 
 @cache
 def date_names() -> DateNames:
-    """Return the names in all languages together."""
+    """Return the names of all languages together."""
     months = dict(_MORE_MONTHS)
     past: dict[str, tuple[int, str]] = {}
     ago: dict[str, dict[str, str]] = {}
@@ -163,7 +163,7 @@ def date_names() -> DateNames:
         units,
         weekdays,
         frozenset(short),
-        # A beginning that two of them share, as that of "week", tells none.
+        # A beginning that two of them share, e.g. that of "week", distinguishes none.
         last=last - coming - this,
         next=coming - last - this,
         coming=tuple(weeks["in 1 week"]),
@@ -172,7 +172,7 @@ def date_names() -> DateNames:
 
 
 def month_of(word: str) -> int | None:
-    """Return the month that a folded word names, in the cases of Russian and Turkish, too."""
+    """Return the month that a folded word names, including the cases of Russian and Turkish; None if it names none."""
     months = date_names().months
     if word in months or len(word) <= LEAST_LETTERS:
         return months.get(word)
@@ -182,7 +182,7 @@ def month_of(word: str) -> int | None:
 
 
 def _without_case(word: str) -> str:
-    """Return the month of a Turkish word in a case: "ekim" of "ekimde"; other words as they are."""
+    """Return the month of a Turkish word in a case, "ekim" for "ekimde"; other words unchanged."""
     months = date_names().months
     if word in months:
         return word
@@ -190,15 +190,15 @@ def _without_case(word: str) -> str:
 
 
 def languages_of(word: str) -> frozenset[str]:
-    """Return the languages in which a folded word is a month, or a name like "yesterday"."""
+    """Return the languages in which a folded word is a month, or a name such as "yesterday"."""
     return date_names().spoken_in.get(_without_case(word), frozenset())
 
 
 def is_of_another_language(word: str, words: Iterable[str]) -> bool:
-    """Return whether the others of these words are of languages in which this one names no date: "hier" is yesterday
-    beside French words alone."""
+    """Return whether the other words are of languages in which this word is no date: "hier" means yesterday only beside
+    French words."""
     languages = languages_of(word)
-    # Only those in Latin letters have words that are others' as well.
+    # Only languages in Latin letters share words.
     others = leading_languages(other for other in words if other.isalpha() and not languages_of(other))
     return word.isascii() and bool(languages and others) and languages.isdisjoint(others)
 
@@ -213,7 +213,7 @@ def _stemmed_months() -> Mapping[str, int]:
 
 
 def _last_of(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return how the words of a language begin that stand with a unit and say that the last one is meant."""
+    """Return the beginnings of a language's words beside a unit that mean "last"."""
     named = data.get("relative-type", {})
     last = [*chain.from_iterable(_names(named.get(f"1 {unit} ago", ())) for unit in UNITS[1:])]
     others = [*chain.from_iterable(data.get(unit, ()) for unit in UNITS)]
@@ -222,15 +222,14 @@ def _last_of(data: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _around_count(pattern: str) -> tuple[str, str]:
-    """Return what stands before and behind the count in an expression of the library: "vor (\\d+) tagen"."""
-    # A line end stands for the count: no expression has one.
+    """Return the text before and after the count in an expression of the library: "vor (\\d+) tagen"."""
+    # Replace the count by a line end, which no expression contains.
     before, _, behind = _COUNT.sub("\n", fold_text(pattern)).partition("\n")
     return before, behind
 
 
 def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Return what stands before and behind the count where the library has a unit and a word for "ago", in either
-    order."""
+    """Yield the text before and after the count for the library's units and words for "ago", in either order."""
     for unit, word in product(map(fold_text, units), map(fold_text, ago)):
         if UNSPACED_RUN.search(unit):
             yield "", f"{unit}{word}"
@@ -241,7 +240,7 @@ def _counted_ago(units: Iterable[str], ago: Iterable[str]) -> Iterator[tuple[str
 
 
 def _data_of(language: str) -> dict[str, Any]:
-    # Found, not imported: an import of the data would run the whole package first.
+    # Load the file itself, because an import would run the whole package first.
     package = importlib.util.find_spec("dateparser")
     assert package is not None
     assert package.submodule_search_locations
@@ -265,8 +264,8 @@ def _names(names: Iterable[str]) -> Iterator[str]:
 
 
 def _month_names(names: Iterable[str]) -> Iterator[str]:
-    """Return the full names, and abbreviations in English and in letters that are not Latin: "ago" and "set" are months
-    elsewhere."""
+    """Yield the full names, and abbreviations in English and in other scripts than Latin: "ago" and "set" are
+    abbreviated months in other languages."""
     known = list(_names(names))
     takes_short = not frozenset(MONTHS).isdisjoint(known)
     yield from (
@@ -277,17 +276,17 @@ def _month_names(names: Iterable[str]) -> Iterator[str]:
 
 
 def _local_names(data: Mapping[str, Any], month: str) -> Iterator[str]:
-    """Return the names that a month has only in some countries: each part of the Arab world has its own."""
+    """Yield the names of a month that only some countries use: each part of the Arab world has its own."""
     for country in data.get("locale_specific", {}).values():
         yield from (name for name in _names(country.get(month, ())) if not name.isascii())
 
 
 def _weekdays(data: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return (the full names, shorter ones), each with its number from Monday on. Abbreviations are left out."""
+    """Return (full names, shorter ones), each with its number from Monday on. Abbreviations are left out."""
     full: dict[str, int] = {}
     shorter: dict[str, int] = {}
     for number, weekday in enumerate(WEEKDAYS):
-        # Those in brackets are abbreviations, as Japanese calendars write them: (月).
+        # Names in brackets are abbreviations, as Japanese calendars write them: (月).
         names = [name for name in _names(data.get(weekday, ())) if not name.startswith("(")]
         longest = max(map(len, names), default=0)
         for name in names:
@@ -298,14 +297,13 @@ def _weekdays(data: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _beginnings(names: Iterable[str]) -> frozenset[str]:
-    """Return how the words of these names begin: "letzte" and "letzten" are one."""
+    """Return the beginnings of the words of these names, so that "letzte" and "letzten" are equal."""
     words = [word for name in names for word in name.split() if not UNSPACED_RUN.search(word)]
     return frozenset(word[:BEGINNING] for word in words if len(word) >= BEGINNING)
 
 
 def _numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the words that stand for a number: the library's simplifications have them among others, some with their
-    forms in brackets."""
+    """Yield the number words among the library's simplifications, some of which have their forms in brackets."""
     for simplification in data.get("simplifications", ()):
         for words, meaning in simplification.items():
             forms = _FORMS.fullmatch(words)

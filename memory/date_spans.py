@@ -1,4 +1,4 @@
-"""Spans of days, each with how sure it is that one was asked for."""
+"""Spans of days, each with a weight for how surely the question means it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 LAST_YEAR = date.max.year
-"""Neither it nor the first year has days beside it on both sides."""
+"""The last year of the calendar. It is rejected like the first one, because neither has days on both sides."""
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 MOST_EXACT_DAYS = 3
 FEW = 0
-"""A count that is not told: two to six."""
+"""An unspecified small count, read as two to six."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """Both ends included. `weight` 1 = what was asked for; less = told about it before or after."""
+    """Both ends are included. `weight` is 1 for the days asked for, less for nearby or uncertain days."""
 
     first: date
     last: date
@@ -25,13 +25,12 @@ class DateSpan:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether it is a day, or a few days, that were asked for."""
+        """Return whether the question asks for exactly this day or these few days."""
         return (self.last - self.first).days < MOST_EXACT_DAYS and self.weight == 1.0
 
 
 def day_or_none(year: int, month: int, day: int) -> date | None:
-    """Return the day; None for a date that does not exist, or is too near the end of the calendar to look
-    around it."""
+    """Return the date; None if it does not exist or is in the first or the last year of the calendar."""
     try:
         return date(year, month, day) if 1 < year < LAST_YEAR else None
     except ValueError:
@@ -39,7 +38,7 @@ def day_or_none(year: int, month: int, day: int) -> date | None:
 
 
 def spans_around(first: date, last: date) -> Iterator[DateSpan]:
-    """Return the days on which an event of these days is spoken of: the days, two weeks after them, and shortly
+    """Yield the days on which an event of these days is talked about: the days, two weeks after them, and shortly
     before."""
     yield DateSpan(first, last, 1.0)
     yield DateSpan(last + timedelta(days=1), last + timedelta(days=14), 0.6)
@@ -58,7 +57,7 @@ def year_span(year: int) -> DateSpan | None:
 
 
 def span_ago(count: int, unit: str, today: date) -> DateSpan:
-    """Return the days that somebody may mean who counts back so many units."""
+    """Return the days that "`count` units ago" may mean."""
     if count == FEW:
         days = _UNIT_DAYS[unit]
         return DateSpan(today - timedelta(days=6 * days), today - timedelta(days=2 * days))
@@ -68,12 +67,12 @@ def span_ago(count: int, unit: str, today: date) -> DateSpan:
 
 
 def span_since(count: int, unit: str, today: date) -> DateSpan:
-    """Return the last so many units, up to today."""
+    """Return the last `count` units, up to today."""
     return DateSpan(today - timedelta(days=count * _UNIT_DAYS[unit]), today)
 
 
 def calendar_span(count: int, unit: str, today: date) -> DateSpan:
-    """Return the day, week, month or year so many before today's."""
+    """Return the calendar day, week, month or year that is `count` before the current one."""
     if unit == "day":
         return DateSpan(today - timedelta(days=count), today - timedelta(days=count))
     if unit == "week":
@@ -93,6 +92,6 @@ def last_weekend(today: date) -> DateSpan:
 
 
 def latest_weekday(weekday: int, today: date, weight: float) -> DateSpan:
-    """Return the latest such day before today."""
+    """Return the latest such weekday before today."""
     day = today - timedelta(days=(today.weekday() - weekday) % 7 or 7)
     return DateSpan(day, day, weight)

@@ -1,4 +1,4 @@
-"""The dates a question names, as spans of days, each with how sure it is. What day it is comes from the caller."""
+"""Reads the dates that a question names, as spans of days with weights. The caller supplies today's date."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memory.languages import ENGLISH, fold_text, latin_language, without_accents
 from memory.relative_dates import TOKEN, find_relative
 
 YEARS_BACK = 30
-"""How far a month or a day without a year reaches back."""
+"""Years that are searched for a month or a day without a year."""
 
 _YEAR_FIRST = re.compile(r"(?<![\d./-])(\d{4})([-/.])\s?(\d{1,2})\2\s?(\d{1,2})(?!\d)")
 _YEAR_LAST = re.compile(r"(?<![\d./-])(\d{1,2})([-/])(\d{1,2})\2(\d{4})(?![\d/-])")
@@ -30,7 +30,7 @@ _BEFORE_DOTTED = re.compile(
     r"(?<!\w)(?:am|vom|bis|zum|den|dem|der|ab|seit|op|van|tot|sinds|le|du|au|el|del|dal|il|al|em|w|z|od|do|dnia|с|до|от|по"
     r"|den|fra|til|fran|on|from|since|until|of|by)\s+$"
 )
-"""What stands before a day without a year that ends the text: "Postgres 16.2." is none."""
+"""Words before a day without a year that ends the text. Without one of them, "Postgres 16.2." is no date."""
 _CJK = re.compile(
     r"(?:(\d{4})\s*[年년])?\s*(?:(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?)|(\d{4})\s*[年년]"
 )
@@ -45,30 +45,30 @@ _KOREAN_NUMBER = "[이삼]?십[일이삼사오육칠팔구]?|[일이삼사오육
 _KOREAN_DATE = re.compile(rf"(?<![가-힣])(시|유|{_KOREAN_NUMBER})월\s*({_KOREAN_NUMBER})일")
 _KOREAN_DAYS_AGO = re.compile(r"(?<![가-힣])([삼사오육칠팔구십])\s*일\s*전")
 _KOREAN_MONTHS = {"유": 6, "시": 10}
-"""Written as they are spoken: 유월, 시월."""
+"""Months that are written as they are spoken: 유월, 시월."""
 _KOREAN_DIGITS = " 일이삼사오육칠팔구"
 _ENGLISH = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-"""A day where "of" follows: "my second May" is none."""
+"""Days only if "of" follows: "my second May" names none."""
 _GERMAN = "ersten zweiten dritten vierten funften sechsten siebten achten neunten zehnten elften zwolften"
 _FIRST = "primero primo primeiro premier"
 _DAY_IN_WORDS = re.compile(r"(?<!\w)([^\W\d_]{3,})( (?:of |de |di )?)(?=([^\W\d_]+))")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _FILLERS = 2
-"""So many short words may stand between a day and its month: "16th of March", "3 de octubre"."""
+"""At most this many short words may be between a day and its month: "16th of March", "3 de octubre"."""
 _FILLER_LETTERS = 3
 _LEAST_MONTH_LETTERS = 4
-"""A shorter month in Latin letters without a day is a word as well: "mar", "may", "set"."""
+"""A shorter month in Latin letters may be another word if it has no day: "mar", "may", "set"."""
 _GAP_CHARS = 14
-"""Two dates no farther apart are the ends of a span: "from March to May", "3 Ekim'den 5 Ekim'e"."""
+"""Two dates at most this far apart are the ends of a span: "from March to May", "3 Ekim'den 5 Ekim'e"."""
 _MOST_DAYS = 31
 _TO = re.compile(r"\s*(?:[-–—~〜]|to|and|until|till|through)\s*")
-"""Between a month's days, where they follow it: "March 3 at 5" names one."""
+"""Connects two days after their month: "March 3 at 5" names only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """`spans` are what is sure; `days` the days and spans of days that are, of each the candidates: the first on which
-    something was said counts. Those of a date without a year are the latest first."""
+    """`spans` are certain. `days` has the candidates for each day or span of days: the first on which something was
+    said counts. Candidates of a date without a year are ordered latest first."""
 
     spans: tuple[DateSpan, ...] = ()
     days: tuple[tuple[DateSpan, ...], ...] = ()
@@ -77,7 +77,7 @@ class Dates:
         return bool(self.spans or self.days)
 
     def resolve(self, has_said: Collection[date]) -> tuple[DateSpan, ...]:
-        """Return all spans, with each day as one of those on which something was said."""
+        """Return all spans, and for each day the first candidate on which something was said, else the first."""
         chosen = (
             next(
                 (one for one in candidates if any(one.first <= day <= one.last for day in has_said)),
@@ -90,9 +90,8 @@ class Dates:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A date in a text, from `start` to `end` of it; parts that it does not name are None. It may be the first of
-    several days: `to_day` is the last. `other` reads the same numbers the other way round. `is_last`: a word beside it
-    says that the last one is meant."""
+    """A date from `start` to `end` of a text; parts that it does not name are None. `to_day` is the last of several
+    days. `other` reads the same numbers in the other order. `is_last`: a word beside it says "last"."""
 
     year: int | None
     month: int
@@ -105,8 +104,8 @@ class _Named:
 
 
 def find_dates(question: str, today: date) -> Dates:
-    """Return the most exact reading only: days, else months and relative times, else years; empty where no
-    date is named."""
+    """Return only the most exact reading: days, else months and relative times, else years; empty if no date is
+    named."""
     folded = _CJK_YEAR.sub(_read_cjk_year, fold_text(question).replace("两", "二").replace("兩", "二"))
     folded = _read_korean(_CJK_NUMBER.sub(_read_cjk_number, folded))
     is_english = latin_language(TOKEN.findall(folded)) == ENGLISH
@@ -117,7 +116,7 @@ def find_dates(question: str, today: date) -> Dates:
     relative = dict.fromkeys(find_relative(folded, question, today))
     whole_years = [span for span in relative if _is_year(span)]
     if named and len(whole_years) == 1:
-        # "May 3 last year", "去年12月": that year is theirs.
+        # "May 3 last year", "去年12月": the year belongs to the date.
         del relative[whole_years[0]]
         named = [replace(each, year=each.year or whole_years[0].first.year) for each in named]
     days = [*_in_pairs([each for each in named if each.day], _span_of_days, _single_days, today)]
@@ -149,10 +148,10 @@ def _numeric(text: str, *, is_english: bool) -> Iterator[_Named]:
         month_first = _Named(year, first, second, *match.span())
         one, other = (month_first, day_first) if is_english and match[2] == "/" else (day_first, month_first)
         yield replace(one, other=other)
-    # The end of 2026.5.3 is no day of its own; as many blanks keep the places in the text.
+    # Blank out dates such as 2026.5.3, whose end is no day of its own. Blanks keep the positions in the text.
     for match in _DOTTED.finditer(_YEAR_FIRST.sub(lambda found: " " * len(found[0]), text)):
         named_year = int(match[3]) + (2000 if len(match[3]) == 2 else 0) if match[3] else None
-        # A version, a section, a sum: in English whatever is no whole date, elsewhere what a sentence ends with.
+        # It may be a version, a section or an amount: in English if it is no whole date, elsewhere if it ends the text.
         may_be_number = named_year is None and (is_english or match.end() == len(text.rstrip(" ?!")))
         is_short = is_english and named_year is not None and len(match[3]) == 2 and match[1][0] != "0"
         if (may_be_number or is_short) and not _BEFORE_DOTTED.search(text, 0, match.start()):
@@ -185,7 +184,7 @@ def _read_tens(number: str, ten: str, digits: str) -> int:
 
 
 def _read_korean(text: str) -> str:
-    """Return the text with its Korean dates in digits. A month alone stays: it is a name, or another word, too."""
+    """Return the text with its Korean dates in digits. A month alone stays: it may be a name or another word."""
     text = _KOREAN_DAYS_AGO.sub(lambda found: f"{_korean_number(found[1])}일 전", text)
     return _KOREAN_DATE.sub(
         lambda found: (
@@ -201,7 +200,7 @@ def _korean_number(number: str) -> int:
 
 def _read_day(match: re.Match[str], *, is_english: bool) -> str:
     """Return the day before a month in digits: "primo maggio", "le deux septembre", "the third of May". In English
-    "due" and "six" are none."""
+    "due" and "six" are no days."""
     word = f"{match[1]} of" if match[2] == " of " else match[1]
     day = None if is_english and word.isascii() and word == match[1] else _days_in_words().get(word)
     return f"{day}{match[2]}" if day and month_of(match[3]) else match[0]
@@ -209,7 +208,7 @@ def _read_day(match: re.Match[str], *, is_english: bool) -> str:
 
 @cache
 def _days_in_words() -> Mapping[str, int]:
-    """Return the numbers of words, without the articles that are a word for one."""
+    """Return the numbers of words, without articles that also mean one."""
     counted = {word: int(number) for word, number in date_names().numbers.items() if 1 < int(number) < 32}
     english = {f"{word} of": day for day, word in enumerate(_ENGLISH.split(), start=1)}
     german = {word: day for day, word in enumerate(_GERMAN.split(), start=1)}
@@ -217,7 +216,7 @@ def _days_in_words() -> Mapping[str, int]:
 
 
 def _written(folded: str, original: str) -> Iterator[_Named]:
-    """Return the dates with the name of a month, in any language."""
+    """Yield the dates with the name of a month, in any language."""
     tokens = [*TOKEN.finditer(folded)]
     words = [token[0] for token in tokens]
     for at, word in enumerate(words):
@@ -227,7 +226,7 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
             continue
         after, before = _numbers_from(words, at + 1, 1), _numbers_from(words, at - 1, -1)
         years = [number for number in after if number >= 1000]
-        # "Mar eat 3" is no date: behind a month its day follows at once.
+        # "Mar eat 3" is no date: a day after its month must follow directly.
         numbers = [_short_number(following, LAST_YEAR) for following in words[at + 1 : at + 2]]
         beside = [number for number in numbers if number is not None]
         goes_on = any(map(month_of, words[max(0, at - 2) : at]))
@@ -241,7 +240,7 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
             day, to_day = ahead[1], ahead[0]
         if not 1 <= day <= 31 and not years and not (_stands_alone(word, words, original) or goes_on):
             continue
-        # "May of last year": the word belongs to the year.
+        # In "May of last year" the word belongs to the year.
         behind = [] if date_names().units.keys() & words[at + 2 : at + 3] else words[at + 1 : at + 2]
         beginnings = {one[:BEGINNING] for one in (*words[max(0, at - 1) : at], *behind)}
         yield _Named(
@@ -255,7 +254,7 @@ def _written(folded: str, original: str) -> Iterator[_Named]:
 
 
 def _day_after(folded: str, tokens: Sequence[re.Match[str]], at: int) -> int | None:
-    """Return the last of several days that follow their month: "March 3 to 5"."""
+    """Return the last of several days that follow their month: "March 3 to 5"; None if there is only one."""
     if at + 1 >= len(tokens):
         return None
     start = tokens[at].end()
@@ -265,13 +264,13 @@ def _day_after(folded: str, tokens: Sequence[re.Match[str]], at: int) -> int | N
 
 
 def _short_number(word: str, most: int) -> int | None:
-    """Return the number that a word is, where it has at most four digits and is not larger."""
+    """Return the number that a word is; None if it has more than four digits or exceeds `most`."""
     number = int(word) if word.isdecimal() and len(word) <= len(str(LAST_YEAR)) else None
     return number if number is not None and number <= most else None
 
 
 def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
-    """Return the numbers that follow in a direction, with no more than short words in between."""
+    """Return up to two numbers in this direction, with only short words in between."""
     found: list[int] = []
     fillers, at = 0, start
     while 0 <= at < len(words) and len(found) < 2:
@@ -288,9 +287,9 @@ def _numbers_from(words: Sequence[str], start: int, step: int) -> list[int]:
 
 
 def _stands_alone(word: str, words: Sequence[str], original: str) -> bool:
-    """Return whether it is a month though it has no day and no year. English ones are written large inside a
-    sentence: a lone "may" or "march" is a verb. Others are months beside words of their language, and only German ones
-    are written large there: "Julio" and "Marco" are names."""
+    """Return whether a word is a month although it has no day and no year. English ones are capitalised inside a
+    sentence: a lone "may" or "march" is a verb. Others need words of their language beside them, and only German ones
+    may be capitalised there: "Julio" and "Marco" are names."""
     is_large = re.search(rf"\S\s+{word.capitalize()}\b", without_accents(original)) is not None
     if word in MONTHS:
         return is_large
@@ -300,7 +299,7 @@ def _stands_alone(word: str, words: Sequence[str], original: str) -> bool:
     return len(word) >= _LEAST_MONTH_LETTERS and not is_name and not is_of_another_language(word, words)
 
 
-# --- The spans they stand for ----------------------------------------------------------------------------------------
+# --- The spans of these dates -----------------------------------------------------------------------------------------
 
 _Spans = tuple[DateSpan, ...]
 
@@ -311,7 +310,7 @@ def _in_pairs(
     single: Callable[[_Named, date], _Spans],
     today: date,
 ) -> Iterator[_Spans]:
-    """Return the spans of each date; two close to each other are the ends of one, where the second is later."""
+    """Yield the spans of each date. Two close dates are the ends of one span if the second is later."""
     at = 0
     while at < len(named):
         following = named[at + 1] if at + 1 < len(named) else None
@@ -326,7 +325,7 @@ def _years(named: _Named, today: date) -> Iterable[int]:
 
 
 def _single_days(named: _Named, today: date) -> _Spans:
-    """Return the day; without a year that day of each year up to today, latest first."""
+    """Return the day; without a year, that day of each year up to today, latest first."""
     if named.to_day is not None:
         several = _span_of_days(named, replace(named, day=named.to_day), today)
         if several:
@@ -337,18 +336,18 @@ def _single_days(named: _Named, today: date) -> _Spans:
         if reading is not None and reading.day is not None
         for year in _years(reading, today)
         if (known := day_or_none(year, reading.month, reading.day)) is not None
-        # Without a year a day to come is none on which something was said.
+        # Without a year, skip future days, on which nothing can have been said.
         and (reading.year or known <= today)
     ]
     return tuple(found)
 
 
 def _span_of_days(first: _Named, last: _Named, today: date) -> _Spans:
-    """Return the days from one to the other, latest year first; nothing where they are no span of a few weeks."""
+    """Return the days from one to the other, latest year first; empty unless they are a span of at most 31 days."""
     found = []
     for year in _years(last if last.year else first, today):
         start, end = (day_or_none(year, each.month, each.day or 1) for each in (first, last))
-        # A span without a year must have begun to be one that something was said in.
+        # Without a year, skip spans that have not begun, in which nothing can have been said.
         is_past = bool(first.year or last.year) or (start is not None and start <= today)
         if start and end and is_past and timedelta(0) < end - start <= timedelta(days=_MOST_DAYS):
             found.append(DateSpan(start, end))
@@ -356,8 +355,8 @@ def _span_of_days(first: _Named, last: _Named, today: date) -> _Spans:
 
 
 def _single_months(named: _Named, today: date) -> _Spans:
-    """Return the month; without a year that month of each year in which it has begun, latest first, or the latest that
-    is over where it says so."""
+    """Return the month; without a year, that month of each year in which it has begun, latest first. If the date says
+    "last", only the latest that is over."""
     months = [*filter(None, (month_span(year, named.month) for year in _years(named, today)))]
     if named.year:
         return tuple(months)
@@ -367,7 +366,7 @@ def _single_months(named: _Named, today: date) -> _Spans:
 
 
 def _span_of_months(first: _Named, last: _Named, today: date) -> _Spans:
-    """Return the months from one to the other in each year; nothing where the second is no later one."""
+    """Return the months from one to the other in each year; empty unless the second is later."""
     spans = (
         (month_span(year, first.month), month_span(year, last.month))
         for year in _years(last if last.year else first, today)

@@ -1,10 +1,10 @@
-"""Errors of policies, and of requests that cannot fit, raised before any model is called."""
+"""Errors of policies, and of requests that cannot fit, raised before any model call."""
 
 from __future__ import annotations
 
 
 class ContextError(ValueError):
-    """A request that no amount of compaction makes fit. `str(error)` is one sentence for the user."""
+    """A request that no compaction can make fit. `str(error)` is the text for the user."""
 
 
 class TooLarge(ContextError):
@@ -41,7 +41,7 @@ class SystemPromptTooLarge(TooLarge):
 
 
 class PolicyError(ValueError):
-    """A setting that is unknown or out of range. `field` names it, `origin` the layer it came from."""
+    """An unknown setting or a value out of range. `field` is its name, `origin` the layer that set it."""
 
     def __init__(self, field: str, origin: str, problem: str) -> None:
         super().__init__(f"{field} ({origin}): {problem}")

@@ -1,4 +1,4 @@
-"""Chooses the sentence of a found text that a searcher is shown, and marks in it the words that were asked for."""
+"""Chooses the sentence of a found text that a search result shows, and marks the words of the query in it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])(?:[^\W_]|[{SIGNS}]))+")
 _MARKS = re.compile(
     r"^[^\S\n]*(?:#{1,6}|>+|[-*+]|```\w*)(?:[^\S\n]+|$)|(?<!\s)\*{1,3}|\*{1,3}(?!\s)|`{1,3}", re.MULTILINE
 )
-"""Of Markdown: headings, quotations, lists, fences, stress and code."""
+"""Markdown headings, quotations, lists, fences, emphasis and code."""
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
-# A lookahead, so that pairs overlap: each character begins one.
+# A lookahead, so that pairs overlap.
 _UNSPACED_PAIR = re.compile(rf"(?=([{UNSPACED}]{{2}}))")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of an excerpt; `is_hit`: it is what was asked for."""
+    """A part of an excerpt. `is_hit`: it matches the query."""
 
     text: str
     is_hit: bool
@@ -38,13 +38,13 @@ class _Marked:
 
 
 def excerpt_of(text: str, query: str, analyzer: Analyzer) -> list[Span]:
-    """Return the sentence with most words of the query, in spans, without line breaks and Markdown's marks; the first
-    sentence unmarked where no word of the query stands in the text.
+    """Return the sentence with most words of the query, in spans, without line breaks and Markdown; if no word matches,
+    the first sentence without hits.
 
-    A word is found by its stem, and by its first letters where no stem is found.
+    Words match by their stems, or by their first letters if no stem matches.
     """
     asked = frozenset(analyzer.words(query))
-    # A text of nothing but marks stays as it is.
+    # A text that consists of marks stays unchanged.
     text = _MARKS.sub("", _LINK.sub(r"\1", text)) or text
     sentences = split_sentences(text) or [text]
     for wanted in (asked, frozenset(filter(None, map(prefix_of, asked)))):
@@ -69,7 +69,7 @@ def _mark(sentence: str, wanted: Set[str], analyzer: Analyzer) -> _Marked:
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans in order, those that overlap as one."""
+    """Return the spans in order, with overlapping and adjacent ones merged."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start <= joined[-1][1]:
@@ -80,7 +80,7 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cut(sentence: str, spans: list[tuple[int, int]]) -> Iterator[Span]:
-    """Yield the part around the first hit, with an ellipsis where something is left out."""
+    """Yield the part around the first hit, with an ellipsis at each end that is cut."""
     end = len(sentence.rstrip())
     first = 0
     if end > MAX_EXCERPT_CHARS and spans:

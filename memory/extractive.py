@@ -1,7 +1,7 @@
-"""A summary without a model: the sentences that carry facts, word for word, in their order.
+"""Summarises without a model: chooses sentences that contain facts, verbatim and in order.
 
-A fact is what cannot be guessed: an identifier, a number, a date, an address, a name. A sentence counts
-for the facts that no better sentence has, and a little for its words; the most per token wins.
+A fact cannot be guessed: an identifier, a number, a date, an address, a name. A sentence counts for the facts that no
+better sentence has, and a little for its words; those with most value per token are chosen.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 SENTENCE_CHARS = 320
 LEAST_MISSING_TOKENS = 24
 PREVIOUS_SHARE = 2 / 3
-"""What the summary before may keep of the room when both need more."""
+"""Share of the room that the previous summary may keep if both need more."""
 STRONG_FACT = 2.0
-"""From this weight on a fact is an identifier, an address or a number."""
+"""Facts of at least this weight are identifiers, addresses or numbers."""
 WORD = 0.3
-"""The weight of a word that is neither small talk nor in everyday use; of a pair of characters where words are written
-without spaces, a third."""
+"""The weight of a word that is neither small talk nor in everyday use. A pair of characters in a script without spaces
+has a third."""
 FRAME_TOKENS = 12
-"""Counted with those of each sentence: else the shortest say the most a token, and they say "Great!"."""
+"""Added to the tokens of each sentence. Otherwise the shortest have most value per token, and they say "Great!"."""
 MISSING_LEAD = "Word for word:"
 
 _WORD = "A-Za-z0-9_"
@@ -55,10 +55,10 @@ _QUOTES = (
     "『[^』\n]{1,80}』",
     "《[^》\n]{1,80}》",
 )
-# Not after a colon: the word there begins a sentence, as after "Ann: ".
+# Not after a colon, where a word begins a sentence, e.g. after "Ann: ".
 _NAMES = (rf"(?<=[\w,;)][ ])[{CAPITAL}][\w'’-]*\w(?:\s[{CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
-# What stands before a mark is bounded, and so are repeated parts: a ruler would be looked through again from each of
-# its dots.
+# The text before a mark is bounded, and so are repeated parts: otherwise a ruler is searched again from each of its
+# dots.
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]{{1,64}}@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
     (
@@ -72,7 +72,7 @@ _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("name", 1.5, _NAMES),
 )
 _FACT = re.compile(
-    # A fact begins where a word does: without this each letter of a word is tried again.
+    # A fact begins where a word does; otherwise each letter of a word is tried.
     rf"(?<![{_WORD}])(?:"
     + "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, _, patterns in _KINDS)
     + ")"
@@ -84,7 +84,7 @@ _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 @dataclass(frozen=True, slots=True)
 class SourceLimits:
-    """Bounds the time: of more messages a sample is read, and long ones are shortened to `chars` in all."""
+    """Bounds the time: of more messages a sample is read, and long ones are shortened to `chars` in total."""
 
     messages: int
     chars: int
@@ -110,7 +110,7 @@ class _Sentence:
         return self.value(sum(weight for _, weight in self.facts), self.words), self.order
 
     def value(self, facts: float, words: Set[str]) -> float:
-        """Return what it is worth a token with these facts and words of it; without any, its speaker does not help."""
+        """Return the value per token with these facts and words; without any, the speaker does not add to it."""
         weight = facts + WORD * sum(1 / 3 if UNSPACED_RUN.match(word) else 1 for word in words)
         base = self.base if weight else min(self.base, 0.0)
         return (weight + base) / (self.tokens + FRAME_TOKENS)
@@ -119,7 +119,7 @@ class _Sentence:
 def write_extract(
     previous: str, messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH
 ) -> str:
-    """Return the summary before and the facts of these messages in at most `max_tokens`; the mark of a truncation where
+    """Return the previous summary and the facts of these messages in at most `max_tokens`; the truncation mark if
     nothing else fits."""
     kept = bounded_summary(previous, int(max_tokens * PREVIOUS_SHARE) if messages else max_tokens)
     room = max_tokens - estimate_text(kept) - 2
@@ -128,7 +128,7 @@ def write_extract(
 
 
 def extract_summary(messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH) -> str:
-    """Return the sentences that say most in at most `max_tokens`, one a line, each with its speaker."""
+    """Return the sentences that say most in at most `max_tokens`, one per line, with their speakers."""
     chosen = _choose(_sentences(messages, limits), max_tokens)
     while chosen and estimate_text(_lines_of(chosen)) > max_tokens:  # with the names of the speakers
         chosen.pop()
@@ -139,7 +139,7 @@ def _lines_of(sentences: Sequence[_Sentence]) -> str:
     lines: list[str] = []
     speaker = ""
     for sentence in sorted(sentences, key=lambda sentence: sentence.order):
-        # A text that begins like a line of somebody else has its speaker said again.
+        # Repeat the speaker before a text that looks like somebody else's line.
         goes_on = sentence.speaker == speaker and not names_speaker(sentence.text)
         lines.append(keep_speaker(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}"))
         speaker = sentence.speaker
@@ -147,31 +147,30 @@ def _lines_of(sentences: Sequence[_Sentence]) -> str:
 
 
 def extract_missing(messages: Sequence[Message], previous: str, summary: str, max_tokens: int) -> str:
-    """Return the sentences of the messages, and lines of the summary before, whose facts a new summary
-    left out."""
+    """Return sentences of the messages, and lines of the previous summary, whose facts the new summary lacks."""
     if max_tokens < LEAST_MISSING_TOKENS:
         return ""
-    # The summary before is a source as well: its lines may be missing in the new one.
+    # The previous summary is a source as well: the new one may lack its lines.
     before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
     sentences = _sentences([*before, *messages])
     told = {fact for sentence in sentences for fact, _ in sentence.facts if _is_told(fact, summary)}
     chosen = _choose(sentences, max_tokens - 8, told)
     chosen.sort(key=lambda sentence: sentence.order)
-    # A line that comes from an earlier list of this kind has a dash already.
+    # A line from an earlier list of this kind already has a dash.
     lines = [f"- {sentence.text.removeprefix('- ')}" for sentence in chosen]
     return "\n".join([MISSING_LEAD, *lines]) if lines else ""
 
 
 def _is_told(fact: str, summary: str) -> bool:
-    """Return whether the fact is in the summary as a whole: 47 is not in INV-4711."""
+    """Return whether the summary contains the fact as a whole: 47 is not in INV-4711."""
     border = rf"(?<![{_WORD}])(?<!\d[.,])" if fact[0].isalnum() else ""
     whole = rf"{border}{re.escape(fact)}(?![{_WORD}]|[.,]\d)"
-    # `in` first: most facts are not there, and their patterns need not be compiled.
+    # `in` first: most facts are missing, and their patterns need not be compiled.
     return fact in summary and re.search(whole, summary) is not None
 
 
 def find_facts(text: str) -> dict[str, float]:
-    """Return the facts of a text, word for word, each with its weight, in order of appearance."""
+    """Return the facts of a text, verbatim, each with its weight, in order of appearance."""
     found: dict[str, float] = {}
     for match in _FACT.finditer(text):
         fact = match.group().strip(" ,;:.")
@@ -195,8 +194,7 @@ def _sentences(messages: Sequence[Message], limits: SourceLimits = THOROUGH) -> 
 
 
 def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message]:
-    """Return as many messages as can each have a fair share: half of them the newest, the rest evenly from
-    the older."""
+    """Return at most this many messages: half of them the newest, the rest spread evenly over the older ones."""
     if len(messages) <= most_messages:
         return messages
     half = most_messages // 2
@@ -205,10 +203,10 @@ def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message
 
 
 def _ends(text: str, cap: int) -> str:
-    """Return the whole sentences of both ends of a text that is too long; parts of some only where none is whole."""
+    """Return whole sentences from both ends of a text that is too long; incomplete ones only if none is whole."""
     if len(text) <= cap:
         return text
-    # Where they meet, the last sentence of the beginning and the first of the end are parts.
+    # Where both ends meet, the last sentence of the beginning and the first of the end are incomplete.
     begin = split_sentences(text[: whole_end(text, cap - cap // 3)])
     end = split_sentences(text[whole_start(text, len(text) - cap // 3) :])
     return "".join([*begin[:-1], "\n", *end[1:]]).strip() or "".join([*begin, "\n", *end])
@@ -243,7 +241,7 @@ def _rank(
 ) -> list[tuple[float, float, _Sentence]]:
     """Return (value per token, value of facts that no better sentence has, sentence), best first.
 
-    A fact or word counts for the densest sentence that has it, and a fact not at all if it is `told` already.
+    A fact or word counts for the densest sentence that has it. A fact that is already `told` does not count.
     """
     known, used = set(told), set[str]()
     ranked: list[tuple[float, float, _Sentence]] = []
@@ -252,13 +250,13 @@ def _rank(
         ranked.append((sentence.value(fresh, sentence.words - used), fresh, sentence))
         known.update(fact for fact, _ in sentence.facts)
         used |= sentence.words
-    # Of equal ones the later first: it is the newer.
+    # Of equal sentences the later comes first, because it is newer.
     ranked.sort(key=lambda entry: (-entry[0], -entry[2].order))
     return ranked
 
 
 def _choose(sentences: Sequence[_Sentence], max_tokens: int, told: Set[str] | None = None) -> list[_Sentence]:
-    """Return the sentences that fit, best first. With `told`, only those that add a fact to it."""
+    """Return the sentences that fit, best first. With `told`, only those that add a fact."""
     chosen: list[_Sentence] = []
     room = max_tokens
     for _, fresh, sentence in _rank(sentences, told or frozenset()):

@@ -1,4 +1,4 @@
-"""Keeps each model call of a loop inside its budget. Returns the summary requests it needs instead of making them."""
+"""Keeps each model call of a tool loop inside its budget. Returns the summary requests it needs without making them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REPLACED = ("summary", "reminder")
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """The request may be sent as it is here. `was_truncated`: something left without a summary."""
+    """A request that may be sent. `was_truncated`: messages were dropped without a summary."""
 
     messages: tuple[Message, ...]
     tokens: int
@@ -46,9 +46,9 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class NeedsCompaction:
-    """The request is over budget. Ask for `requests`, one after the other, and `apply` the last answer.
+    """A request over budget. Make the `requests`, one after the other, and `apply` the last answer.
 
-    No requests: no summariser could read this; `fall_back` at once.
+    If there are none, no summariser could read this: `fall_back` at once.
     """
 
     messages: tuple[Message, ...]
@@ -81,7 +81,7 @@ class Compacted:
     tokens_before: int
     tokens_after: int
     fallback_reason: str = ""
-    """Why the extractive summary took over; empty where the model's own is used."""
+    """Why an extract is used; empty if the model's summary is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class ContextGuard:
     hint: Hint = "react_iteration"
 
     def check(self, messages: Sequence[Message], passed: int = 0) -> Fits | NeedsCompaction:
-        """Return the request as it fits, or what has to be summarised first.
+        """Return the request if it fits, or what has to be summarised first.
 
-        `messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
-        The first `passed` of them, with the question, are as an earlier check returned them, and are not
-        examined again. Raise SystemPromptTooLarge or QuestionTooLarge where nothing would help.
+        `messages` is the whole request: the system prompt first, the question somewhere, tool steps after it. The first
+        `passed` of them, and the question, come from an earlier check and are not examined again. Raise
+        SystemPromptTooLarge or QuestionTooLarge if nothing would help.
         """
         if passed:
             cut = (*messages[:passed], *self._cut_single(tuple(messages[passed:]), is_old=False))
@@ -109,8 +109,7 @@ class ContextGuard:
         return self._compact(tuple(message for message in cut if message.kind != "recall"), room)
 
     def apply(self, need: NeedsCompaction, answer: str, reminder: Message | None = None) -> Compacted:
-        """Return the request with the summariser's answer in place of what it summarised, or with the
-        fallback."""
+        """Return the request with the summariser's answer in place of the summarised messages, or with the fallback."""
         accepted = need.policy.behaviour.accept(
             answer, source=need.to_summarise, previous=need.previous, form=need.policy.summary_form
         )
@@ -119,7 +118,7 @@ class ContextGuard:
         return self.place(need, accepted.text, reminder)
 
     def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
-        """Return the request with the sentences that carry facts in place of what leaves."""
+        """Return the request with an extract in place of the messages that leave."""
         covered = total_tokens(need.to_summarise) + estimate_text(need.previous)
         text = write_extract(
             need.previous, need.to_summarise, min(need.policy.summary_max_tokens, covered // 2)
@@ -129,8 +128,8 @@ class ContextGuard:
     def place(
         self, need: NeedsCompaction, summary: str, reminder: Message | None = None, fallback_reason: str = ""
     ) -> Compacted:
-        """Return the request with an accepted summary, or an extract, in place of what it summarises."""
-        # By identity: two messages may say the same.
+        """Return the request with an accepted summary, or an extract, in place of the summarised messages."""
+        # Compare identities, because two messages may have the same text.
         gone = {id(message) for message in need.to_summarise}
         rest = [message for message in need.messages if id(message) not in gone]
         system = [message for message in rest if is_fixed(message)]
@@ -142,8 +141,8 @@ class ContextGuard:
         return Compacted(messages, summary, need.tokens, self._count(messages), fallback_reason)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
-        """Return what has to be summarised, or the truncated request. `messages` are without recalled
-        text, which comes back when it is needed."""
+        """Return what has to be summarised, or the truncated request. `messages` contain no recalled text, which can be
+        recalled again."""
         leaving = self._choose_leaving(messages, room) if _body_tokens(messages) > room.body else set()
         if not leaving or not self.policy.has_summary:
             kept = self._truncate(messages, leaving, room)
@@ -158,7 +157,7 @@ class ContextGuard:
         )
 
     def _cut_single(self, messages: tuple[Message, ...], is_old: bool = True) -> tuple[Message, ...]:
-        """Return the messages, overlong ones cut. `is_old`: they begin before the question."""
+        """Return the messages with overlong ones cut. `is_old`: they begin before the question."""
         limit = self.policy.message_char_limit
         old_limit = min(limit, self.policy.old_result_char_limit)
         cut: list[Message] = []
@@ -173,16 +172,16 @@ class ContextGuard:
         return tuple(cut)
 
     def _room(self, messages: Sequence[Message]) -> Room:
-        """Return the room beside system prompt and tools. Raise ContextError where these and the question
-        alone are too large."""
+        """Return the room beside system prompt and tools. Raise ContextError if these and the question are too large
+        alone."""
         system = sum(message.tokens for message in messages if is_fixed(message)) + self.tools_tokens
         question = sum(message.tokens for message in messages if message.kind == "question")
         check_fits(system, question, self.budget, self.calibration)
         return measure_room(self.policy, self.budget, self.calibration, system_tokens=system)
 
     def _bounded_policy(self, room: Room) -> ContextPolicy:
-        """Return the policy with a summary no longer than this window has room for."""
-        # Two thirds, because an accepted summary may be half again as long as what was asked for.
+        """Return the policy with summaries limited to the room in this window."""
+        # Two thirds, because an accepted summary may be half again as long as requested.
         longest = max(1, min(self.policy.summary_max_tokens, (room.summary_cap - FRAME_TOKENS) * 2 // 3))
         return self.policy.model_copy(update={"summary_max_tokens": longest})
 
@@ -190,8 +189,8 @@ class ContextGuard:
         return self.calibration.apply(total_tokens(messages) + self.tools_tokens)
 
     def _choose_leaving(self, messages: tuple[Message, ...], room: Room) -> set[int]:
-        """Return the indexes of all but frame, question, pins and a tail: `keep_recent` messages in half
-        of what the others leave."""
+        """Return the indexes of all messages but frame, question, pins and a tail: `keep_recent` messages in half of
+        the room that the others leave."""
         question = next((index for index, message in enumerate(messages) if message.kind == "question"), None)
         staying = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
         staying |= choose_pins(messages, room.body, question)
@@ -202,16 +201,15 @@ class ContextGuard:
         for start, end in reversed(groups):
             left -= sum(messages[index].tokens for index in range(start, end))
             count -= end - start
-            # The newest group stays whatever its size: the model goes on from it.
+            # The newest group stays whatever its size, because the model continues from it.
             is_newest = (start, end) == groups[-1]
-            # What is older than one that leaves goes, too: the rest has no gaps.
+            # Everything older than a group that leaves goes, too, so that the rest has no gaps.
             if leaving or (not is_newest and (left < 0 or count < 0)):
                 leaving.update(range(start, end))
         return leaving - staying
 
     def _truncate(self, messages: tuple[Message, ...], leaving: set[int], room: Room) -> tuple[Message, ...]:
-        """Return the request without the messages that leave, with a mark in their place where there is no
-        summary."""
+        """Return the request without the messages that leave, with a mark in their place if there is no summary."""
         has_summary = any(message.kind == "summary" for message in messages)
         kept = [message for index, message in enumerate(messages) if index not in leaving]
         if leaving and not has_summary:

@@ -1,4 +1,4 @@
-"""Chooses what a summarised span adds to memory: worth keeping, not known already, and not forgotten."""
+"""Chooses the sentences that a summarised span adds to memory: worth keeping, not known yet, and not forgotten."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ MAX_LINES = 100
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """`text` is empty where there is nothing new. `repeated` are the sources that have some of it already."""
+    """`text` is empty if nothing is new. `repeated` are the sources that already contain some of it."""
 
     text: str
     repeated: tuple[str, ...] = ()
 
 
 class KnownSentences:
-    """The sentences that memory has already, each with its source."""
+    """The sentences that memory already contains, each with its source."""
 
     def __init__(self, vocabulary: Vocabulary, texts: Iterable[tuple[str, str]] = ()) -> None:
-        """Index the sentences of `texts`, pairs of a source and its text."""
+        """Index the sentences of `texts`, which are (source, text) pairs."""
         self._vocabulary = vocabulary
         self._sources: list[str] = []
         self._facts: list[frozenset[str]] = []
         self._denials: list[frozenset[str]] = []
-        # By word, so that a sentence is compared only with those that share one with it.
+        # By word, so that a sentence is compared only with sentences that share a word with it.
         self._by_word: dict[str, list[int]] = defaultdict(list)
         for source, text in texts:
             for sentence in split_sentences(text):
@@ -48,7 +48,7 @@ class KnownSentences:
         self._denials.append(self._vocabulary.denials_in(words))
 
     def find(self, sentence: str) -> str | None:
-        """Return the source that says all of the sentence already, and denies no more; None where none does."""
+        """Return the source of a sentence that says all of this one and denies nothing more; None if there is none."""
         words = self._vocabulary.gist(sentence)
         shared: dict[int, int] = defaultdict(int)
         for word in words:
@@ -56,8 +56,8 @@ class KnownSentences:
                 shared[number] += 1
         facts = _facts_of(sentence)
         for number, count in shared.items():
-            # A word or a fact that the other lacks makes it new, however alike they are: "Rent is 950" after "Rent is
-            # 900". A denial that it lacks itself does, too: "I take the pills" after "I don't take the pills".
+            # A word or fact that the known sentence lacks makes this one new: "Rent is 950" after "Rent is 900". So
+            # does a denial that this one lacks: "I take the pills" after "I don't take the pills".
             says_all = count == len(words) and facts <= self._facts[number]
             if says_all and self._denials[number] <= words:
                 return self._sources[number]
@@ -72,9 +72,9 @@ def learn(
     tombstones: Tombstones,
     vocabulary: Vocabulary,
 ) -> Learned:
-    """Return the summary's new sentences, then new statements of the span word for word, as a list.
+    """Return the summary's new sentences, followed by new statements of the span, verbatim, as a list.
 
-    `known` is extended by them.
+    Add them to `known`.
     """
     repeated: dict[str, None] = {}
 
@@ -85,7 +85,7 @@ def learn(
         if source is not None:
             repeated[source] = None
             return False
-        # Without a source: what the span says twice is learned once, and repeats no entry.
+        # Without a source, so that a repetition within the span does not count as one of an entry.
         known.add("", sentence)
         return True
 
@@ -96,8 +96,8 @@ def learn(
 
 
 def add_sentences(text: str, before: str, after: str) -> str:
-    """Return an entry's text with what its summary says since it was edited. What the summary no longer
-    says stays."""
+    """Return an entry's text with the sentences that its summary gained between `before` and `after`. Sentences that
+    the summary lost stay."""
     said = {bare_sentence(sentence) for one in (text, before) for sentence in split_sentences(one)}
     added = [bare_sentence(sentence) for sentence in split_sentences(after)]
     return "\n".join([text, *(sentence for sentence in added if sentence and sentence not in said)])
@@ -106,8 +106,8 @@ def add_sentences(text: str, before: str, after: str) -> str:
 def correct_text(text: str, before: str, after: str, vocabulary: Vocabulary) -> str:
     """Return an entry's text after its summary was corrected from `before` to `after`.
 
-    What only the former summary said goes, and lines like it with a fact that the new one nowhere has. What else was
-    learned of the messages stays.
+    Remove the sentences that only `before` contains, and similar ones with a fact that `after` lacks. Keep everything
+    else that was learned from the messages.
     """
     wrong = {bare_sentence(one) for one in split_sentences(before)}
     wrong -= {bare_sentence(one) for one in split_sentences(after)}

@@ -1,5 +1,5 @@
-"""Forms of words that no stemmer brings together: who asks what somebody writes wants what was written, who asks for
-the third plan plan 3, and who asks about a name in Arabic what was done for it, which is one word."""
+"""Word forms that no stemmer unites: irregular verbs ("write", "wrote"), ordinals ("third", 3), and Arabic words with
+and without a prefix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from memory.languages import script_of
 from memory.terms import Analyzer
 
-# A form with a star is in everyday use as another word or a name, too: who asks for what was founded asks for that
-# word alone.
+# A form with a star is also another everyday word or a name: a question with "found" does not look up "find".
 _FORMS = """
 begin began, bring brought, build built, buy bought, choose chose, come came, drive drove,
 eat ate, feel felt*, find found*, get got, give gave, go went, grow grew, hear heard, keep kept,
@@ -22,7 +21,7 @@ _OTHER_WORD_TOO = re.compile(r"\w+\*")
 
 
 def read_forms(analyzer: Analyzer) -> Mapping[str, frozenset[str]]:
-    """Return, by the term of each form that is no other word, the terms of the others."""
+    """Return, by the term of each form without a star, the terms of its other forms."""
     forms: dict[str, frozenset[str]] = defaultdict(frozenset)
     for group in _FORMS.split(","):
         terms = frozenset(analyzer.words(group))
@@ -31,8 +30,8 @@ def read_forms(analyzer: Analyzer) -> Mapping[str, frozenset[str]]:
     return forms
 
 
-# From two on: "first" mostly says when, and numbered lines begin with 1. Without what is another everyday word, as
-# the Spanish "cuarto", a room, the Portuguese "sexta", a Friday, and the German "achten".
+# "First" is left out, because it mostly says when, and numbered lines begin with 1. So are words with another everyday
+# meaning: Spanish "cuarto" (room), Portuguese "sexta" (Friday), German "achten" (to respect).
 _ORDINALS = """
     2nd second deuxieme zweite[mnrs]? tweede
     3rd third troisieme dritte[mnrs]? derde tercer[ao]? terz[ao] terceir[ao]
@@ -45,7 +44,7 @@ _ORDINALS = """
     10th tenth dixieme zehnte[mnrs]? tiende decim[ao]
 """
 _ENDINGS = ("", "e", "eme", "o", "a")
-"""Of a number, as `fold_text` leaves them: 3., 3e, 3ème, 3º, 3ª."""
+"""Endings of an ordinal in digits, as `fold_text` leaves them: 3., 3e, 3ème, 3º, 3ª."""
 
 
 def _read_ordinal(line: str) -> tuple[re.Pattern[str], frozenset[str]]:
@@ -55,14 +54,14 @@ def _read_ordinal(line: str) -> tuple[re.Pattern[str], frozenset[str]]:
 
 _NUMBERS = tuple(map(_read_ordinal, _ORDINALS.strip().split("\n")))
 _ARABIC_PREFIXES = ("ل", "وال")
-"""To or for, and "and the": the stemmer takes off all common ones but these."""
+"""The common prefixes that the stemmer does not remove: "to" or "for", and "and the"."""
 _LEAST_LETTERS = 3
-"""Of a word with or without them: shorter ones become other words."""
+"""Letters of a stem without these prefixes; shorter ones would match other words."""
 
 
 def forms_of(word: str, term: str) -> frozenset[str]:
-    """Return the terms of other forms of a folded word, whose own one is `term`: of an ordinal its numbers, of an
-    Arabic word the one without and those with a prefix."""
+    """Return the terms of the other forms of a folded word whose own term is `term`: the numbers of an ordinal, or an
+    Arabic word with and without its prefixes."""
     if script_of(word[0]) != "ARABIC":
         return next((numbers for pattern, numbers in _NUMBERS if pattern.fullmatch(word)), frozenset())
     bare = {term, *(term.removeprefix(prefix) for prefix in _ARABIC_PREFIXES)}

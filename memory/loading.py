@@ -1,4 +1,4 @@
-"""Chooses from where on a branch is loaded: all of it where a request can hold it, else its newest part."""
+"""Chooses the first message of a branch to load: all if a request can hold them, else its newest part."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from memory.tokens import Calibration
 from memory.types import Message
 
 STEP_SHARE = 8
-"""Beyond the tail at most an eighth of the budget is loaded, to find a beginning that stays for some turns."""
+"""Beyond the tail at most an eighth of the budget is loaded, to find a start that stays the same for some turns."""
 TAIL_SHARE = 3
 SAMPLE_NEWEST = SAMPLE_OLDER = 16
-"""Messages read of those left out, for the extract that replaces their summary."""
+"""Messages that are sampled from those left out, for the extract that replaces their summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The messages between a checkpoint and those loaded: too many for a request, so that only a sample was read."""
+    """The messages between a checkpoint and those loaded: too many for a request, so only a sample was read."""
 
     count: int = 0
     last_position: int = -1
     tokens: int = 0
-    """At least so many: of those whose sizes were read."""
+    """A lower bound: the messages whose sizes were read."""
     sample: tuple[Message, ...] = ()
 
 
@@ -36,12 +36,12 @@ NOTHING_LEFT_OUT = LeftOut()
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Limits in estimates, so that stored token counts can be added as they are."""
+    """Limits in estimates, so that stored token counts can be added directly."""
 
     window: int
-    """What a request may hold."""
+    """Most tokens of a request."""
     uncut: int
-    """What a view may take that was never compacted: past that all but a tail leaves."""
+    """Most tokens of a view that was never compacted; above that, everything but a tail leaves."""
     tail: int
     keep_recent: int
 
@@ -54,7 +54,7 @@ class LoadLimits:
 
 
 class StoredSize(NamedTuple):
-    """What choosing a beginning needs of a stored message."""
+    """The fields of a stored message that choosing a start needs."""
 
     position: int
     tokens: int
@@ -67,32 +67,30 @@ class StoredSize(NamedTuple):
 
 
 def choose_start(newest_first: Sequence[StoredSize], limits: LoadLimits) -> int:
-    """Return the position of the oldest message to load, where a request cannot hold them all.
+    """Return the position of the oldest message to load, if a request cannot hold them all.
 
-    At least the tail, from a turn's beginning. Of the possible positions it takes the one across the largest
-    power of two, because that one stays possible, and so the request's beginning the same, for the most
-    turns.
+    Load at least the tail, from the beginning of a turn. Of the possible positions, the one across the largest power of
+    two stays possible for the most turns, and so keeps the beginning of the request the same.
     """
     sums = list(itertools.accumulate(size.tokens for size in newest_first))
     least = min(max(bisect.bisect_left(sums, limits.tail), limits.keep_recent - 1), len(sums) - 1)
     most = max(sums[least], limits.tail + limits.window // STEP_SHARE)
     reach = range(least, bisect.bisect_right(sums, most))
     turns = [at for at in reach if newest_first[at].starts_turn]
-    # A tool's result at the beginning would have no call in front of it.
+    # A tool result at the beginning would lack its call.
     chosen = turns or [at for at in reach if newest_first[at].role != "tool"] or [least]
     return newest_first[max(chosen, key=lambda at: (_roundness(newest_first, at), at))].position
 
 
 def _roundness(newest_first: Sequence[StoredSize], at: int) -> int:
-    """Return the bit length of the largest power of two with a multiple between the turn before and this
-    one."""
+    """Return the bit length of the largest power of two with a multiple between the previous turn and this one."""
     older = itertools.islice(newest_first, at + 1, None)
     before = next((size.position for size in older if size.starts_turn), 0)
     return (newest_first[at].position ^ before).bit_length()
 
 
 def sample_positions(first: int, last: int) -> list[int]:
-    """Return the newest of these positions, and as many evenly from the older ones."""
+    """Return the newest of these positions, and as many spread evenly over the older ones."""
     newest = range(max(first, last - SAMPLE_NEWEST + 1), last + 1)
     older = newest.start - first
     count = min(SAMPLE_OLDER, older)

@@ -14,7 +14,7 @@ from memory.types import Message
 
 LEAST_WORDS = 2
 MAX_CHARS = 400
-"""A longer sentence is left to the summary."""
+"""Longer sentences are left to the summary."""
 
 _DAYS = frozenset(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])
 _PASSING = re.compile(
@@ -26,8 +26,7 @@ _ONESELF = """
     notre nos ik mijn wij onze ons jag min mitt mina jeg vi always never immer nie toujours jamais altijd nooit
 """
 _OF_ONESELF = frozenset(_ONESELF.split())
-"""Who speaks of oneself, or wishes something for good, says one of these, in the languages that never leave out who
-does something."""
+"""Words that occur in any statement about oneself, or lasting wish, in languages that never leave out the subject."""
 _SAYS_WHO = frozenset(("en", "de", "fr", "nl", "sv", "da", "no"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?:m|ve|d|ll|re)\b)?")
 
@@ -44,13 +43,13 @@ def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> 
 
 
 def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a sentence is worth remembering: what users say of themselves and their world; of
-    what others tell them only identifiers, numbers and dates."""
+    """Return whether a sentence is worth remembering: what users say about themselves and their world; from other roles
+    only identifiers, numbers and dates."""
     if len(sentence) > MAX_CHARS or sentence.endswith(("?", "？", "؟")):
         return False
     if len(vocabulary.telling_words(sentence)) < LEAST_WORDS:
         return False
-    # Days of the week begin large and are no names.
+    # Days of the week are capitalised, but are no names.
     facts = {fact: weight for fact, weight in find_facts(sentence).items() if fact not in _DAYS}
     if any(weight >= STRONG_FACT for weight in facts.values()):
         return True
@@ -60,8 +59,8 @@ def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
 
 
 def _is_of_oneself(sentence: str) -> bool:
-    """Return whether somebody speaks of themselves, in more than the commonest words; of what is in a language that may
-    leave out who does something, we cannot tell."""
+    """Return whether the speaker talks about themselves, in more than the commonest words. In languages that may leave
+    out the subject, accept everything but courtesies."""
     words = [word.replace("’", "'") for word in _WORD.findall(sentence.casefold())]
     folded = [fold_text(word) for word in words]
     language = latin_language(folded)

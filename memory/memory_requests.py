@@ -1,7 +1,7 @@
 """Reads requests to forget or to remember something, as people write them in a chat.
 
-A request is an imperative, or a question whether one could, with little in front of it but courtesy; what it is about
-stands behind the verb, and in front of it where the language ends with its verbs. "Do not forget" asks to remember.
+A request is an imperative, or a question whether the assistant could, preceded by little but courtesy. Its object
+follows the verb, or precedes it in languages that end with their verbs. "Do not forget" asks to remember.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from memory.small_talk import SMALL_TALK
 from memory.verb_last_requests import Kind, read_verb_last
 
 MAX_CHARS = 1_000
-"""Longer messages tell something; a request is short."""
+"""Longer texts are not read as requests, which are short."""
 MOST_BEFORE = 10
-"""Words of courtesy in front of a request."""
+"""Most words of courtesy before a request."""
 MOST_BARE_CHARS = 60
 
 _FORGET = re.compile(
@@ -41,7 +41,7 @@ _WISHED: dict[Kind, re.Pattern[str]] = {
         r"запомнил[аи]?|تتذكري?|zapami[eę]ta[lł]a?"
     ),
 }
-"""Their forms behind "I want that you"; elsewhere they ask nothing."""
+"""Their forms after "I want that you"; elsewhere they request nothing."""
 _IDIOM = re.compile(
     r"(?:keep|bear)\s+in\s+mind|(?:make\s+a\s+)?note(?=\s+that|z?\s+que)|denke?\s+(?:bitte\s+)?dr?a?ran|tieni\s+(?:presente|a\s+mente)|"
     r"ten(?:ga|ha)?\s+(?:en\s+cuenta|presente)|(?:apunta|anot[ae]|guard[ae]|g(?:uarda|ardez?)\s+(?:en\s+(?:tête|mente)|à\s+l['’]esprit))(?=\s+que)|"
@@ -49,7 +49,7 @@ _IDIOM = re.compile(
     r"имей(?:те)?\s+в\s+виду|(?:учти|запиши)(?:те)?(?=,?\s+что)|ضع\s+في\s+اعتبارك|miej\s+na\s+uwadze",
     re.IGNORECASE,
 )
-"""Where remembering has no verb of its own."""
+"""Idioms for remembering something."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -70,12 +70,12 @@ _DENIED_LAST = re.compile(
     r"\b(?:nicht|niet|(?P<never>nie|niemals|nooit))(?:\s*,?\s*(?:bitte|alsjeblieft|ja|hoor|mehr|meer))?[\s.!]*$",
     re.IGNORECASE,
 )
-"""In German and Dutch "not" stands behind what it denies: "Vergiss meinen Geburtstag nicht"."""
+"""In German and Dutch "not" follows what it denies: "Vergiss meinen Geburtstag nicht"."""
 _DENIED_BEHIND = _words("nicht nie niemals pas jamais niet nooit")
-"""What may deny a verb that it stands behind, in German, French and Dutch; elsewhere only what is told is denied there:
-"Remember never to call me Bob"."""
+"""Words that may deny the verb before them, in German, French and Dutch. In other languages they deny what is to be
+remembered: "Remember never to call me Bob"."""
 _POLISH = ("zap", "pami", "usu")
-"""How its verbs begin. Its "nie" is no German one."""
+"""Beginnings of Polish verbs. Polish "nie" is not the German one."""
 _PAUSE = re.compile("[,:;，،：]")
 _HOW = _words(
     "how why wie warum comment pourquoi como porque come perche hoe waarom как почему كيف لماذا jak dlaczego"
@@ -83,10 +83,10 @@ _HOW = _words(
 _NEVER = _words("never ever niemals jamais nunca mai nooit никогда أبدا nigdy")
 _I = _words("i we ich wir je j nous yo nosotros io noi eu nos ik wij я мы انا نحن ja my")
 _THEIR_VERBS_END = frozenset("hkmwz")
-"""How words begin that ask where a verb ends its sentence: können, möchten, zullen, hätten."""
+"""First letters of modal verbs in languages that put the main verb last: können, möchten, zullen, hätten."""
 _YOU = _words("you du dir dich sie tu te toi vous ti usted lei voce se je jij u ты вы что ты")
 _ONESELF = _words("te ti se t")
-"""Of "you" what stands in front of a verb that is denied: "não se esqueça", "non ti dimenticare"."""
+"""Reflexive forms of "you" before a denied verb: "não se esqueça", "non ti dimenticare"."""
 _THEY = re.compile(
     r"they|people|she|he|er|elles?|ils?|on|ellas?|el|ellos|lei|lui|loro|el[ae]s?|hij|zij|он[аи]?|هو|هي|onlar|oni|one"
 )
@@ -96,16 +96,16 @@ _CAN = """
     gust piacer gost hatt хот أتمنى
 """
 _ASKING = tuple(_CAN.split())
-"""How words begin that ask whether somebody can or would."""
+"""Beginnings of words that ask whether somebody can or would."""
 _IF_YOU_PLEASE = re.compile(r"\bs['’]il\s+(?:te|vous)\s+pla[iî]t\b", re.IGNORECASE)
-"""Its "you" is nobody who is said to do something."""
+"""The "you" in it is not the subject of a verb."""
 _PLEASE = _words("pls favor favore alsjeblieft gern gerne graag пожалуйста فضلك رجاء prosze prego")
 _THAT = _words("that dass que qu che dat что чтобы أن أني أنني أننا أنه أنها ان انني ze że zebys")
 _ABOUT = _words("about of uber sobre de di del d sur su over про об о обо عن")
 _ALL = _words(
     "everything all what alles was tout ce todo lo tutto quello tudo o wat все всё то كل ما wszystko"
 )
-"""How it begins that all that was told about somebody is meant."""
+"""First words of "everything I told you about"."""
 _TOLD_LAST = re.compile(
     r"\s+(?:(?:heb|had|habe?|hatte)\s+)?(?:gesagt|erzählt|verteld|gezegd)(?:\s+(?:habe?|hatte|heb|had))?[.!?\s]*$",
     re.IGNORECASE,
@@ -130,7 +130,7 @@ class _Request:
 
 
 def read_forget_request(text: str) -> str | None:
-    """Return what is to be forgotten; None where the text is no such request, or does not say what."""
+    """Return what the text asks to forget; None if it is no such request or does not say what."""
     text = text.strip()
     request = _read(text) if len(text) <= MAX_CHARS else None
     if request is None or request.kind != "forget":
@@ -140,7 +140,7 @@ def read_forget_request(text: str) -> str | None:
 
 
 def is_for_good(text: str) -> bool:
-    """Return whether a request says that it is never to be remembered, even when it is asked for again."""
+    """Return whether a request says never to remember this again, even when asked to."""
     text = close_gaps(text.strip())
     if len(text) > MAX_CHARS:
         return False
@@ -149,8 +149,8 @@ def is_for_good(text: str) -> bool:
 
 
 def read_remember_requests(text: str) -> Iterator[str]:
-    """Yield what a message asks to remember, by sentence: `I live in Paris.` of `Remember that I live in Paris.` Who
-    says no more than "remember that" means the sentence before."""
+    """Yield what a message asks to remember, by sentence: `I live in Paris.` for `Remember that I live in Paris.` A
+    bare "remember that" means the sentence before."""
     before = ""
     for sentence in split_sentences(text):
         request = _read(sentence.strip()) if len(sentence) <= MAX_CHARS else None
@@ -182,7 +182,7 @@ def _read_verb_first(text: str) -> _Request | None:
             kind: Kind | None = "remember" if match.start() == idiom.start() else None
         else:
             is_wished = not _THAT.isdisjoint(folded[:at])
-            # Deleting a file is a task: such a verb asks to forget only where memory is named.
+            # Deleting a file is a task: such a verb asks to forget only if memory is named.
             erases = is_erasing and _ERASE.fullmatch(match[0].casefold())
             kind = "forget" if erases else _kind_of(match[0], is_wished=is_wished)
         if kind is None:
@@ -190,13 +190,13 @@ def _read_verb_first(text: str) -> _Request | None:
         end = match.end() if idiom is None else idiom.end()
         if _asks(folded[:at], kind, text):
             return _read_behind(text, match, end, kind)
-        # The first verb decides: another one behind it is a part of what is told.
+        # The first verb decides; a later one belongs to what is told.
         break
     return _read_in_front(text, [*zip(folded, matches, strict=True)])
 
 
 def _read_behind(text: str, verb: re.Match[str], end: int, kind: Kind) -> _Request | None:
-    """Return the request with this verb, and with what stands behind it, from character `end` on."""
+    """Return the request that this verb makes with the text after it, from character `end` on."""
     front = {fold_text(word) for word in _WORD.findall(_PAUSE.split(text[: verb.start()])[-1])[-3:]}
     is_denied, is_never = not _NOT.isdisjoint(front), not _NEVER.isdisjoint(front)
     denying = frozenset[str]() if fold_text(verb[0]).startswith(_POLISH) else _DENIED_BEHIND
@@ -205,12 +205,12 @@ def _read_behind(text: str, verb: re.Match[str], end: int, kind: Kind) -> _Reque
     while match := re.match(r"(['’,:，،\s-]*)([^\W\d_]+)['’]?", rest):
         word = fold_text(match[2])
         has_pause = has_pause or (kind == "remember" and _PAUSE.search(match[1]) is not None)
-        # Behind a pause or "that" it denies what is to be remembered.
+        # After a pause or "that" a denial belongs to what is to be remembered.
         if word in denying and not (is_marked or has_pause):
             is_denied, is_never = True, is_never or word in _NEVER
         elif word in _THAT or word in _ABOUT or word in _ALL:
             is_marked = True
-            # Left in the rest: `_told_about` begins with it.
+            # Leave the word in the rest, because `_told_about` looks for it.
             if word in _ALL:
                 break
         elif not (_is_polite(word) or (word in _YOU and not is_marked)):
@@ -223,18 +223,18 @@ def _read_behind(text: str, verb: re.Match[str], end: int, kind: Kind) -> _Reque
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
     is_question = text.endswith(("?", "？", "؟"))
-    # "Do you remember Rex?" wants an answer.
+    # "Do you remember Rex?" is a question that needs an answer.
     if kind == "remember" and is_question and not is_marked:
         return None
     is_bare = kind == "forget" and not is_marked
-    # With a comma or many words behind it, a bare "forget" is mostly said in passing.
+    # A bare "forget" with a comma or many words after it is mostly said in passing.
     if is_bare and (re.search(r"[,;:،]", what) or len(what) > MOST_BARE_CHARS):
         return None if not _is_own(what) else _Request(kind, what)
     return _Request(kind, what, is_for_good=is_never and kind == "forget")
 
 
 def _is_denied_last(what: str, kind: Kind) -> bool:
-    """Return whether "not" at the end denies the request, and not a sentence that is to be remembered."""
+    """Return whether "not" at the end denies the request, and not the sentence to be remembered."""
     match = _DENIED_LAST.search(what)
     if match is None or (match["never"] and kind == "remember") or re.search("[,;:]", what):
         return False
@@ -261,7 +261,7 @@ def _read_in_front(text: str, words: Sequence[tuple[str, re.Match[str]]]) -> _Re
 
 
 def _is_asking_word(word: tuple[str, re.Match[str]]) -> bool:
-    """Return whether it stands in front of what a request is about. What begins large there may be a name."""
+    """Return whether the word precedes the object of a request. A capitalised word after the first may be a name."""
     begins_large = word[1][0][0].isupper() and word[1].start() > 0
     is_asking = word[0].startswith(_ASKING) and not begins_large
     return is_asking or word[0] in _I | _YOU | _THAT | _NOT or _is_polite(word[0])
@@ -269,7 +269,7 @@ def _is_asking_word(word: tuple[str, re.Match[str]]) -> bool:
 
 @lru_cache(maxsize=8_192)
 def _kind_of(word: str, *, is_wished: bool) -> Kind | None:
-    """Return what a verb asks for. Its accents count: "olvidé" is no request."""
+    """Return what a verb asks for; None if nothing. Its accents count: "olvidé" is no request."""
     plain = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFC", word).casefold())
     if _FORGET.fullmatch(plain):
         return "forget"
@@ -280,8 +280,8 @@ def _kind_of(word: str, *, is_wished: bool) -> Kind | None:
 
 
 def _asks(before: Sequence[str], kind: Kind, text: str) -> bool:
-    """Return whether these words in front of a verb make it a request: courtesy, a question whether one could, or a
-    wish that somebody does."""
+    """Return whether the words before a verb make it a request: courtesy, a question whether one could, or a wish that
+    somebody does it."""
     if not all(_is_polite(word) or word in _function_words() or word.startswith(_ASKING) for word in before):
         return False
     if before and (before[0] in _HOW or _THEY.fullmatch(before[0])):
@@ -300,7 +300,7 @@ def _is_polite(word: str) -> bool:
 
 
 def _told_about(what: str) -> str:
-    """Return whom or what it is about: "Rex" of "what I told you about Rex"."""
+    """Return whom or what the request is about: "Rex" for "what I told you about Rex"."""
     words = [(fold_text(match[0]), match) for match in _WORD.finditer(what)]
     if not words or words[0][0] not in _ALL:
         return what
@@ -315,7 +315,7 @@ def _is_own(what: str) -> bool:
 
 @cache
 def _function_words() -> frozenset[str]:
-    # Polish is not among those with a stemmer here, and has stop words.
+    # Polish has stop words but no stemmer.
     languages = (*LATIN, "pl", *(language for language, _ in SCRIPTS.values()))
     return frozenset().union(*map(stop_words, languages))
 

@@ -1,6 +1,6 @@
 """Splits long texts into passages that can be found and recalled on their own.
 
-They are whole paragraphs or sentences, cut elsewhere only where there is no such place. Joined they are the text.
+Passages end between paragraphs or sentences if possible. Joined, they give the text without blank passages.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 
 PASSAGE_CHARS = 1_200
 
-# The best places to cut, best first: between paragraphs, lines, sentences, words.
+# Places to cut, best first: between paragraphs, lines, sentences, words.
 _ENDS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…]['\"”’)]*\s+|[。！？]", r"\s+")))
 
 
 def _cut_before(text: str, start: int, limit: int) -> int:
-    """Return the end of the passage that begins at `start` and may not pass `limit`; at least a third of
-    it is used."""
+    """Return the end of the passage that begins at `start`. It is at most `limit`, and at least a third of the way
+    there."""
     earliest = start + (limit - start) // 3
     for pattern in _ENDS:
         ends = [match.end() for match in pattern.finditer(text, earliest, limit)]
@@ -25,7 +25,7 @@ def _cut_before(text: str, start: int, limit: int) -> int:
 
 
 def split_passages(text: str, max_chars: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
-    """Return `(start, end)` of each passage; none for an empty text."""
+    """Return `(start, end)` of each passage; an empty list for a blank text."""
     passages = []
     start = 0
     while start < len(text):

@@ -1,5 +1,5 @@
-"""Values of JSON and YAML as they are: a text is no number, 1 is not true and a number is no date, though pydantic
-would read them so."""
+"""Strict types of JSON and YAML values: text is no number, 1 is not true and a number is no date, though pydantic would
+accept them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic import AwareDatetime, BaseModel, ModelWrapValidatorHandler, Valida
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 Check = Callable[[Any], type | None]
-"""Returns the type that a value should have and has not."""
+"""Returns the type that an invalid value should have; None for a valid one."""
 _DIGITS = re.compile(r"[\s+\-.\d]*")
 _A_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class PlainTypes(BaseModel):
-    """Fields that hold a number, true and false, or a date take nothing else."""
+    """A model whose number, boolean and date fields accept no other types."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -33,14 +33,14 @@ class PlainTypes(BaseModel):
             InitErrorDetails(type=f"{kind.__name__}_type", loc=(name,), input=data[name])
             for name, kind in wrong.items()
         ]
-        # All that is wrong is told at once.
+        # Report all errors at once.
         raise ValidationError.from_exception_data(cls.__name__, told + _others(handler, data, wrong))
 
 
 def _others(
     handler: ModelWrapValidatorHandler[Any], data: Any, told: Container[str]
 ) -> list[InitErrorDetails]:
-    """Return what else is wrong."""
+    """Return the validation errors of all other fields."""
     try:
         handler(data)
     except ValidationError as error:
@@ -56,13 +56,13 @@ def _others(
 
 @cache
 def plain_checks(body: type[BaseModel]) -> dict[str, Check]:
-    """Return the checks of the fields that hold such values, by the name they are sent with."""
+    """Return the checks of the fields with these types, by the name they are sent with."""
     checks = {field.alias or name: _check_of(field.annotation) for name, field in body.model_fields.items()}
     return {name: check for name, check in checks.items() if check}
 
 
 def _check_of(annotation: Any) -> Check | None:
-    """Return None where nothing of these types can be."""
+    """Return the check of an annotation; None if it needs none."""
     if annotation in (bool, int, float):
         return lambda value: None if _is_number(annotation, value) else annotation
     if annotation in (AwareDatetime, date, datetime, time):
@@ -89,7 +89,7 @@ def _check_each(check: Check | None, container: type) -> Check | None:
 
 
 def _check_any(annotations: list[Any]) -> Check | None:
-    """Return the check of a union: None where one of its types takes what the others refuse."""
+    """Return the check of a union; None if one of its types accepts what the others reject."""
     checks = [_check_of(each) for each in annotations]
     known = [check for check in checks if check]
     if len(known) < len(checks):
@@ -103,13 +103,13 @@ def _check_any(annotations: list[Any]) -> Check | None:
 
 
 def _is_number(kind: type, value: Any) -> bool:
-    """Return whether it is none of another type: a text, or true for a number, or 1 for true. Null and what is no
-    value of its own is left to pydantic."""
+    """Return whether it is no value of another type: text, true for a number, or 1 for true. Null and other invalid
+    values are left to pydantic."""
     return not isinstance(value, str) and (value is None or (kind is bool) == isinstance(value, bool))
 
 
 def _is_count(value: Any) -> bool:
-    """Return whether it is a number, or a text of digits, which pydantic takes for seconds since 1970."""
+    """Return whether it is a number or text of digits, which pydantic reads as seconds since 1970."""
     if isinstance(value, str):
         return bool(_DIGITS.fullmatch(value)) and not _A_DAY.fullmatch(value)
     return isinstance(value, int | float)

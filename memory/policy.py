@@ -1,4 +1,4 @@
-"""The policy of a context: each setting with its default, range and the layer it came from."""
+"""The policy of a context: each setting with its default, range and the layer that set it."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class ContextPolicy(BaseModel):
 
     @property
     def turn_limit(self) -> int:
-        """Return the turns in context; 0 is no limit."""
+        """Return the most turns in context; 0 means no limit."""
         return self.max_turns or self.behaviour.default_max_turns
 
     @property
@@ -166,20 +166,19 @@ class ContextPolicy(BaseModel):
 
     @property
     def prepares_ahead(self) -> bool:
-        """Return whether the soft trigger prepares the next summary. An inline one is written when it is needed."""
+        """Return whether the soft trigger prepares the next summary. Inline ones are written when needed."""
         return self.has_summary and not self.is_inline and self.behaviour.prepares_ahead
 
     def result_limit(self, budget: TokenBudget) -> int:
-        """Return the tokens one tool result may take before the rest is offloaded."""
+        """Return the most tokens of one tool result before the rest is offloaded."""
         return self.tool_result_limit or min(budget.context_size * 15 // 100, 25_000)
 
     def profile_limit(self, budget: TokenBudget) -> int:
-        """Return the tokens of the profile in context: in a small window no more than its share."""
+        """Return the most tokens of the profile in context: in a small window only its share."""
         return min(self.profile_budget, budget.input_tokens // PROFILE_SHARE)
 
     def tail_tokens(self, budget: TokenBudget) -> int:
-        """Return the tokens of newest history that a compaction leaves alone, even beyond `keep_recent`
-        messages."""
+        """Return the tokens of the newest history that a compaction keeps, even beyond `keep_recent` messages."""
         window = min(budget.context_size, budget.input_limit or budget.context_size)
         return int(window * self.reserve_ratio)
 
@@ -196,28 +195,27 @@ ALIASES: Mapping[str, str] = {
     "agent_max_context_turns": "max_turns",
     "agent_max_steps": "max_steps",
 }
-"""Names of the published designs, accepted wherever a policy is written."""
+"""Names from published designs, accepted wherever a policy is written."""
 INHERITED_WHEN_ZERO = frozenset({"context_size", "max_output_tokens"})
-"""0 means "the model's own" here, so the layer below decides."""
+"""For these, 0 means "the model's own", so the layer below decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     policy: ContextPolicy
     origins: Mapping[str, str]
-    """Which layer each field came from; "default" where none set it."""
+    """The layer that set each field; "default" if none did."""
 
 
 def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy:
-    """Return the merged (name, fields) layers, a later one winning field by field. None, or a window of 0, is
-    "not set here".
+    """Merge (name, fields) layers, of which a later one wins field by field. None, or a window of 0, means "not set".
 
-    Raise PolicyError for an unknown name or a value out of range, naming its layer.
+    Raise PolicyError with the layer for an unknown name or a value out of range.
     """
     values: dict[str, object] = {}
     origins = dict.fromkeys(ContextPolicy.model_fields, "default")
     for origin, fields in layers:
-        # A field by its own name last: it stands above its other names, in whatever order they are written.
+        # A field's own name comes last and overrides its aliases, in whatever order they are written.
         for given, value in sorted(fields.items(), key=lambda field: (field[0] not in ALIASES, field[0])):
             name = ALIASES.get(given, given)
             if name not in ContextPolicy.model_fields:
@@ -237,20 +235,20 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
 
 
 def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
-    """Return the policy of one layer as somebody writes it: a text is no number, though what was stored once is read
-    so. Raise PolicyError, whatever order the fields are written in for the same one."""
+    """Return the policy of one layer as a user writes it. Text is no valid number, though stored values may be text.
+    Raise PolicyError, for the same field whatever the order of the fields."""
     for given, value in sorted(fields.items()):
         check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
         if check and value is not None and (kind := check(value)):
             raise PolicyError(given, origin, KINDS[kind])
-        merge_policies((origin, {given: value}))  # another name of the field may stand above this one
+        merge_policies((origin, {given: value}))  # alone, because the field's own name overrides an alias
     return merge_policies((origin, fields)).policy
 
 
 def newest_names(fields: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields without names that stand as they did `before`, where another name of the same field has a new
-    value: the last one counts."""
-    # None of a field is "not set here" and renews nothing.
+    """Return the fields without names that are unchanged since `before`, if another name of the same field has a new
+    value: the newest value wins."""
+    # None means "not set", and renews nothing.
     renewed = {
         ALIASES.get(name, name) for name, value in fields.items() if value not in (None, before.get(name))
     }
@@ -291,7 +289,7 @@ USER_FIELDS = frozenset(
         "wait_for_summary",
     }
 )
-"""Fields a user may set for one conversation; the rest is the operator's."""
+"""Fields that a user may set for one conversation; the rest belong to the operator."""
 _COSTS = (
     "context_size",
     "max_output_tokens",
@@ -303,13 +301,13 @@ _COSTS = (
     "max_steps",
 )
 _OFF_AT_ZERO = ("recall_budget", "recall_tokens", "profile_budget")
-"""Of these, zero is none; of the other costs, no limit."""
+"""For these, zero means off; for the other costs, no limit."""
 
 
 def check_user_fields(
     fields: Mapping[str, object], operator: ContextPolicy, origin: str = "conversation"
 ) -> None:
-    """Raise PolicyError for what a user may not set, and for more than the operator's own policy allows.
+    """Raise PolicyError for fields that a user may not set, and for values above the operator's own policy.
 
     `operator` is the policy without the user's layer.
     """
@@ -323,8 +321,8 @@ def check_user_fields(
 
 
 def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapping[str, object]:
-    """Return a user's stored fields without those that are more than the operator's own policy allows: it may be
-    another than the one they were checked against."""
+    """Return a user's stored fields without those above the operator's own policy, which may have changed since they
+    were checked."""
     wanted = merge_policies(("conversation", fields)).policy
     names = {given: ALIASES.get(given, given) for given in fields}
     return {
@@ -337,7 +335,7 @@ def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapp
 
 def _costs_more(name: str, asked: float, operator: ContextPolicy) -> bool:
     limit = getattr(operator, name)
-    # Zero is no limit at all, and so more than any.
+    # Zero means no limit, which is more than any.
     lifts_limit = name == "max_input_tokens" and asked == 0
     is_limited = name in _COSTS and (limit > 0 or name in _OFF_AT_ZERO)
     return is_limited and (limit < asked or lifts_limit)

@@ -1,4 +1,4 @@
-"""Reads what a question asks for: its terms with their weights, and the names, dates and times in it."""
+"""Parses a question: its terms with their weights, and the names, dates and times in it."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from memory.terms import (
 PREFIX_WEIGHT = 0.4
 CHARACTER_WEIGHT = 0.4
 STOP_WEIGHT = 0.4
-"""Weight of a word that says how is asked. It still counts: some such words are what a question is about."""
+"""Weight of a stop word. It still counts, because some questions are about such words."""
 HALF_STOP_WEIGHT = 0.5
-"""Weight of a pair of characters of which one is a word of how is asked: nearly always it is no word."""
+"""Weight of a pair of characters of which one is a stop word: the pair is hardly ever a word."""
 NUMBER_WEIGHT = 0.4
-"""Weight of a number with one or two digits, which says little without what it counts."""
+"""Weight of a number of one or two digits, which says little without the thing counted."""
 IRREGULAR_WEIGHT = 0.5
-"""Irregular words are everyday words, and tell less than their rarity suggests."""
+"""Irregular words are everyday words, and say less than their rarity suggests."""
 SPEAKER_NAME_WEIGHT = 0.15
-"""A speaker's name in a text tells little, because the other speakers use it all the time."""
+"""A speaker's name says little, because the other speakers use it all the time."""
 TELLING = 0.6
-"""Words of this weight and above say what the question is about, and numbers: "What is 3 times 4?" is not about
+"""Words of at least this weight, and numbers, say what the question is about: "What is 3 times 4?" is not about
 times."""
 
 _TIME_WORDS = """
@@ -55,7 +55,7 @@ _TIME_WORDS = """
 """
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(rf"(?<=[^.!?…:\s]\s)[\"'“‘«(]?([{CAPITAL}][^\W\d_A-Z]+)\b")
-"""Written with a capital inside a sentence: it has no other forms."""
+"""A capitalised word inside a sentence. As a name it has no other forms."""
 _CAPITALISES_NOUNS = "de"
 _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 _SHORT_WORDS = 5
@@ -66,12 +66,12 @@ _ASKING = ("?", "？", "؟")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`words` are the plain terms with their weights, `characters` those of single characters; `names` those that may
-    be a speaker's, by the term of each; `forms` the terms of other forms of a word, by its own; `times` the terms that
-    tell a time, where one is asked for. `telling` are the words that say what it is about, `proper` those of them
-    that are written as a name. `naming` are those that name the `session`.
+    """`words` are the plain terms with their weights, `characters` the terms of single characters. `names` are words
+    that may be a speaker's name, by term; `forms` the terms of other forms of a word, by its own term. `times` are
+    terms of times, if the question asks when. `telling` are the words that say what it is about, `proper` those of them
+    that are written as a name. `naming` are the words that name the `session`.
 
-    `is_remark`: it is short and asks nothing; without evidence it needs none. `is_asked`: it has a question mark.
+    `is_remark`: short and asks nothing, so it recalls nothing without evidence. `is_asked`: has a question mark.
     """
 
     words: Mapping[str, float]
@@ -97,7 +97,7 @@ class Question:
 
     @property
     def own(self) -> set[str]:
-        """Return its words in all their forms."""
+        """Return the words in all their forms."""
         return set(self.words).union(*self.forms.values())
 
     @property
@@ -106,13 +106,13 @@ class Question:
 
     @property
     def asks_openly(self) -> bool:
-        """Return whether it asks for more than a word, and for no name or time of which nothing may have been said."""
+        """Return whether it asks about more than one word, and names no person or time that memory may not contain."""
         return self.is_asked and len(self.telling) > 1 and not (self.proper or self.names_a_time)
 
     @property
     def is_vague(self) -> bool:
-        """Return whether it is a remark that names nobody and no time, and of which at least half says how something
-        is said, as in "sounds good to me"."""
+        """Return whether it is a remark that names nobody and no time, and at least half of whose words do not say what
+        it is about, e.g. "sounds good to me"."""
         return (
             self.is_remark
             and 2 * len(self.telling) <= len(self.words)
@@ -120,11 +120,11 @@ class Question:
         )
 
     def as_written(self) -> Question:
-        """Return the question for its words alone, without other forms."""
+        """Return the question with its words as written, without other forms."""
         return replace(self, forms={})
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
-        """Return the weight of each text term, once it is known which names are speakers' (plain terms)."""
+        """Return the weight of each text term. `speakers` are the plain terms of all speakers' names."""
         known = set(speakers)
         weights = {word: SPEAKER_NAME_WEIGHT if word in known else own for word, own in self.words.items()}
         for word, own in self.words.items():
@@ -163,7 +163,7 @@ class QuestionReader:
             proper=tuple(
                 word
                 for word in telling
-                # German writes every noun like a name.
+                # German capitalises every noun.
                 if word in capitalised and word not in self._times and language != _CAPITALISES_NOUNS
             ),
             names=self._names(distinct),
@@ -198,7 +198,7 @@ class QuestionReader:
     def _with_stems(
         self, pieces: list[tuple[str, str]], language: str, irregular: Mapping[str, frozenset[str]]
     ) -> dict[str, frozenset[str]]:
-        """Return the other forms of each word: irregular ones, and its stem in the language of the question."""
+        """Return the other forms of each word: irregular ones, and its stem in the question's language."""
         forms = dict(irregular)
         for _, word in pieces:
             for term in self._analyzer.words(word):
@@ -210,14 +210,14 @@ class QuestionReader:
         return forms
 
     def _names(self, pieces: list[tuple[str, str]]) -> dict[str, str]:
-        """Return each word that is one term, by that term."""
+        """Return the words that consist of one term, by that term."""
         return {
             terms[0]: word for _, word in pieces if word and len(terms := self._analyzer.words(word)) == 1
         }
 
 
 def is_short_number(word: str) -> bool:
-    """Return whether it is a number of one or two digits, which says little without what it counts."""
+    """Return whether it is a number of one or two digits, which says little without the thing counted."""
     return word.isdecimal() and len(word) < 3
 
 
@@ -229,12 +229,12 @@ def _weigh_word(word: str, language: str) -> float:
 
 
 def _weigh_pair(pair: str, run: str, language: str) -> float:
-    """Return the weight of two characters: less where they are, or begin or end, a word of how is asked."""
+    """Return the weight of two characters: less if they are, or begin or end with, a stop word."""
     stops = stop_words(language)
     if pair in stops or run in stops:
         return STOP_WEIGHT / 2
     if language == "ko":
-        # Behind the first pair of a word stand its particles and endings.
+        # In Korean, particles and endings follow the first pair of a word.
         return 1.0 if run.startswith(pair) or (len(run) > 3 and run[1:3] == pair) else HALF_STOP_WEIGHT
     # Hiragana are mostly endings and particles.
     stopping = sum(character in stops or _HIRAGANA.match(character) is not None for character in pair)
@@ -242,8 +242,8 @@ def _weigh_pair(pair: str, run: str, language: str) -> float:
 
 
 def _tells_subject(word: str, weight: float) -> bool:
-    """Return whether it says what the question is about. Of Chinese and Japanese pairs those do, too, of which one
-    character is a word of how is asked: often it is no such word there, as in 光合."""
+    """Return whether the word says what the question is about. Chinese and Japanese pairs with one stop character
+    count, because the character is often no stop word there, as in 光合."""
     is_half = (
         weight >= HALF_STOP_WEIGHT and bool(UNSPACED_RUN.match(word)) and unspaced_language(word) != "ko"
     )

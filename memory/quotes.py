@@ -1,4 +1,4 @@
-"""Find texts that repeat others: a whole sentence of one, or an identifier."""
+"""Finds texts that repeat others: a whole sentence, or an identifier."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from memory.sentences import Vocabulary, bare_sentence, split_sentences
 LEAST_WORDS = 2
 LEAST_FACT_CHARS = 3
 _IDENTIFIER = re.compile(r"[@/_]|\d.*[A-Za-z]|[A-Za-z].*\d|(?:\d\D?){5}")
-"""An address, a path, letters with digits, or five digits: hardly twice by chance."""
+"""An address, a path, letters with digits, or five digits: hardly ever equal by chance."""
 
 
 class Quotes:
     """The sentences and identifiers of some texts."""
 
     def __init__(self, said: Iterable[str], vocabulary: Vocabulary, *, answered: Iterable[str] = ()) -> None:
-        """Read the texts that were `said`, and of the `answered` ones the sentences with facts: closing lines are in
-        many answers."""
+        """Read all sentences of `said`, but only those with facts of `answered`, because many answers share their
+        closing lines."""
         self._vocabulary = vocabulary
         self._sentences: set[str] = set()
         self._facts: set[str] = set()
         for texts, are_telling in ((said, True), (answered, False)):
-            # Each sentence once: the same is often said in several texts.
+            # Read each sentence once, because several texts often contain it.
             for sentence in dict.fromkeys(one for text in texts for one in split_sentences(text)):
                 self._add(sentence, are_telling)
         words = {fact for fact in self._facts if _WORD.fullmatch(fact)}
@@ -42,13 +42,13 @@ class Quotes:
         return bool(self._sentences or self._facts)
 
     def word_sets(self) -> Iterator[frozenset[str]]:
-        """Yield the words of each quote; a text that repeats a quote has all of its words."""
+        """Yield the words of each quote. A text that repeats a quote has all of its words."""
         for quote in (*self._sentences, *self._facts):
             if words := self._vocabulary.words(quote):
                 yield words
 
     def are_in(self, text: str) -> bool:
-        """Return whether a quote is in the text."""
+        """Return whether the text contains a quote."""
         if self._words and not self._words.isdisjoint(_WORD.findall(_fold_letters(text))):
             return True
         if self._pattern.search(text):
@@ -64,18 +64,18 @@ class Quotes:
 
 
 def fold_sentence(sentence: str) -> str:
-    """Return the sentence as it is compared: without its frame, its case and what ends it."""
+    """Return the sentence in the form that is compared: without list mark, speaker, case and final punctuation."""
     return " ".join(bare_sentence(sentence).casefold().split()).rstrip(" .!?…。！？।")
 
 
 _PARTED = re.compile(
     r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""A letter or digit of a script that parts its words."""
+"""A letter or digit of a script that separates its words."""
 
 
 def _is_whole(sentence: str, text: str) -> bool:
-    """Return whether the sentence is in the text as words of its own: "I like tea" is not in "I like teaching"."""
+    """Return whether the text contains the sentence as whole words: "I like tea" is not in "I like teaching"."""
     at = text.find(sentence)
     while at >= 0:
         end = at + len(sentence)
@@ -86,29 +86,29 @@ def _is_whole(sentence: str, text: str) -> bool:
 
 
 def _is_one_word(pair: str) -> bool:
-    """Return whether two neighbours are of the same word."""
+    """Return whether two neighbouring characters belong to the same word."""
     return len(pair) == 2 and all(map(_PARTED.match, pair))
 
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
-"""The facts that are one word, thousands of them, are looked up; the others are one pattern."""
-# A pattern that ignores case takes these for i and s, which `lower` does not.
+"""Facts of one word, often thousands, are looked up in a set; the others form one pattern."""
+# A case-insensitive pattern matches these with i and s, but `lower` does not change them.
 _LIKE_LATIN = str.maketrans("İıſ", "iis")
 
 
 def _fold_letters(text: str) -> str:
-    """Return the text as a pattern that ignores case compares it."""
+    """Return the text as a case-insensitive pattern compares it."""
     return text.translate(_LIKE_LATIN).lower()
 
 
 def _any_of(facts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds each fact as a whole: INV-20 is not in INV-2041. Letters of scripts without spaces do
-    not count as part of the same word."""
+    """Return a pattern that finds each fact as a whole: INV-20 is not in INV-2041. Only ASCII letters and digits
+    continue a word, because some scripts have no spaces."""
     longest_first = sorted(facts, key=lambda fact: (-len(fact), fact))
     return re.compile(
         rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])"
         if longest_first
-        # An empty alternation would be found everywhere.
+        # An empty alternation would match everywhere.
         else r"(?!)",
         re.IGNORECASE,
     )

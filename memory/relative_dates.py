@@ -1,4 +1,4 @@
-"""Dates in a question that are told from today: "yesterday", "last week", "three days ago", "on Tuesday"."""
+"""Relative dates in a question: "yesterday", "last week", "three days ago", "on Tuesday"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memory.date_spans import (
 )
 from memory.languages import UNSPACED_RUN
 
-# A character between digits and letters ends a word, too: "10월", "4th". Signs of Indian scripts do not.
+# A change between digits and letters ends a word, too: "10월", "4th". Vowel signs of Indian scripts do not.
 TOKEN = re.compile(r"\d+|(?:[^\W\d_]|[\u0900-\u0963])+")
 _WORD = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963])+")
 _AGO = re.compile(
@@ -34,18 +34,18 @@ _FEW = re.compile(
     r"(?<!\w)(?:ein paar|einigen|een paar|paar|unos|unas|quelques|alcun[ei]|algun[ao]s|нескольк\w+|birkac|कुछ|بضعة|عدة)"
     r"(?!\w)|[几幾数](?=[天日个個週周ヶか年])|며칠(?=\s*전)"
 )
-"""Words for a few."""
+"""Words for "a few"."""
 _MOST_WORDS = 4
-"""Words of a name like "day before yesterday"."""
+"""Most words of a name such as "day before yesterday"."""
 _COUNT = re.compile(r"\d+(?:[.,]\d+)?")
 _MOST_DIGITS = 3
 _MOST_BESIDE = 20
-"""Characters of a unit and of "ago", in front of a count or behind it. No more is looked at: with all that stands
-before each of its numbers, a text of numbers would be read in the square of its length."""
+"""Characters before and after a count that are searched for a unit and "ago". Searching all of the text around each
+number would take quadratic time."""
 _UNSURE = 0.6
-"""The weight of a weekday without a word that says which: "on Tuesday" may be any."""
+"""The weight of a weekday without a word such as "last": "on Tuesday" may be any."""
 _EVERY_BEFORE = re.compile(r"(?:每|毎週の?|매주\s*|\d)$")
-"""Before a weekday: every week, or "once a week" (一周一次)."""
+"""Before a weekday these mean "every week", or "once a week" (一周一次)."""
 _EVERY_BEHIND = ("마다",)
 _EVERY_WORDS = "every each jede cada chaque ogni elke iedere каждый каждую каждое каждые her हर كل toda todo"
 _EVERY = frozenset(_EVERY_WORDS.split())
@@ -59,7 +59,7 @@ _UNSPACED_UNIT = re.compile(
     r"|(?<![目以之从從])(?P<before>前)(?P<year>年)(?![龄齢纪])"
     r"|(?:(?P<korean>지난|저번)|(?P<this>이번))\s?(?P<its_unit>[주달해])(?=에|의|는|엔|부터|동안|\W|$)"
 )
-"""上周, 这个月, 前年, 지난 달. Behind other characters they are parts of other words: 目前月薪, 日本月刊."""
+"""上周, 这个月, 前年, 지난 달. After other characters they are parts of other words: 目前月薪, 日本月刊."""
 _UNITS_UNSPACED = {
     **dict.fromkeys(("周", "週", "星期", "礼拜", "禮拜", "주"), "week"),
     **dict.fromkeys(("月", "달"), "month"),
@@ -71,7 +71,7 @@ _SEASONS = {
     9: "autumn herbst otono automne autunno outono herfst sonbahar осенью осень الخريف jesien jesieni 秋 가을",
     12: "winter invierno hiver inverno kis зимой зима зиму الشتاء सर्दियों zima zimy 冬 겨울",
 }
-"""By their first month. They count beside a year, or a word that says that the last one is meant: "été" is a verb."""
+"""Seasons by their first month. They count only beside a year or a word for "last": "été" is also a verb."""
 _SEASON_OF = {name: month for month, names in _SEASONS.items() for name in names.split()}
 _LAST_YEAR = re.compile(r"(?:去年的?|去年の|昨年の|작년\s?|지난\s?)$")
 _MORE_PAST = {
@@ -95,11 +95,11 @@ _ONE_AGO = {
     "قبل أسبوع": "week",
     "일주일 전": "week",
 }
-"""Where the one is not said."""
+"""Expressions that leave out the number one."""
 
 
 def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]:
-    # One word for all of them: the week in "week-end" and in 周末 is none.
+    # Replace them by one word, because the week in "week-end" and in 周末 must not be read as one.
     folded = " ".join(_WEEKEND.sub(" weekend ", folded).split())
     lowered = original.lower()
     for match in _AGO.finditer(lowered):
@@ -109,7 +109,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
     counted = _count_words(folded)
     several = dict.fromkeys(_last_several(TOKEN.findall(counted)))
     named = dict.fromkeys((*_past_names(folded, words), *_named_units(words)))
-    # "The last two weeks" holds last week, too.
+    # "The last two weeks" includes last week, so do not read that again.
     past = [one for one in named if one[1] not in {unit for _, unit in several}]
     weekdays = [*_weekdays(folded, words)]
     weeks = [count for count, unit in past if unit == "week"]
@@ -118,7 +118,7 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
         if not weeks:
             yield latest_weekday(weekday, today, 1.0 if is_last else _UNSURE)
     for match in _LAST.finditer(lowered):
-        # "Tuesday of last week" is one day, and not the week beside it.
+        # "Tuesday of last week" is one day, so the week itself is left out.
         if not (weekdays and match[2] == "week"):
             yield _named_span(match[1], match[2], today)
     for count, unit in past:
@@ -128,13 +128,13 @@ def find_relative(folded: str, original: str, today: date) -> Iterator[DateSpan]
     if _names_last_weekend(words):
         yield last_weekend(today)
     yield from (span_since(count, unit, today) for count, unit in several)
-    # The names of the library have English ones among them: what is read above is not read twice.
+    # The library's names include English ones: do not read twice what was read above.
     if not _AGO.search(lowered):
         yield from _so_long_ago(counted, today)
 
 
 def _count_words(folded: str) -> str:
-    """Return the text with digits for the words that say how many."""
+    """Return the text with its number words as digits."""
     numbers = date_names().numbers
     return _WORD.sub(lambda word: numbers.get(word[0], word[0]), _FEW.sub(str(FEW), folded))
 
@@ -145,14 +145,14 @@ def _so_long_ago(counted: str, today: date) -> Iterator[DateSpan]:
         if not number[0].isdecimal() or len(number[0]) > _MOST_DIGITS:
             continue
         start, end = number.span()
-        # With the character beyond, which may go on with a word.
+        # Include one more character, with which a word may continue.
         around = counted[max(0, start - _MOST_BESIDE - 1) : start], counted[end : end + _MOST_BESIDE + 1]
         if unit := _unit_ago(*around):
             yield span_ago(int(number[0]), unit, today)
 
 
 def _unit_ago(said: str, rest: str) -> str:
-    """Return the unit of which the count between these is so long ago, empty where it is not."""
+    """Return the unit if the text around a count says that it is so long ago, else an empty string."""
     beginnings = [rest[:length] for length in range(min(len(rest), _MOST_BESIDE) + 1)]
     units = [
         (len(before) + len(behind), of_rest[behind])
@@ -165,7 +165,7 @@ def _unit_ago(said: str, rest: str) -> str:
 
 
 def _is_whole(said: str, before: str, behind: str, rest: str) -> bool:
-    """Return whether no word goes on beyond the expression: characters of unspaced writing stand anywhere."""
+    """Return whether the expression begins and ends with whole words; scripts without spaces need none."""
     if UNSPACED_RUN.search(behind):
         return True
     ends = (said[: len(said) - len(before)][-1:], rest[len(behind) :][:1])
@@ -173,8 +173,8 @@ def _is_whole(said: str, before: str, behind: str, rest: str) -> bool:
 
 
 def _weekdays(folded: str, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
-    """Return the weekdays that are named, and of each whether it says that the last one is meant. One of next week, and
-    one of every week, are no dates."""
+    """Yield the named weekdays, each with whether the last one is meant. Weekdays of next week, and of every week, are
+    no dates."""
     names = date_names()
     spaced = f" {' '.join(words)} "
     if any(f" {name} " in spaced or _holds_unspaced(folded, name) for name in names.coming):
@@ -208,7 +208,7 @@ def _day_of_week(count: int, weekday: int, today: date) -> DateSpan:
 
 
 def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Return what is named like "yesterday": word for word where words are apart, anywhere where they are not."""
+    """Yield (count, unit) of names such as "yesterday": as whole words, or anywhere in scripts without spaces."""
     past = {**date_names().past, **_MORE_PAST}
     at = 0
     while at < len(words):
@@ -218,10 +218,10 @@ def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
         if longest > 1 or (longest and not is_of_another_language(words[at], words)):
             yield past[" ".join(words[at : at + longest])]
         at += longest or 1
-    # These are read as units: here they would count again.
+    # `_named_units` reads these expressions; here they would count again.
     rest = _UNSPACED_UNIT.sub(" ", folded)
     unspaced = [name for name in past if _holds_unspaced(rest, name)]
-    # A shorter name may be a part of a longer one, as 前天 of 大前天.
+    # A shorter name may be part of a longer one, e.g. 前天 of 大前天.
     longest_only = [
         name for name in unspaced if not any(name in other and name != other for other in unspaced)
     ]
@@ -229,9 +229,9 @@ def _past_names(folded: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _named_units(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Return the weeks, months and years with a word beside them that says which: "vergangene Woche", "这个月"."""
+    """Yield (count, unit) of units with a word beside them that says which: "vergangene Woche", "这个月"."""
     for at, word in enumerate(words):
-        # The Arabic article is written as a part of its word.
+        # The Arabic article is written as part of its word.
         for unit, last in date_names().units.get(word.removeprefix("ال"), ()):
             beside = {word[:BEGINNING] for word in (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])}
             if unit != "day" and not beside.isdisjoint(last):
@@ -243,7 +243,7 @@ def _named_units(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _last_several(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Return how many units up to today are named: "the last two weeks", "les trois derniers mois"."""
+    """Yield (count, unit) of spans up to today: "the last two weeks", "les trois derniers mois"."""
     for at, word in enumerate(words):
         before = words[max(0, at - 2) : at]
         counts = [int(word) for word in before if word.isdecimal() and len(word) <= _MOST_DIGITS]
@@ -266,11 +266,11 @@ def _seasons(folded: str, words: Sequence[str], today: date) -> Iterator[DateSpa
 
 
 def _season(month: int, years: Sequence[int], today: date) -> DateSpan:
-    """Return the three months from this one on: of the year that is named, else the latest that is over."""
+    """Return the three months from `month` on, of the named year or else the latest that are over."""
     year = years[0] if years else today.year
     while not years and date(year, month, 1) + timedelta(days=89) >= today:
         year -= 1
-    # Any four digits may be read as a year: this stays inside the calendar.
+    # Any four digits may be read as a year, so keep it inside the calendar.
     first = date(max(2, min(year, 9000)), month, 1)
     return DateSpan(first, first + timedelta(days=91))
 

@@ -12,7 +12,7 @@ from memory.turns import split_turns
 from memory.types import Message
 
 DIRECT_TOOLS = 12
-"""Up to this many tools are listed one by one; of more only the categories."""
+"""Up to this many tools are listed one by one with descriptions, more by category with names only."""
 LINE_CHARS = 160
 ACHIEVED_LINES = 8
 ASKED_CHARS = 70
@@ -27,20 +27,20 @@ class ToolNote:
 
 
 def build_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> Message | None:
-    """Return the message to send behind the summary; None where there is nothing to remind of."""
+    """Return the message to send after the summary; None if there is nothing to remind of."""
     return reminder_message(write_reminder(tools, achieved))
 
 
 def reminder_message(text: str) -> Message | None:
-    """Return a text of `write_reminder` as it is sent."""
+    """Return a text of `write_reminder` as a message; None if it is empty."""
     return text_message("user", fence("reminder", text), kind="reminder") if text else None
 
 
 def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
-    """Return the reminder without the oldest lines of what was done, in at most `max_tokens`; None where that
-    is not enough.
+    """Return the reminder in at most `max_tokens`, without the oldest lines of what was done; None if that is not
+    enough.
 
-    Tools are listed all or not at all: half a list would say that the others are gone.
+    List all tools or none, because half a list would say that the others are gone.
     """
     lines = reminder.text.split("\n")
     while reminder.tokens > max_tokens:
@@ -57,7 +57,7 @@ def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
 
 
 def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> str:
-    """Return the reminder's text; empty where there is nothing to remind of."""
+    """Return the reminder's text; empty if there is nothing to remind of."""
     parts: list[str] = []
     if tools:
         parts.append(_list_tools(tools) if len(tools) <= DIRECT_TOOLS else _list_categories(tools))
@@ -68,8 +68,8 @@ def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> s
 
 
 def list_achieved(messages: Sequence[Message]) -> list[str]:
-    """Return the newest finished turns, one line each: what was asked, which tools ran, how the reply
-    begins."""
+    """Return the newest finished turns, oldest first, one line each: the question, the tools that ran, the start of the
+    reply."""
     lines: list[str] = []
     for turn in reversed(split_turns(messages)):
         line = _achieved(messages[turn.start : turn.end])
@@ -80,7 +80,7 @@ def list_achieved(messages: Sequence[Message]) -> list[str]:
 
 
 def read_achieved(reminder: Message) -> list[str]:
-    """Return the lines of what was done in a reminder as it is sent."""
+    """Return the lines of what was done from a reminder as it was sent."""
     done = reminder.text.partition(f"{DONE}\n")[2].split("\n")
     return [line.removeprefix("- ") for line in itertools.takewhile(lambda line: line.startswith("- "), done)]
 
@@ -103,7 +103,7 @@ def _list_tools(tools: Sequence[ToolNote]) -> str:
 
 
 def _list_categories(tools: Sequence[ToolNote]) -> str:
-    # Sorted, because `groupby` joins neighbours alone.
+    # Sort them, because `groupby` joins only neighbours.
     ordered = sorted(tools, key=lambda tool: tool.category)
     lines = [
         f"- {category or 'other'}: {', '.join(tool.name for tool in group)}"
@@ -115,6 +115,6 @@ def _list_categories(tools: Sequence[ToolNote]) -> str:
 
 
 def _one_line(text: str, char_limit: int = LINE_CHARS) -> str:
-    # Of a long text no more is split than a line can show, with room for white space.
+    # Split no more of a long text than a line can show, with room for white space.
     line = " ".join(text[: 8 * char_limit].split())
     return line if len(line) <= char_limit else f"{line[: char_limit - 1]}…"

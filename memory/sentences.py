@@ -1,4 +1,4 @@
-"""Splits texts into sentences, which joined are the text, and names the words that tell sentences apart."""
+"""Splits texts into sentences, which joined give the text, and finds the words that distinguish sentences."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ _LAST_WORD = re.compile(
     rf"(?:^|[\s(\[\"“‘«/-]|(?<!\w)'|(?<=[{UNSPACED}])|['’](?=\w{{3}})|(?<=[lL])['’](?=\w\w))"
     rf"((?:(?![{UNSPACED}])[^\W_]|[\u0900-\u0963])+(?:\.[^\W_]+)*)\.$"
 )
-"""Behind an apostrophe, too, as in "l'avv." and "l'on."; fewer letters there are the end of a word, as in "don't"."""
+"""Also after an apostrophe, as in "l'avv." and "l'on."; fewer letters there are the end of a word, as in "don't"."""
 LONGEST_ABBREVIATION = 6
-"""But for a street: its name and "str." are one word in German."""
+"""Except for streets, because a name and "str." are one word in German."""
 _BEFORE = 40
-"""Characters that tell whether a full stop is that of an abbreviation."""
+"""Characters before a full stop that show whether it belongs to an abbreviation."""
 _ORDINAL = re.compile(
     r"(?:^|(?:^|\s)(?:am|vom|zum|der|den|dem|des|bis|ab|seit|beim|und|im)\s)\s*(?:[12]?\d|3[01])\.$",
     re.IGNORECASE,
 )
-"""3. Mai, and the number in front of an item of a list."""
+"""3. Mai, and the number before an item of a list."""
 _COUNTED_BY_DOT = frozenset(["da", "de", "fi", "hu", "no", "tr"])
-"""Languages that write "the third" as 3."""
+"""Languages that write "the third" as "3." with a full stop."""
 _NUMBERED_WORDS = """
     no nr n nº num núm art fig vol ch sec cap kap abs pág pag blz tab tel approx стр рис гл корп
 """
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
-"""Abbreviations before a number, and words before anything else."""
+"""Abbreviations before a number, but words before anything else."""
 _TITLE_WORDS = """
     mme mlle mevr mw dhr ir dra sra exa exma exmo profa cía sig hr mr mrs ms st sr jr av bd ul fa doç yrd
     uzm öğr gör cad sok mah пл наб доц им des pbro pte vs cf eg ie
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
-"""Abbreviations that the library does not know in every language, or that are in its lists of stop words."""
+"""Abbreviations that the library does not know in every language, or that are also stop words."""
 _ALSO_WORDS = frozenset(["им", "fa", "gör"])
-"""Abbreviations before a name; as "them", "ago" and "see" they end a sentence before the beginning of another."""
+"""Abbreviations before a name. As "them", "ago" and "see" they end a sentence if the next begins with a stop word."""
 _MARKS = {
     "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
     "es": frozenset(["el", "los", "es", "una", "que", "en", "vive"]),
@@ -65,29 +65,29 @@ _MARKS = {
     "pt": frozenset(["o", "os", "é", "não", "uma", "que"]),
     "tr": frozenset(["bir", "ve", "bu", "için", "ben"]),
 }
-"""Words that tell which abbreviations a text may use."""
+"""Words that show which abbreviations a text may use."""
 _TURKISH = re.compile("[ğışİ]")
 _ELISION = re.compile(r"\b[^\W\d_]{1,5}['’](?=\w{3})|[lL]['’](?=\w\w)")
-"""A word that lost its end before the next, as in "l'avv."; in English an apostrophe has fewer letters behind it."""
+"""A word that lost its end before the next, as in "l'avv."; English has fewer letters after an apostrophe."""
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 _WITHOUT_VOWEL = re.compile(r"(?:[BCDFGHJKLMNPQRSTVWXZ][bcdfghjklmnpqrstvwxz]+){1,2}|([A-Z])\1")
-"""No word, whatever the language: "Pr.", "Sgt.", "MwSt.", "EE. UU."."""
+"""No words in any language: "Pr.", "Sgt.", "MwSt.", "EE. UU."."""
 _LETTER_BEFORE = re.compile(r"\b[^\W\d_]\. ?[^\W\d_]\.$")
 """Several single letters, as in "z. b." and "т. е."."""
 _ENDS_WITH_YEAR = re.compile(r"\d{4} г\.$")
 _DEVANAGARI = re.compile("[\u0900-\u0963]{1,4}")
 _ARABIC_LETTERS = re.compile(r"[\u0620-\u064a](?:\.[\u0620-\u064a])*")
-"""A title in Arabic is written as its first letter, or those of two."""
+"""An Arabic title is abbreviated to its first letter, or to those of two words."""
 _YEAR_FIRST = re.compile(r"\d{4}\. (?=(?:[1-9]|1[0-2])\. (?:[1-9]|[12]\d|3[01])\.)")
 _MONTH_ENDS = re.compile(r"\b\d{4}\. \d{1,2}\.$")
 _DATE_ENDS = re.compile(r"\b\d{4}\. \d{1,2}\. \d{1,2}\.$")
-"""2026. 5. 3., as dates are written in Korean and Hungarian."""
+"""2026. 5. 3., as Korean and Hungarian write dates."""
 _MONTH = re.compile(r"(?:^|\s)\d{1,2}\. \d{1,2}\.$")
 _DAY_AND_MONTH = re.compile(r"(?:[1-9]|[12]\d|3[01])\. (?=(?:[1-9]|1[0-2])\.(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_]+")
 _CANNOT = re.compile(r"\bcan['’]t\b", re.IGNORECASE)
 _DENYING_SYLLABLES = frozenset(["안", "못"])
-"""Korean words of one letter without which a sentence says the opposite."""
+"""Korean words of one syllable that negate a sentence."""
 _DENIALS = """
     not cannot never no don doesn didn isn aren wasn weren won wouldn couldn hasn haven nicht kein keine keinen keinem
     keiner nie niemals ne pas jamais aucun aucune nunca non mai nao niet geen nooit nigdy inte ikke ej nem ei tidak
@@ -107,13 +107,13 @@ def _pieces(text: str) -> Iterator[str]:
     languages: tuple[str, ...] = ()
     is_blank = True
     for match in _END.finditer(text):
-        # Blank lines at the beginning go with the first sentence, which is none without words.
+        # Blank text is no sentence, so it goes with the next one.
         is_blank = is_blank and not text[last : match.end()].strip()
         last = match.end()
         if is_blank:
             continue
         if word := _abbreviation_before(text, match):
-            # Found once, and only for texts with such a word.
+            # Detect them once, and only for texts with such a word.
             languages = languages or _languages_of(text)
             if _is_abbreviated(word, text, match, languages):
                 continue
@@ -124,7 +124,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _abbreviation_before(text: str, end: re.Match[str]) -> str:
-    """Return the word before a full stop that may be one of an abbreviation; empty where there is none."""
+    """Return the word before a full stop that may end an abbreviation, else an empty string."""
     if end[0].startswith("\n") or text[end.start() - 1] != ".":
         return ""
     word = _LAST_WORD.search(text, max(0, end.start() - _BEFORE), end.start())
@@ -133,7 +133,7 @@ def _abbreviation_before(text: str, end: re.Match[str]) -> str:
 
 
 def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
-    """Return whether the sentence goes on behind the word and its full stop."""
+    """Return whether the sentence continues after the word and its full stop."""
     following = text[end.end() : end.end() + 1]
     if word.isdigit():
         return _counts(word, text, end, languages)
@@ -142,7 +142,7 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if word.casefold() in _NUMBERED:
         return following.isdigit()
     if _DEVANAGARI.fullmatch(word):
-        # What ends a sentence there is mostly a danda, and behind a full stop a verb.
+        # Hindi sentences mostly end with a danda; those with a full stop end with a verb.
         return word not in stop_words("hi") and fold_text(word) not in stop_words("hi")
     before = text[max(0, end.start() - _BEFORE) : end.start()]
     if _ENDS_WITH_YEAR.search(before) and following.isupper():
@@ -154,14 +154,14 @@ def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[s
     if following.islower() and ("." in word or _LETTER_BEFORE.search(before)):
         return True
     if following.isupper() and word.islower() and len(word) > 1:
-        # The library takes "me", "ok", "bien" and "mich" for abbreviations, some of them in English alone.
+        # The library reads "me", "ok", "bien" and "mich" as abbreviations, some of them in English only.
         using = _languages_using(word, languages)
         languages = tuple(one for one in languages if one not in using and (one != ENGLISH or not using))
     return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
 
 
 def _counts(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
-    """Return whether a number with a full stop is a part of a date, or says which one: "3. Mai", "3. katta"."""
+    """Return whether a number with a full stop is part of a date, or an ordinal: "3. Mai", "3. katta"."""
     start, following = end.start() - len(word) - 1, text[end.end() : end.end() + 1]
     before = text[max(text.rfind("\n", 0, end.start()) + 1, end.start() - _BEFORE) : end.start()]
     if _DATE_ENDS.search(before) or _YEAR_FIRST.match(text, start) or _DAY_AND_MONTH.match(text, start):
@@ -176,7 +176,7 @@ def _counts(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]
 
 
 def _languages_using(word: str, languages: tuple[str, ...]) -> set[str]:
-    """Return those of the languages in which it is a word that says how something is said."""
+    """Return those of the languages in which the word is a stop word."""
     return {language for language in languages if fold_text(word) in stop_words(language)}
 
 
@@ -193,8 +193,8 @@ def _names_month(text: str, start: int) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _is_abbreviation(language: str, word: str, is_before_number: bool) -> bool:
-    """Return whether the library goes on behind the word. It takes a small letter for a sentence that goes on, and not
-    everybody writes capitals: so it is asked about a capital."""
+    """Return whether the library continues the sentence after the word. Test with a capital, because the library always
+    continues before a small letter, and not everybody writes capitals."""
     probe = f"Is {word}. "
     return not any(
         piece == probe for piece in segment(language, f"{probe}{'5' if is_before_number else 'Anna'} is")
@@ -202,7 +202,7 @@ def _is_abbreviation(language: str, word: str, is_before_number: bool) -> bool:
 
 
 def _languages_of(text: str) -> tuple[str, ...]:
-    """Return English and the languages whose words the text has most of."""
+    """Return English and the languages whose words the text contains most."""
     begin = text[:_READ_FOR_LANGUAGE]
     words = set(_WORD.findall(begin.casefold()))
     counts = {language: len(words & marks) for language, marks in _MARKS.items()}
@@ -219,16 +219,16 @@ def _languages_of(text: str) -> tuple[str, ...]:
 
 
 def bare_sentence(sentence: str) -> str:
-    """Return the sentence without the list mark or the speaker in front of it."""
+    """Return the sentence without a list mark or speaker in front of it."""
     return _FRAME.sub("", sentence).strip()
 
 
-# Of the task or thread: the vocabulary is shared by all.
+# Per task or thread, because all share the vocabulary.
 _known_words: ContextVar[dict[str, frozenset[str]] | None] = ContextVar("known_words", default=None)
 
 
 class Vocabulary:
-    """The words that tell sentences apart, as the search index stems them."""
+    """The words that distinguish sentences, stemmed like those of the search index."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -241,10 +241,10 @@ class Vocabulary:
         return frozenset(self._analyzer.words(text))
 
     def telling_words(self, text: str) -> frozenset[str]:
-        """Return all words but stop words, small talk and single letters; what denies a sentence is one of them."""
+        """Return all words but stop words, small talk and single letters. Words that negate a sentence are included."""
         bare, known = bare_sentence(text), _known_words.get()
         if known is None or bare not in known:
-            # Both pieces of "can't" are stop words: it would say the same as "can".
+            # Both pieces of "can't" are stop words, so that it would equal "can".
             words = self._analyzer.words(_CANNOT.sub("cannot", bare))
             telling = frozenset(word for word in words if _tells(word)) - self._small_talk
             if known is None:
@@ -254,7 +254,7 @@ class Vocabulary:
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """Find the telling words of the same text once inside, where it is compared in several ways."""
+        """Cache the telling words of texts inside the block, where a text is compared in several ways."""
         before = _known_words.set({})
         try:
             yield
@@ -269,8 +269,8 @@ class Vocabulary:
         return telling - self._everyday
 
     def telling_without_stops(self, text: str) -> frozenset[str]:
-        """Return the rare words that are no stop words of the text's language either, where there are such. A pair of
-        Chinese or Japanese characters of which one is a stop word is nearly always no word."""
+        """Return the rare words without stop words of the text's language, if any remain. Chinese and Japanese pairs
+        with a stop character are left out as well, because they are hardly ever a word."""
         telling = self.telling_words(text)
         rare = self.rare_of(telling) or telling
         rare = frozenset(word for word in rare if not _has_stop_character(word)) or rare
@@ -280,17 +280,16 @@ class Vocabulary:
         return rare - self.words(" ".join(word for word in words if word in stops)) or rare
 
     def denials_in(self, words: frozenset[str]) -> frozenset[str]:
-        """Return those of the words without which a sentence says the opposite. A verb that is denied by its end, as in
-        Turkish and Japanese, is another word."""
+        """Return those of the words that negate a sentence. A verb that is negated by its ending, as in Turkish and
+        Japanese, is a different word."""
         return (words & self._denials) | {word for word in words if _DENYING_CHARACTER.search(word)}
 
     def gist(self, text: str) -> frozenset[str]:
-        """Return the words two sentences must share to say the same: the rare ones, where there are enough
-        of them."""
+        """Return the words that two sentences must share to say the same: the rare ones, if there are at least two."""
         return self.gist_of(self.telling_words(text))
 
     def gist_of(self, telling: frozenset[str]) -> frozenset[str]:
-        """Return the gist of these words. An identifier counts once, not with each of its pieces."""
+        """Return the gist of these words. An identifier counts once, without its pieces."""
         whole = telling - {piece for word in telling if not word.isalnum() for piece in _BETWEEN.split(word)}
         rare = self.rare_of(whole)
         return rare if len(rare) > 1 else whole
@@ -306,7 +305,7 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def share_enough(shared: int, first: int, second: int) -> bool:
-    """Return whether gists of these sizes that share so many words say the same."""
+    """Return whether gists of these sizes that share this many words say the same."""
     return shared >= LEAST_SHARED and shared >= ALIKE * min(first, second)
 
 

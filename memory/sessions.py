@@ -1,4 +1,4 @@
-"""Finds that a question asks for the first conversation, or for the last one, and that it is of the speaker."""
+"""Detects a question about the first or the last conversation, and texts that mention their speaker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _any_of(words: str) -> re.Pattern[str]:
         "|".join(word for word in found if bool(UNSPACED_RUN.search(word)) == is_unspaced)
         for is_unspaced in (False, True)
     )
-    # In scripts without spaces the neighbours are letters: a border would never be found.
+    # Scripts without spaces have letters on both sides of a word: a word boundary would never match.
     return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)" + (f"|{unspaced}" if unspaced else ""))
 
 
@@ -53,14 +53,14 @@ _TALKING, _BY_ONESELF, _WITH_US = _any_of(_TALK), _any_of(_ALONE), _any_of(_TOGE
 
 
 def is_of_oneself(text: str) -> bool:
-    """Return whether the speaker is mentioned."""
+    """Return whether the text mentions its speaker."""
     return _BY_ONESELF.search(fold_text(text)) is not None
 
 
 def find_session(question: str) -> Session | None:
     folded = fold_text(question)
     talks = [*_TALKING.finditer(folded)]
-    # "When did I last talk to my mother?" is about somebody else.
+    # "When did I last talk to my mother?" is not about a conversation with the assistant.
     if not talks or (is_of_oneself(question) and not _WITH_US.search(folded)):
         return None
     for session, pattern in _ORDINALS:
@@ -70,8 +70,8 @@ def find_session(question: str) -> Session | None:
 
 
 def words_of_session(question: str) -> str:
-    """Return the words of the question that name a conversation and which one it is, where words are written without
-    spaces with the characters beside them: nothing was said about them."""
+    """Return the words of the question that name a conversation and say which one, in scripts without spaces with the
+    characters beside them. They are no evidence for what was said."""
     folded = fold_text(question)
     patterns = (_TALKING, *(pattern for _, pattern in _ORDINALS))
     named = [match for pattern in patterns for match in pattern.finditer(folded)]

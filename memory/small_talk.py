@@ -1,4 +1,4 @@
-"""Recognises messages that need no recall: thanks, greetings, and commands that bring nothing to look up.
+"""Recognises messages that need no recall: thanks, greetings, and commands without a subject to look up.
 
 "Write me a poem" is such a command; "write me a poem about my violin" is not.
 """
@@ -25,7 +25,7 @@ _SMALL_TALK = """
     こんにちは はい 감사합니다 안녕하세요 네
 """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
-"""Words of messages that ask nothing; in a question they still count."""
+"""Words of messages that ask nothing. In a question they count."""
 
 _HOW_ARE_YOU = re.compile(
     r"\b(?:how are you|how(?:['’]?s| is) it going|what(?:['’]?s| is) up|"
@@ -34,7 +34,7 @@ _HOW_ARE_YOU = re.compile(
     r"hoe gaat het(?: met (?:je|jou|u))?|как дела|كيف حالك|nasilsin(?:iz)?)\b|"
     r"(?:आप|तुम) कैसे (?:हैं|हो)|你好吗|お元気ですか|(?:잘|어떻게) 지내(?:세요|니)?"
 )
-"""A greeting in the form of a question."""
+"""Greetings in the form of a question."""
 
 _PARTS_OF_DAYS = """
     evening afternoon night tomorrow abend nacht tag soir nuit demain tardes noches manana sera notte domani tarde noite
@@ -42,7 +42,7 @@ _PARTS_OF_DAYS = """
     中午 早安 晚安 明天 今晩 明日 저녁 밤 내일
 """
 _TIMES_OF_GREETINGS = frozenset(_PARTS_OF_DAYS.split())
-"""Words of greetings and farewells, as in "good evening"; beside other words they say when something is."""
+"""Words of greetings and farewells such as "good evening". Beside other words they are times."""
 _HELP = "help hilf helf aide ayud puedes aiut puoi ajud помо можеш yardim مساعد मदद 帮 手伝 助け 도와 주실 수 있나"
 _MAKE = """
     writ translat explain summar continu give poem joke story text example short schreib ubersetz erklar erzahl gedicht
@@ -51,20 +51,20 @@ _MAKE = """
     번역 계속 주세요 अनुवाद
 """
 _HELPING, _MAKING = (tuple(words.split()) for words in (_HELP, _MAKE))
-"""How words begin that ask for help, or want something made. In a question the latter are its subject: "Which poem did
-I write?"."""
+"""Beginnings of words that ask for help, or for something to be made. In a question the latter are its subject: "Which
+poem did I write?"."""
 
 EVERYDAY = """
     user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
     mention mentioned talk question answer thing time today day make take give think put keep new number is was
     favourite favorite
 """
-"""Words of everyday sentences, which tell none apart."""
+"""Everyday words, which do not distinguish sentences."""
 
 LONGEST_NAME = 3
-"""Characters of a name in Chinese, with what is behind it in Japanese."""
+"""Characters of a name in Chinese, or in Japanese with its suffix."""
 MOST_WORDS_OF_A_GREETING = 2
-"""Two words without content, as in "bom dia", ask nothing."""
+"""Two words without content, e.g. "bom dia", ask nothing."""
 MOST_WORDS_OF_A_FAREWELL = 3
 _ASKS = re.compile(
     r"(?:(?:and|so|but|und|et|y|e|en|и|а) )?(?:who|what|whe(?:n|re)|which|how|do (?:i|you|we)|"
@@ -72,7 +72,7 @@ _ASKS = re.compile(
     r"qui|quoi|ou|quand|comment|quel\w*|quien\w*|donde|cuando|como|chi|dove|quando|quem|onde|qual\w?|wat|waar|wanneer|hoe|"
     r"кто|что|где|когда|как\w*|من|ما|ماذا|أين|متى)\b|.*(?:谁|誰|什么|哪|几|多少|何|どこ|いつ|누구|뭐|어디)"
 )
-"""How a question begins; where words are not parted, what is in it."""
+"""How a question begins; in scripts without spaces, what it contains."""
 _QUESTION_MARKS = ("?", "？", "؟")
 _CLAUSES = re.compile(r"[,.!;:\n、，。！；：،؛।]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -80,7 +80,7 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
 
 
 def _phrases(words: Iterable[str]) -> re.Pattern[str]:
-    # An alternation takes the first that fits: the longest stand in front.
+    # An alternation takes the first match, so put the longest first.
     return re.compile("|".join(sorted(filter(UNSPACED_RUN.match, words), key=len, reverse=True)))
 
 
@@ -90,13 +90,13 @@ _PHRASES = _phrases((*SMALL_TALK, *_HELPING, *_MAKING, *_TIMES_OF_GREETINGS))
 
 
 def is_courtesy(text: str) -> bool:
-    """Return whether all of it is small talk, a call for help or a command without a subject, or it has no words."""
+    """Return whether the text is only small talk, a call for help or a command without a subject, or has no words."""
     return _is_courtesy(text) and all(map(_is_courtesy, _questions_in(text)))
 
 
 def _questions_in(text: str) -> Iterator[str]:
-    """Yield the clauses that ask, each without the greeting in front of it, which makes no courtesy of a question: "Hi,
-    who am I?". Not everybody writes the mark: "Hi who am I"."""
+    """Yield the clauses that ask, without a leading greeting, which must not hide the question: "Hi, who am I?". The
+    question mark may be missing: "Hi who am I"."""
     folded = _HOW_ARE_YOU.sub(" hello ", fold_text(text))
     for clause in _CLAUSES.split(folded):
         rest = _behind_greeting(clause)
@@ -106,14 +106,14 @@ def _questions_in(text: str) -> Iterator[str]:
 
 
 def _behind_greeting(clause: str) -> str:
-    """Return what follows the greetings that a folded clause begins with; all of it where that is but a word."""
+    """Return a folded clause without its leading greetings; the whole clause if only one word would remain."""
     start = 0
     for word in _WORD.finditer(clause):
         if word[0] not in SMALL_TALK:
             break
         start = word.end()
     rest = clause[start:].strip()
-    # Where words are not parted, a greeting is no word of its own.
+    # In scripts without spaces a greeting is not a separate word.
     if greeting := _GREETINGS.match(rest):
         return rest[greeting.end() :]
     return rest if " " in rest else clause
@@ -121,7 +121,7 @@ def _behind_greeting(clause: str) -> str:
 
 def _is_courtesy(text: str) -> bool:
     folded = fold_text(text)
-    # Before greetings are replaced: they tell the language, too.
+    # Before greetings are replaced, because they indicate the language, too.
     language = latin_language(_WORD.findall(folded))
     folded = _HOW_ARE_YOU.sub(" hello ", folded)
     asks = any(mark in text for mark in _QUESTION_MARKS)
@@ -139,13 +139,13 @@ def _is_courtesy(text: str) -> bool:
 
 
 def greets_by_name(text: str) -> bool:
-    """Return whether it is a greeting with a name in a script without spaces, of which a name is no word of its own."""
+    """Return whether the text greets by name in a script without spaces, where a name is not a separate word."""
     rest, greetings = _GREETINGS.subn("", fold_text(text))
     return greetings > 0 and len(_NO_LETTERS.sub("", rest)) <= LONGEST_NAME
 
 
 def _tells(rest: str) -> bool:
-    """Return whether what is left of a run of characters says more than how something is asked."""
+    """Return whether the rest of a run has content: two characters that are neither stop words nor hiragana."""
     stops = stop_words(unspaced_language(rest))
     content = [one for one in rest if one not in stops and not "\u3040" <= one <= "\u309f"]
     return rest not in stops and len(content) > 1

@@ -1,4 +1,4 @@
-"""Prompts of the summariser. What it summarises is fenced as data; every prompt ends the same way."""
+"""Prompts of the summariser. Its input is fenced as data; every prompt ends the same way."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ _TASKS: dict[Hint, str] = {
 
 
 def compaction_prompt(hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = "") -> str:
-    """Return the system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces
-    the task."""
+    """Return the system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces the task."""
     parts = [custom.strip() or _TASKS[hint]]
     if keep.strip():
         parts.append(f"The user asks that this in particular is kept: {' '.join(keep.split())}")
@@ -60,6 +59,6 @@ def structured_prompt(
 
 
 def summary_input(previous: str, transcript: str, known: str = "") -> str:
-    """Return the user message of one summary: what is to be merged, fenced. `known` is fenced already."""
+    """Return the user message of one summary: the texts to merge, fenced. `known` is already fenced."""
     earlier = f"{fence('previous_summary', previous)}\n\n" if previous.strip() else ""
     return "\n\n".join(filter(None, (known, f"{earlier}{fence('conversation', transcript)}")))

@@ -1,7 +1,7 @@
-"""Lets the model that summarises say which earlier statements something new supersedes, and checks its answer.
+"""Lets the summarising model report which earlier statements are superseded, and checks its answer.
 
-A few statements of memory go with the request, each under a short id. Beside the summary the answer may name an id and
-the new statement, and nothing else of it counts. Without a model the rules of `memory.claims` decide.
+The request contains a few statements from memory with short ids. Beside the summary, the answer may name an id and the
+new statement, and nothing else counts. Without a model the rules of `memory.claims` decide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ASK = (
     " for each a line of its id, ` => `, and the user's sentence that replaces it, copied verbatim."
 )
 OVER_TOKENS = 200
-"""What that section may add to an answer."""
+"""Most tokens that this section may add to an answer."""
 MOST_CHARS = 200
 SHARE = 40
 LEAST_TOKENS = 80
@@ -34,7 +34,7 @@ def known_section(known: Sequence[str]) -> str:
 def split_superseded(answer: str, known: Sequence[str]) -> tuple[str, tuple[tuple[int, str], ...]]:
     """Return (the summary alone, pairs of a known statement's index and the statement that supersedes it).
 
-    An id that was not given is passed over.
+    Unknown ids are ignored.
     """
     if not known:
         return answer, ()
@@ -47,21 +47,21 @@ def split_superseded(answer: str, known: Sequence[str]) -> tuple[str, tuple[tupl
 def choose_known(
     said: Iterable[str], known: Sequence[str], vocabulary: Vocabulary, span_tokens: int
 ) -> list[int]:
-    """Return which of the `known` statements, newest first, to ask about: the few that share most words with something
-    that was `said`, then the newest, and no more than a small share of the span's tokens."""
+    """Return the indexes of the `known` statements, newest first, to ask about: the few that share most words with
+    something that was `said`, then the newest, within a small share of the span's tokens."""
     sentences = [sentence for text in said for sentence in split_sentences(text)]
     new = [words for sentence in sentences if (words := vocabulary.telling_words(sentence))]
     told, every = set(map(bare_sentence, sentences)), frozenset[str]().union(*new)
 
     def nearness(statement: str) -> float:
         words = vocabulary.telling_words(statement)
-        # Most statements share no word at all: they need no comparison with each sentence.
+        # Most statements share no word at all, so they need no comparison with each sentence.
         if words.isdisjoint(every):
             return 0.0
         return max(len(words & one) / min(len(words), len(one)) for one in new)
 
     room = min(MOST_TOKENS, max(LEAST_TOKENS, span_tokens // SHARE))
-    # Reversed, so that of equal statements the newest keeps its number.
+    # Reversed, so that the newest of equal statements keeps its number.
     numbers = {text: number for number, text in reversed([*enumerate(known)])}
     fitting = [text for text in numbers if len(text) <= MOST_CHARS and text not in told]
     chosen = []

@@ -1,8 +1,8 @@
 """Turns text into index terms, for documents and questions alike.
 
-Words are folded, the commonest dropped, the rest stemmed; scripts written without spaces become pairs of characters;
-identifiers are kept whole beside their pieces. A term with a mark in front is not a word: `~` the beginning of a
-word or one character of it, `%` its stem in the language of the text, `@` who said it, `?` a question.
+Words are folded, the commonest dropped, the rest stemmed. Scripts without spaces become pairs of characters.
+Identifiers are kept whole beside their pieces. A first character marks a term that is no word: `~` the beginning of a
+word or one character of it, `%` its stem in the language of the text, `@` a speaker, `?` a question.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from memory.neutral_text import keep_speaker
 PREFIX_LENGTH = 4
 MAX_TERM_LENGTH = 64
 QUESTION = "?"
-"""The text ends with a question: nearly always it only asks."""
+"""The text ends with a question mark, so it mostly only asks."""
 ASKS = "?+"
-"""There is a question in the text."""
+"""The text contains a question mark."""
 _QUESTION_MARKS = ("?", "？", "؟")
 
 _STOP_WORDS = """
@@ -37,26 +37,26 @@ _STOP_WORDS = """
     of on or our re s she so t that the their them there they this to ve was we were what with you your
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""The commonest words of English, which no index keeps: half of what is said."""
+"""The commonest words of English, half of all text, which no index keeps."""
 
 _SPEAKER = re.compile(r"\s*([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,2}): ")
 _POSSESSIVE = re.compile(r"['’]s\b")
-# The vowel signs of Indian scripts are parts of words, but no letters.
+# Vowel signs of Indian scripts are parts of words, but not letters.
 SIGNS = "\u0900-\u0963\u0966-\u0d7f"
 _PIECE = re.compile(rf"([{UNSPACED}]+)|((?:(?![{UNSPACED}])(?:[^\W_]|[{SIGNS}]))+)")
-# Possessive, and never from within a word: linear on any input.
+# Possessive, and never from inside a word: linear on any input.
 _IDENTIFIER = re.compile(r"(?<![^\W_])[^\W_]++(?:[-._/@:#+][^\W_]++)+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 
 
 def pairs_of(run: str) -> list[str]:
-    """Return the pairs of neighbours in a run of characters, or the one there is."""
+    """Return the pairs of neighbours in a run of characters; a single character as it is."""
     return [run[start : start + 2] for start in range(len(run) - 1)] or [run]
 
 
 def characters_of(run: str) -> Iterator[str]:
-    """Return the terms of characters that may be a word alone: Han ones, and the first syllable in Hangul."""
+    """Yield the terms of characters that may be a word alone: Han ones, or the first syllable in Hangul."""
     if _HANGUL.match(run):
         yield f"~{run[0]}"
     else:
@@ -64,13 +64,13 @@ def characters_of(run: str) -> Iterator[str]:
 
 
 def split_pieces(folded: str) -> list[tuple[str, str]]:
-    """Return in order the runs of characters without spaces, and the words: of each pair one is empty."""
+    """Return (run of characters without spaces, word) in order; one of each pair is empty."""
     return _PIECE.findall(_POSSESSIVE.sub("", folded))
 
 
 def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
-    """Return `(("ann", "lee"), "hello")` for `"Ann Lee: hello"`; no names where nobody is named."""
-    # A name has no longest length by the pattern: this bounds it.
+    """Return `(("ann", "lee"), "hello")` for `"Ann Lee: hello"`; no names if the text names no speaker."""
+    # The pattern does not limit the length of a name.
     match = _SPEAKER.match(text[:80])
     if match is None:
         return (), text
@@ -78,17 +78,17 @@ def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
 
 
 class Analyzer:
-    """Reads texts into terms. Stems are remembered for all threads; a vocabulary is small."""
+    """Turns texts into terms. Stems are cached for all threads, because a vocabulary is small."""
 
     def __init__(self, max_remembered: int = 200_000) -> None:
         self._stems: dict[tuple[str, str], str] = {}
         self._max_remembered = max_remembered
 
     def stem_of(self, word: str, language: str = ENGLISH) -> str:
-        """Return the stem of a folded word. `language` counts for Latin letters."""
+        """Return the stem of a folded word. `language` matters only for Latin letters."""
         known = self._stems.get((word, language))
         if known is None:
-            # Without a lock: threads that meet here find the same stem.
+            # No lock is needed, because threads that race find the same stem.
             if len(self._stems) >= self._max_remembered:
                 self._stems.clear()
             script = SCRIPTS.get(script_of(word[:1]))
@@ -97,7 +97,7 @@ class Analyzer:
         return known
 
     def words(self, text: str) -> list[str]:
-        """Return the plain terms of a text in order, repeated ones repeated."""
+        """Return the plain terms of a text in order, with repetitions; whole identifiers come last."""
         folded = fold_text(text)
         return self._words_of(folded, split_pieces(folded))
 
@@ -111,18 +111,18 @@ class Analyzer:
         return terms + [match[:MAX_TERM_LENGTH] for match in _IDENTIFIER.findall(folded)]
 
     def language_terms(self, words: Iterable[str], language: str) -> Iterator[str]:
-        """Return the terms of the words' stems in a language that is not English."""
+        """Yield the terms of the words' stems, if the language is not English."""
         if language != ENGLISH:
             yield from (f"%{self.stem_of(word[:MAX_TERM_LENGTH], language)}" for word in words)
 
     def document_terms(self, text: str) -> Counter[str]:
-        """Return everything a document can be found by. The plain words count towards its length, see
-        `is_word`."""
+        """Return all terms by which a document can be found, with counts. Only plain words count towards its length
+        (`is_word`)."""
         speakers, body = split_speaker(text)
         folded = fold_text(body)
         pieces = split_pieces(folded)
         terms = Counter(self._words_of(folded, pieces))
-        # A list, because prefixes join the counter meanwhile.
+        # A list, because the loop adds prefixes to the counter.
         for word, count in list(terms.items()):
             if (prefix := prefix_of(word)) is not None:
                 terms[prefix] += count
@@ -149,8 +149,8 @@ def is_word(term: str) -> bool:
 
 
 def prefix_of(word: str) -> str | None:
-    """Return the term that `"education"` and `"edu…"` share; None for what is short, a number, an
-    identifier or not in letters."""
+    """Return the term that `"education"` and `"educated"` share; None for short words, numbers, identifiers and scripts
+    without spaces."""
     if (
         len(word) < PREFIX_LENGTH
         or not word[0].isalpha()
@@ -162,12 +162,12 @@ def prefix_of(word: str) -> str | None:
 
 
 def describe_piece(piece: str, role: str, *, is_whole: bool) -> str:
-    """Return a found piece as models and readers see it: with who said it, whatever its lines begin with, and with
-    marks where it was cut."""
+    """Return a found piece as models and readers see it: with its speaker, lines that imitate another speaker quoted,
+    and marks where it was cut."""
     return keep_speaker(f"{role or 'memory'}: {piece if is_whole else f'[…] {piece} […]'}")
 
 
 def read_piece(text: str, start: int, end: int, role: str) -> str:
-    """Return what `describe_piece` says of this span of a source; empty where it has no text there any more."""
+    """Return `describe_piece` for this span of a source; empty if the source has no text there any more."""
     piece = text[start:end].strip()
     return describe_piece(piece, role, is_whole=start == 0 and end >= len(text)) if piece else ""

@@ -1,10 +1,10 @@
 """Estimates the tokens of a text without a tokenizer, and learns the error for each model.
 
 The estimate is a weighted count of what byte-pair tokenizers split on: letters and changes of their case, digits,
-punctuation and the borders between them, and the characters of each script. The weights are a least-squares fit
-against o200k_base and cl100k_base, which differ by up to 2.5 times outside Latin: there the estimate lies within a
-quarter of both. Where no number does, in Russian and Arabic, it is within a quarter of o200k_base, the newer one, and
-above it; a model that counts otherwise teaches its ratio with its first response.
+punctuation and its boundaries, and the characters of each script. The weights are a least-squares fit against
+o200k_base and cl100k_base. Outside Latin script these differ by up to 2.5 times, and the estimate is within a quarter
+of both; in Russian and Arabic, where no number is, it is up to a quarter above the newer o200k_base. For a model that
+counts differently, the ratio is learned from its first response.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ IMAGE_TOKENS = 765
 CALL_OVERHEAD = 8
 """The call id and the wrapping of a tool call or result."""
 
-# Left out, so that each character counts as one byte.
+# Continuation bytes are removed, so that each character counts as one byte.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def _class_of(byte: int) -> bytes:
-    """Return the class of a character, by its first UTF-8 byte: a lower, A upper, 0 digit, . punctuation,
-    else its script."""
+    """Return the class of a character by its first UTF-8 byte: a lower case, A upper case, 0 digit, . punctuation,
+    other letters for scripts."""
     if byte < 0x80:
         char = chr(byte)
         if char.isalpha():
@@ -81,10 +81,10 @@ _SCRIPT_WEIGHTS = {
 
 
 def estimate_text(text: str) -> int:
-    """Return the tokens of a text; 0 for the empty one, at least 1 for any other."""
+    """Return the estimated tokens of a text: 0 if it is empty, else at least 1."""
     if not text:
         return 0
-    # The loop over characters runs in C. A lone surrogate has no UTF-8: it counts as a sign.
+    # `translate` loops in C. A lone surrogate, which has no UTF-8, becomes a question mark.
     classes = text.encode("utf-8", "replace").translate(_CLASSES, _CONTINUATION)
     total = _weigh_ascii(classes)
     if not text.isascii():
@@ -93,7 +93,7 @@ def estimate_text(text: str) -> int:
 
 
 def _weigh_ascii(classes: bytes) -> float:
-    """Return the weighted sum of classes and of pairs of them: a pair is a border at which tokenizers split."""
+    """Return the weighted sum of classes and of pairs of classes, which are boundaries at which tokenizers split."""
     count = classes.count
     total = 0.246 * count(b"a")
     if uppers := count(b"A"):
@@ -125,24 +125,23 @@ def estimate_part(part: Part) -> int:
 
 
 def estimate_parts(parts: Sequence[Part]) -> int:
-    """Return the tokens of a whole message made of these parts, its own overhead included."""
+    """Return the tokens of a message made of these parts, including its own overhead."""
     return MESSAGE_OVERHEAD + sum(estimate_part(part) for part in parts)
 
 
 def estimate_tools(json_text: str) -> int:
-    """Return the tokens of the tool schemas as they are sent. Providers rewrite them shorter than their
-    JSON."""
+    """Return the tokens of the JSON of the tool schemas. Providers send a shorter form to the model."""
     return estimate_text(json_text)
 
 
 def text_message(role: Role, text: str, *, kind: Kind = "message", pinned: bool = False) -> Message:
-    """Return a message that is not stored, with its estimate."""
+    """Return a message that is not stored, with its token estimate."""
     parts = (TextPart(text),)
     return Message(role=role, parts=parts, tokens=estimate_parts(parts), kind=kind, pinned=pinned)
 
 
 def with_parts(message: Message, parts: tuple[Part, ...]) -> Message:
-    """Return the same message with other parts and a fresh estimate."""
+    """Return the message with other parts and a new token estimate."""
     return dataclasses.replace(message, parts=parts, tokens=estimate_parts(parts))
 
 
@@ -157,16 +156,16 @@ _STEADY_WEIGHT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The ratio of what one model counts to what we estimate, learned from its own `prompt_tokens`."""
+    """The ratio of a model's token counts to our estimates, learned from the `prompt_tokens` that it reports."""
 
     ratio: float = 1.0
     samples: int = 0
 
     def update(self, estimated: int, reported: int) -> Calibration:
-        """Return the ratio after one more response: the first sample counts whole, later ones a quarter.
+        """Return the calibration after one more response. Samples weigh 1, 1/2, 1/3 and from then on 1/4.
 
-        Less than half of what was expected is not believed: servers that reuse a cached prompt report only
-        its new part, others report a constant.
+        Ignore a count below 0.4 of the expected one: servers that reuse a cached prompt report only its new part,
+        others report a constant.
         """
         if estimated <= 0 or reported <= 0:
             return self
@@ -174,19 +173,19 @@ class Calibration:
         if seen < _LEAST_BELIEVED * self.ratio:
             return self
         if self.samples:
-            # One wrong count is taken for no more than double.
+            # Limit the effect of one wrong count.
             seen = min(seen, self.ratio * 2)
         weight = max(1 / (self.samples + 1), _STEADY_WEIGHT)
         ratio = self.ratio + weight * (seen - self.ratio)
         return Calibration(min(max(ratio, _RATIO_MIN), _RATIO_MAX), self.samples + 1)
 
     def apply(self, tokens: int) -> int:
-        """Return an estimate in the model's own tokens."""
+        """Convert an estimate to the model's own tokens."""
         return math.ceil(tokens * self.ratio)
 
     def invert(self, tokens: int) -> int:
-        """Return the largest estimate that `apply` does not take over `tokens`."""
-        # A quotient of floats may end just below the whole number it stands for.
+        """Return the largest estimate for which `apply` returns at most `tokens`."""
+        # A float quotient may end just below a whole number.
         return math.floor(tokens / self.ratio + 1e-9)
 
 

@@ -1,8 +1,8 @@
-"""What was forgotten, known again without being kept: keyed fingerprints of its sentences, and no text.
+"""Recognises forgotten sentences by keyed fingerprints, without keeping their text.
 
-A sentence is known again word for word, or by its telling words, of which 0.9 are the same both ways: one that says
-more is another one, and so is one that begins with "She" or "His": it is about somebody else. Without the key nobody
-can test which words a fingerprint stands for.
+A sentence is recognised word for word, or if 0.9 of its telling words and of the forgotten one's are shared. A sentence
+that says more is a different one, and so is one that begins with "She" or "His", which is about somebody else. Without
+the key nobody can test which words a fingerprint represents.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
 
 COVERED = 0.9
-"""Two sentences are the same where each has this share of the other's words."""
+"""Two sentences are the same if each has this share of the other's words."""
 LEAST_WORDS = 2
 MAX_WORDS = 24
 SHORT = 8
-"""Of so many words none may differ: COVERED of ten is nine. Then the first word of the fingerprints is the same."""
+"""Of up to this many words none may differ: COVERED allows the first of ten. So the first word is the same."""
 _SUBJECT = re.compile(r"\b(?:the\s+)?(?:user|assistant)(?:['’]s)?\b", re.IGNORECASE)
 """How summaries name the speaker."""
 _LEAD = re.compile(
@@ -28,12 +28,12 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _SOMEBODY_ELSE = re.compile(r"(?:she|he|her|his|er|sein|seine[mrns]?|elle|él|ella)\b", re.IGNORECASE)
-"""How a sentence begins that is about somebody else. `They` is how summaries speak of the user."""
+"""First words of a sentence about somebody else. Summaries call the user `They`, so that is not one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`whole` stands for the sentence, `words` for its telling words, in ascending order."""
+    """`whole` is the hash of the sentence, `words` the hashes of its telling words in ascending order."""
 
     whole: int
     words: tuple[int, ...]
@@ -51,14 +51,14 @@ class Fingerprinter:
         self._vocabulary = vocabulary
 
     def fingerprint(self, sentence: str) -> Fingerprint | None:
-        """Return the sentence's fingerprint; None where the sentence says nothing that could be learned."""
+        """Return the sentence's fingerprint; None if it has too few words to be learned."""
         bare = _SUBJECT.sub(" ", _LEAD.sub("", bare_sentence(sentence)))
         words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
             return None
-        # No word begins with this sign: nothing that is said can be taken for the mark.
+        # No word begins with this sign, so no text can imitate the mark.
         about = {"@somebody else"} if _SOMEBODY_ELSE.match(bare.strip()) else set()
-        # In the order of hashes, so that the same words of a long sentence are kept each time.
+        # Sort by hash, so that the same words of a long sentence are kept each time.
         hashed = sorted(self._hash(word) for word in words | about)[:MAX_WORDS]
         return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
 
@@ -72,13 +72,13 @@ class Fingerprinter:
                 yield found
 
     def _hash(self, text: str) -> int:
-        # Signed, as the columns of 8 bytes that they are stored in.
+        # Signed, like the 8-byte columns that store it.
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
         return int.from_bytes(digest, "little", signed=True)
 
 
 class Tombstones:
-    """All that one user had forgotten."""
+    """All forgotten sentences of one user, as fingerprints."""
 
     def __init__(self, fingerprints: Iterable[Fingerprint], fingerprinter: Fingerprinter) -> None:
         self._fingerprint: Callable[[str], Fingerprint | None] = fingerprinter.fingerprint
@@ -95,11 +95,11 @@ class Tombstones:
         return bool(self._whole)
 
     def cover(self, sentence: str) -> bool:
-        """Return whether the sentence says what was forgotten."""
+        """Return whether the sentence repeats a forgotten one."""
         return bool(self.covering(sentence))
 
     def covering(self, sentence: str) -> set[int]:
-        """Return the forgotten sentences that the sentence repeats, each as the `whole` of its fingerprint."""
+        """Return the forgotten sentences that this one repeats, each as the `whole` of its fingerprint."""
         found = self._fingerprint(sentence) if self._whole else None
         if found is None:
             return set()
@@ -115,7 +115,7 @@ class Tombstones:
         return said | ({found.whole} & self._whole)
 
     def filter_text(self, text: str) -> str:
-        """Return the text without the sentences that say what was forgotten; unchanged where there is none."""
+        """Return the text without forgotten sentences; unchanged if it contains none."""
         if not self._whole:
             return text
         pieces = split_sentences(text)

@@ -1,4 +1,4 @@
-"""Renders messages as the text that a summariser reads, in chunks of a bounded size."""
+"""Renders messages as the text that a summariser reads, in chunks of a limited size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ARGUMENT_CHARS = 1_000
 
 
 def render_message(message: Message) -> str:
-    """Return one message with its speaker, whatever its lines begin with. Reasoning stays out; long tool results keep
-    head and tail."""
+    """Return one message with its speaker, and with `> ` before lines that imitate another. Omit reasoning; keep head
+    and tail of long tool results."""
     lines: list[str] = []
     for part in message.parts:
         match part:
@@ -39,7 +39,7 @@ def render_transcript(messages: Sequence[Message]) -> str:
 
 
 def split_transcript(messages: Sequence[Message], max_tokens: int) -> list[str]:
-    """Return the transcript in chunks of at most `max_tokens`, each message whole where it fits into one."""
+    """Return the transcript in chunks of at most `max_tokens`, with each message whole if it fits into one."""
     chunks: list[list[str]] = [[]]
     used = 0
     for line in _pieces(messages, max_tokens):
@@ -53,7 +53,7 @@ def split_transcript(messages: Sequence[Message], max_tokens: int) -> list[str]:
 
 
 def _lines(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the messages, with a line for each new day."""
+    """Yield the messages, with a line before those of each new day."""
     day: date | None = None
     for message in messages:
         text = render_message(message)
@@ -76,7 +76,7 @@ def _split(text: str, max_tokens: int) -> Iterator[str]:
         yield text
         return
     middle = len(text) // 2
-    # `rfind` returns -1 for none, which is 0 here.
+    # `rfind` returns -1 for no match, which becomes 0 here.
     border = text.rfind(" ", len(text) // 4, middle) + 1 or whole_end(text, middle) or middle
     yield from _split(text[:border], max_tokens)
     yield from _split(text[border:], max_tokens)

@@ -1,4 +1,4 @@
-"""Cuts without a model: single messages to a size, and a list of messages to a budget."""
+"""Cuts without a model: a message to a size, and a list of messages to a budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_UNIT = 200
 _UNIT_CHARS = r"[A-Za-z0-9À-ɏͰ-ԯ_./@:#+-]+"
 _UNIT = re.compile(_UNIT_CHARS)
 _UNIT_BEFORE = re.compile(f"{_UNIT_CHARS}$")
-"""Words, numbers and identifiers, in scripts that part them by spaces."""
+"""Words, numbers and identifiers, in scripts that separate them by spaces."""
 
 Cutter = Callable[[str, int], str]
 
@@ -29,8 +29,8 @@ def _is_within(text: str, at: int) -> bool:
 
 
 def whole_end(text: str, at: int) -> int:
-    """Return the last place up to `at` that is within no word, number or identifier; `at` where one is so long that it
-    is none."""
+    """Return the last place up to `at` that is not inside a word, number or identifier; `at` if it is inside an
+    overlong one."""
     if not _is_within(text, at):
         return at
     start, end = _unit_around(text, at)
@@ -46,15 +46,15 @@ def whole_start(text: str, at: int) -> int:
 
 
 def _unit_around(text: str, at: int) -> tuple[int, int]:
-    """Return where the unit that `at` is within begins and ends, looking a little further than the longest goes."""
+    """Return (start, end) of the unit around `at`, looking a little further than the longest unit."""
     before = _UNIT_BEFORE.search(text, max(0, at - LONGEST_UNIT), at)
     after = _UNIT.match(text, at, at + LONGEST_UNIT)
     return before.start() if before else at, after.end() if after else at
 
 
 def split_whole(text: str, most_chars: int) -> Iterator[str]:
-    """Yield the text in pieces of at most so many characters, each of whole words, numbers and identifiers. One that is
-    longer by itself is left out."""
+    """Yield the text in pieces of at most `most_chars`, each of whole words, numbers and identifiers. Skip one that is
+    longer by itself."""
     start = 0
     while len(text) - start > most_chars:
         latest = start + most_chars
@@ -71,14 +71,14 @@ def split_whole(text: str, most_chars: int) -> Iterator[str]:
 
 
 def cut_end(text: str, char_limit: int) -> str:
-    """Return the beginning of a text, and a mark. At most `char_limit` characters where the mark fits."""
+    """Return the beginning of a text with a mark, in at most `char_limit` characters if the mark fits."""
     if len(text) <= char_limit:
         return text
     return text[: whole_end(text, max(0, char_limit - len(TRUNCATED) - 1))] + "\n" + TRUNCATED
 
 
 def cut_middle(text: str, char_limit: int) -> str:
-    """Return two thirds head and one third tail, with how much is missing between them."""
+    """Return two thirds head and one third tail, with the number of omitted characters between them."""
     if len(text) <= char_limit:
         return text
     mark = f"\n{TRUNCATED} {len(text) - char_limit:,} characters left out\n"
@@ -88,8 +88,7 @@ def cut_middle(text: str, char_limit: int) -> str:
 
 
 def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Message:
-    """Return the message with at most `char_limit` characters over all its parts; itself where it is short
-    enough.
+    """Return the message with at most `char_limit` characters in all its parts; itself if it is short enough.
 
     Long parts are cut first. Arguments of a tool call stay valid JSON.
     """
@@ -103,8 +102,8 @@ def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Mes
 
 
 def level(sizes: Sequence[int], room: int) -> int:
-    """Return the cap for which the capped sizes add up to at most `room`: small ones stay whole, large
-    ones share the rest."""
+    """Return the cap with which the sizes add up to at most `room`: small ones stay whole, large ones share the
+    rest."""
     left = room
     for done, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - done)
@@ -146,7 +145,7 @@ def _cut_result(part: ToolResultPart, char_limit: int, cut: Cutter) -> ToolResul
 
 
 def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
-    """Return the call within the limit as JSON, whose escapes count, too, so that it is not cut again."""
+    """Return the call with valid JSON within the limit. Escapes count, so that it is not cut again."""
     head = part.arguments[: max(0, char_limit - 20)]
     arguments = json.dumps({"truncated": head}, ensure_ascii=False)
     while head and len(arguments) > char_limit:
@@ -156,8 +155,8 @@ def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
 
 
 def cut_to_tokens(message: Message, tokens: int) -> Message:
-    """Return the message in at most `tokens` where its form allows: images become a word, texts lose their
-    middle."""
+    """Return the message in at most `tokens` if possible: drop its reasoning, name its images, cut the middle of
+    texts."""
     if message.tokens <= tokens:
         return message
     message = _drop_reasoning(message)
@@ -166,9 +165,9 @@ def cut_to_tokens(message: Message, tokens: int) -> Message:
     whole, limit = message, sum(_char_count(part) for part in message.parts)
     while message.tokens > tokens and limit > 0:
         share = max(0, tokens - MESSAGE_OVERHEAD) / message.tokens
-        # Always less than before: an estimate may stand still, and the loop must end.
+        # Decrease the limit each time, so that the loop ends even if the estimate stays the same.
         limit = min(limit - 1, int(limit * min(share, 0.95)))
-        # Always of the whole, so that the mark tells how much is missing of that.
+        # Cut the whole message each time, so that the mark counts everything that is missing.
         message = cut_message(whole, limit, cut_middle if limit > 200 else _cut_plain)
     return message
 
@@ -195,8 +194,7 @@ def _name_images(message: Message) -> Message:
 
 
 def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    """Return the messages in at most `tokens` together where their form allows; the long ones are cut
-    first."""
+    """Return the messages in at most `tokens` together if possible. Cut the long ones first, and never the question."""
     if total_tokens(messages) <= tokens:
         return tuple(messages)
     asked = sum(message.tokens for message in messages if message.kind == "question")
@@ -208,7 +206,7 @@ def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, 
 
 
 def find_question(messages: Sequence[Message]) -> int | None:
-    """Return the index of the question being answered: the message marked so, else the user's last one."""
+    """Return the index of the question being answered: the message marked as the question, else the user's last one."""
     fallback: int | None = None
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].kind == "question":
@@ -219,13 +217,13 @@ def find_question(messages: Sequence[Message]) -> int | None:
 
 
 def is_fixed(message: Message) -> bool:
-    """Return whether it is the system prompt or the profile, which come first in every request and are
-    never summarised. What a hook says as the system stands where it was put."""
+    """Return whether it is the system prompt or the profile, which come first in every request and are never
+    summarised. A hook's system message is neither: it stays where it was put."""
     return (message.role == "system" and message.kind != "injected") or message.kind == "profile"
 
 
 def is_frame(message: Message) -> bool:
-    """Return whether no truncation drops it: the system prompt, the profile, the summary and its reminder."""
+    """Return whether it frames the history: the system prompt, the profile, the summary or its reminder."""
     return is_fixed(message) or message.kind in ("summary", "reminder")
 
 
@@ -236,12 +234,12 @@ def choose_pins(
     question_tokens: int = 0,
     frame_tokens: int = 0,
 ) -> set[int]:
-    """Return the indexes that pinned messages keep: their own, a call's results with them, and the question
-    of a pinned reply.
+    """Return the indexes that pins keep: pinned messages, the results of a pinned call, and the question of a pinned
+    reply.
 
-    Over half of the budget together with the question, the oldest messages sent during a run lose their pin,
-    then the oldest others. `question` is its index among the messages, or `question_tokens` its size where it
-    is not one of them; `frame_tokens` has to fit beside them. All in estimates.
+    If they exceed half of the budget together with the question, the oldest messages sent during a run lose their pin,
+    then the oldest others. `question` is its index; if it is not among the messages, `question_tokens` is its size.
+    `frame_tokens` have to fit beside them. All sizes are estimates.
     """
     groups = bind_groups(messages)
     if question is not None:
@@ -262,7 +260,7 @@ def choose_pins(
 
 
 def _asked_by(messages: Sequence[Message]) -> list[int | None]:
-    """Return for each message the user message it answers; what a hook says as the system answers none."""
+    """Return for each message the user message it answers; None for a hook's system message."""
     asked: list[int | None] = []
     latest: int | None = None
     for index, message in enumerate(messages):
@@ -272,12 +270,12 @@ def _asked_by(messages: Sequence[Message]) -> list[int | None]:
 
 
 def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> tuple[Message, ...]:
-    """Return the request with at most `room` tokens beside its system prompt and profile, its order unchanged.
+    """Return the request with at most `room` tokens beside its system prompt and profile, in unchanged order.
 
-    Pinned messages stay in their places while they fit, then the longest suffix; of the `keep_recent` newest messages
-    the long ones are shortened before any leaves, because a tool loop that loses its last result calls again. The
-    summary gives way to the question, everything else to both. Starts with no reply that answers nothing, and parts
-    no call from its results. Expects repaired tool calls, and a question that fits.
+    Keep pinned messages in place while they fit, then the longest suffix. Shorten long ones of the `keep_recent` newest
+    messages before dropping any, because a tool loop that loses its last result calls again. The summary gives way to
+    the question, everything else to both. The result does not begin with a reply to nothing, and no call is separated
+    from its results. Expects repaired tool calls, and a question that fits.
     """
     if total_tokens([message for message in messages if not is_fixed(message)]) <= room:
         return tuple(messages)
@@ -286,22 +284,21 @@ def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> 
     rest = [message for message in messages if not is_frame(message)]
     question = sum(message.tokens for message in rest if message.kind == "question")
     shrunk: Sequence[Message] = shrink_messages(frame, (room - question) // 2)
-    # A message has a least size: where the frame cannot shrink enough, the question comes first.
+    # A message has a minimum size. If the frame cannot shrink enough, the question comes first.
     if total_tokens(shrunk) > room - question:
         shrunk = []
     _, kept = squeeze_messages(rest, room - total_tokens(shrunk), keep_recent)
-    # A summary is sent as a user's message: behind it a reply may stand first.
+    # A summary is sent as a user message, so a reply may follow it.
     return (*fixed, *shrunk, *(kept if shrunk else without_leading_replies(kept)))
 
 
 def squeeze_messages(
     messages: Sequence[Message], room: int, keep_recent: int
 ) -> tuple[list[Message], tuple[Message, ...]]:
-    """Return (what left, what stays), so that what stays takes at most `room` estimates.
+    """Return (dropped, kept), so that the kept messages take at most `room` estimated tokens.
 
-    First the oldest leave, down to the `keep_recent` newest; then the long ones of those are shortened, the
-    newest turn last; then the oldest leave after all, pinned ones last. A question among them stays,
-    verbatim.
+    Drop the oldest, down to the `keep_recent` newest; shorten the long ones of those, the newest turn last; then drop
+    the oldest after all, pinned ones last. A question among them stays verbatim.
     """
     gone, kept = _drop_oldest(messages, room, keep_recent)
     if total_tokens(kept) > room:
@@ -312,8 +309,8 @@ def squeeze_messages(
 
 
 def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[list[Message], list[Message]]:
-    """Return (what left, what stays). Groups before the `keep` newest messages leave, oldest first:
-    unpinned ones, and at `keep` 0 pinned ones too."""
+    """Return (dropped, kept). Drop groups before the `keep` newest messages, oldest first: unpinned ones, then, if
+    `keep` is 0, pinned ones."""
     total = total_tokens(messages)
     leaving: set[int] = set()
     groups = [group for group in bind_groups(messages) if group[1] <= len(messages) - keep]
@@ -341,7 +338,7 @@ def _shorten_older(messages: Sequence[Message], room: int) -> list[Message]:
 
 
 def without_leading_replies(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages from the first user message on: a reply to nothing confuses models, and some
-    providers refuse it."""
+    """Return the messages from the first user message on: a reply to nothing confuses models, and some providers reject
+    it."""
     first = next((index for index, message in enumerate(messages) if message.role == "user"), len(messages))
     return tuple(messages[first:])

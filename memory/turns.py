@@ -1,7 +1,7 @@
-"""Turns, and the bond between a tool call and its results. Everything here is linear.
+"""Turns, and the link between a tool call and its results. Everything here is linear.
 
-A result belongs to the nearest assistant message before it, if that message made the call. So an orphaned
-result, or a call whose result never came, can neither bind messages together nor block a split.
+A result belongs to the nearest assistant message before it, if that message made the call. So an orphaned result, or a
+call without a result, neither binds messages together nor blocks a split.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Turn:
 
 
 def has_tool_calls(messages: Sequence[Message]) -> bool:
-    """Return whether any message calls a tool or is a result."""
+    """Return whether any message calls a tool or is a result of one."""
     return any(
         message.role == "tool" or (message.role == "assistant" and message.tool_calls) for message in messages
     )
 
 
 def starts_turn(message: Message) -> bool:
-    # The role alone does not tell: what is put before the model beside the question is sent as a user's message, too.
+    # The role is not enough: other messages put before the model, such as a summary, are sent as the user's, too.
     return message.role == "user" and message.kind not in (
         "injected",
         "recall",
@@ -60,7 +60,7 @@ def is_safe_split(messages: Sequence[Message], index: int) -> bool:
 
 
 def safe_split(messages: Sequence[Message], index: int) -> int:
-    """Return the nearest split at or before `index` that parts no tool call from its results.
+    """Return the nearest split at or before `index` that separates no tool call from its results.
 
     `messages[:split]` can leave while `messages[split:]` stays. Reads only the messages around `index`.
     """
@@ -73,8 +73,7 @@ def safe_split(messages: Sequence[Message], index: int) -> int:
 
 
 def safe_split_after(messages: Sequence[Message], index: int) -> int:
-    """Return the nearest split at or after `index`: where the results of a call that began before it have
-    ended."""
+    """Return the nearest split at or after `index`: behind the results of a call that began before it."""
     if is_safe_split(messages, index):
         return index
     last = index
@@ -88,7 +87,7 @@ def safe_split_after(messages: Sequence[Message], index: int) -> int:
 
 
 def before_question(messages: Sequence[Message], index: int) -> int:
-    """Return the split itself, or the one before the question whose reply it would part from it."""
+    """Return the split itself, or the one before the question that it would separate from its reply."""
     at = index
     while 0 < at < len(messages) and messages[at].role == "assistant" and starts_turn(messages[at - 1]):
         at -= 1
@@ -96,7 +95,7 @@ def before_question(messages: Sequence[Message], index: int) -> int:
 
 
 def after_reply(messages: Sequence[Message], index: int) -> int:
-    """Return the split itself, or the one behind the reply that it would part from its question."""
+    """Return the split itself, or the one after the reply that it would separate from its question."""
     at = index
     while 0 < at < len(messages) and messages[at].role == "assistant" and starts_turn(messages[at - 1]):
         at += 1
@@ -117,9 +116,9 @@ def _results_ahead(messages: Sequence[Message], index: int) -> set[str]:
 
 
 def bind_groups(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """Return (start, end) of what stays or leaves together: a call with its results, or a single message.
+    """Return (start, end) of messages that stay or leave together: a call with its results, or a single message.
 
-    Expects a repaired view, where results follow their call at once.
+    Expects a repaired view, where results directly follow their call.
     """
     groups: list[tuple[int, int]] = []
     for index, message in enumerate(messages):
@@ -131,11 +130,10 @@ def bind_groups(messages: Sequence[Message]) -> list[tuple[int, int]]:
 
 
 def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a view every provider accepts: each call is followed at once by exactly one result.
+    """Return a view that every provider accepts: each call is directly followed by exactly one result.
 
-    A call without a result gets one that says it was interrupted; a result without a call is dropped, a
-    second result of a call too; what came between a call and its results comes after them. Stored messages
-    are untouched.
+    A call without a result gets one that says it was interrupted. A result without a call, and a second result of a
+    call, are dropped. Messages between a call and its results move after them. Stored messages do not change.
     """
     if not has_tool_calls(messages):
         return tuple(messages)
@@ -146,7 +144,7 @@ def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _spans_of_assistants(messages: Sequence[Message]) -> Iterable[tuple[int, int]]:
-    """Return the span of each assistant message up to the next; first of all what precedes the first."""
+    """Return the span of each assistant message up to the next, beginning with the messages before the first."""
     starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
     bounds = [0, *[start for start in starts if start], len(messages)]
     return itertools.pairwise(bounds)
@@ -168,7 +166,7 @@ def _repair_span(span: Sequence[Message]) -> list[Message]:
 
 
 def _distinct(calls: Sequence[ToolCallPart]) -> tuple[ToolCallPart, ...]:
-    # Of calls with one id the first counts.
+    # Of several calls with one id, the first counts.
     return tuple({call.call_id: call for call in reversed(calls)}.values())[::-1]
 
 
@@ -201,11 +199,11 @@ def reduce_turns(messages: Sequence[Message]) -> list[Message]:
 
 
 def reduce_turn(turn: Sequence[Message]) -> list[Message]:
-    """Return user text and last reply of one turn. A turn without tools, or with a pinned tool message,
-    stays as it is."""
+    """Return user text and last reply of one turn. A turn without tools, or with a pinned tool message, stays
+    unchanged."""
     if not has_tool_calls(turn):
         return list(turn)
-    # A provider refuses a call without its result, so that one of them pinned holds the other.
+    # Providers reject a call without its result, so a pin on either keeps both.
     if any(message.pinned and (message.role == "tool" or message.tool_calls) for message in turn):
         return list(turn)
     last = _last_reply(turn)

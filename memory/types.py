@@ -1,4 +1,4 @@
-"""The immutable values that a context is made of."""
+"""The immutable values that make up a context."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A reference to a stored image. `data_url` is filled only while it is in view of a model call."""
+    """A reference to a stored image. `data_url` is set only for a model call that shows it."""
 
     file_id: str
     mime_type: str
@@ -50,7 +50,7 @@ class ToolResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPart:
-    """The reasoning of a model. Shown to the user; sent back only where a provider wants it."""
+    """The reasoning of a model. Shown to the user; sent back only if a provider wants it."""
 
     text: str
     type: Literal["reasoning"] = "reasoning"
@@ -63,9 +63,9 @@ Part = TextPart | ImagePart | ToolCallPart | ToolResultPart | ReasoningPart
 class Message:
     """One message of a conversation or a request.
 
-    `id` and `position` are None for what is not stored: the system prompt, a summary, a reminder.
-    `tokens` is the uncalibrated estimate of the whole message, computed once when it was written.
-    `kind` says what a message is for where its role does not: a summary and a recall travel as user messages.
+    `id` and `position` are None for messages that are not stored: the system prompt, a summary, a reminder. `tokens` is
+    the uncalibrated estimate of the whole message, computed once when it is written. `kind` says what a message is for
+    if its role does not: a summary and a recall are sent as user messages.
     """
 
     role: Role
@@ -79,13 +79,12 @@ class Message:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it is one text and nothing else, as nearly every message of a long view: readers
-        need not look further."""
+        """Return whether it is a single text, like nearly every message, so that callers can skip other checks."""
         return len(self.parts) == 1 and isinstance(self.parts[0], TextPart)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has neither words nor anything else, such as a picture alone."""
+        """Return whether it has neither text nor another part, such as an image."""
         return not any(part.text if isinstance(part, TextPart) else True for part in self.parts)
 
     @property
@@ -107,7 +106,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A finished compaction as the context sees it: everything up to `last_position` is in `summary`."""
+    """A finished compaction as the context sees it: `summary` covers everything up to `last_position`."""
 
     id: str
     summary: str
@@ -116,8 +115,8 @@ class Checkpoint:
     tokens: int
     reminder: str = ""
     covered_tokens: int = 0
-    """Estimate of all it covers; 0 where the user cleared the context."""
+    """Estimate of all that it covers; 0 if the user cleared the context."""
     is_extract: bool = False
-    """Whether no model wrote the summary: it is sentences of the conversation, word for word."""
+    """Whether the summary is an extract, i.e. verbatim sentences, and not written by a model."""
     made_at: datetime | None = None
-    """When it was finished. Questions before that are its tail, turns after it count for the cooldown."""
+    """When it was finished. Earlier questions are its tail; later turns count for the cooldown."""

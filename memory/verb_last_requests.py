@@ -8,7 +8,7 @@ from typing import Literal
 
 Kind = Literal["forget", "remember"]
 _Forms = tuple[tuple[Kind, str], ...]
-"""Requests of a language as patterns, in which white space stands for nothing; the first that fits a whole text
+"""Patterns of requests in one language, in which white space is ignored. The first that matches the whole text
 counts."""
 
 _WHAT, _WHAT_IF_ANY = "(?P<what>.+?)", "(?P<what>.*?)"
@@ -122,12 +122,12 @@ _FORMS = tuple(
 _VERB_LAST_LETTERS = re.compile(
     "[\u0900-\u097f\u1100-\u11ff\u3000-\uffff]|unut|hatırla|hafız|aklında", re.IGNORECASE
 )
-"""One of these is in every such request, and in few other texts."""
+"""Every such request contains one of these, and few other texts do."""
 
 
 def read_verb_last(text: str) -> tuple[Kind | None, str]:
-    """Return what is asked for and what it is about; (None, "") where it is no such request. A question may ask to
-    forget; that something is remembered it asks with "can you"."""
+    """Return (kind, what it is about); (None, "") if the text is no such request. A question may ask to forget, but
+    must say "can you" to ask to remember."""
     if not _VERB_LAST_LETTERS.search(text):
         return None, ""
     is_question = text.endswith(("?", "？", "؟"))

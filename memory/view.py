@@ -1,4 +1,4 @@
-"""Fits a conversation into its budget at once, without any model call."""
+"""Fits a conversation into its budget at once, without a model call."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from memory.types import Checkpoint, Message
 
 LEAST_SUMMARY_TOKENS = 24
 RECALLING_QUESTIONS = 3
-"""In a small window at least so many questions find room for what they recall, before it has to be made."""
+"""In a small window, at least this many questions have room for their recall before a cut must make more."""
 Recalled = Mapping[str, Message]
-"""What stands before the questions with these ids, where it was recalled for them."""
+"""Recalled messages by the id of the question that they precede."""
 NOTHING: Recalled = MappingProxyType({})
 
 
@@ -45,7 +45,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class ViewParts:
-    """Tokens by part as the model counts them; they add up to `total`."""
+    """Tokens of each part as the model counts them; they add up to `total`."""
 
     system: int
     profile: int
@@ -63,16 +63,16 @@ class ViewParts:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages of a model call. `history` is in order, without gaps but for pins at its beginning."""
+    """The messages of a model call. `history` is in order, without gaps except for pins at its beginning."""
 
     system: Message
     profile: Message | None
-    """What is known of the user; None where there is nothing, or no room for it."""
+    """What is known about the user; None if there is nothing, or no room for it."""
     checkpoint: Checkpoint | None
     summary: Message | None
-    """The checkpoint's summary as it is sent, or what stands in for a summary that is not written yet."""
+    """The checkpoint's summary as it is sent, or the stand-in for a summary that is not written yet."""
     reminder: Message | None
-    """Sent behind the summary until the next compaction."""
+    """Sent after the summary until the next compaction."""
     history: tuple[Message, ...]
     question: Message
     dropped: Dropped | None
@@ -80,19 +80,19 @@ class View:
     """Stored messages that this view represents, without the question."""
     budget_tokens: int
     recall_tokens: int
-    """What this question may recall, as the model counts."""
+    """Most tokens that this question may recall, as the model counts."""
     recall_room: int
-    """What this and earlier questions may have recalled together."""
+    """Most tokens that this and earlier questions may have recalled together."""
     recalled_from: int
-    """The position from which on what questions recalled stands: the last cut took away what was before."""
+    """The position from which earlier recalls are still shown: the last cut removed those before it."""
     tools_tokens: int
     calibration: Calibration
     notes: tuple[Message, ...] = ()
-    """What hooks put into this one request, right before the question."""
+    """Messages that hooks add to this request only, right before the question."""
 
     @property
     def has_extract(self) -> bool:
-        """Return whether sentences of what was dropped stand in for it, and not only a mark that it is missing."""
+        """Return whether an extract replaces the dropped messages, and not only a mark that they are missing."""
         return (
             self.dropped is not None
             and self.summary is not None
@@ -105,12 +105,12 @@ class View:
 
     @property
     def compacted_count(self) -> int:
-        """Return how many stored messages are left in `history`, pins among them; the question is not counted."""
+        """Return how many stored messages are left in `history`, including pins and without the question."""
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
     def messages(self, recall: Message | None = None, earlier: Recalled = NOTHING) -> tuple[Message, ...]:
-        """Return the request: system prompt, profile, summary, reminder, history with what its questions recalled
-        `earlier`, what this one recalled, notes, question."""
+        """Return the request: system prompt, profile, summary, reminder, history with the `earlier` recalls of its
+        questions, this question's recall, notes, question."""
         frame = (message for message in (self.profile, self.summary, self.reminder) if message)
         recalled = (recall,) if recall else ()
         history = self._history_with(earlier) if earlier else self.history
@@ -133,7 +133,7 @@ class View:
             self.question.tokens,
         )
         counted, done, shares = 0, 0, []
-        # Sums are rounded, not parts, so that the parts add up to the total.
+        # Round the running sum, not each part, so that the parts add up to the total.
         for size in sizes:
             counted += size
             shares.append(self.calibration.apply(counted) - done)
@@ -143,8 +143,8 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewInputs:
-    """What a view is fitted from. `messages` are those after the checkpoint, oldest first, and before them, if any,
-    pinned ones that it covers; `left_out` are the messages between, of which only a sample was loaded."""
+    """What a view is fitted from. `messages` are those after the checkpoint, oldest first, perhaps preceded by pinned
+    ones that it covers. `left_out` are the messages between, of which only a sample was loaded."""
 
     system: Message
     checkpoint: Checkpoint | None
@@ -156,21 +156,21 @@ class ViewInputs:
     tools_tokens: int = 0
     left_out: LeftOut = NOTHING_LEFT_OUT
     reminder: Message | None = None
-    """Takes the place of the checkpoint's own."""
+    """Replaces the checkpoint's own."""
     notes: tuple[Message, ...] = ()
-    """What hooks add to this one request."""
+    """Messages that hooks add to this request only."""
     profile: Message | None = None
-    """Gives way to a question that fits only without it."""
+    """Left out if the question fits only without it."""
     is_one_off: bool = False
-    """Whether only this request has this budget. It holds the system prompt, too, and nothing is kept for the sake of a
-    cached prefix, so that what leaves makes as much room for recall as it can."""
+    """Whether only this request has this budget. It includes the system prompt, and nothing is kept for a cached
+    prefix, so that messages that leave make as much room for recall as possible."""
 
 
 def fit_view(inputs: ViewInputs) -> View:
     """Return the view for one more question.
 
-    Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
-    trigger, and then a large step leaves at once. Raise SystemPromptTooLarge or QuestionTooLarge.
+    Deterministic and stable: with more messages appended it begins with the same bytes until it passes the trigger;
+    then many leave at once. Raise SystemPromptTooLarge or QuestionTooLarge.
     """
     system, checkpoint, messages = inputs.system, inputs.checkpoint, inputs.messages
     policy, budget, calibration = inputs.policy, inputs.budget, inputs.calibration
@@ -205,7 +205,7 @@ def fit_view(inputs: ViewInputs) -> View:
     gone, history = _select(prepared, cut, room, asked_tokens, policy.keep_recent)
     missing = len(gone) + left_out.count
     summary = _write_summary(checkpoint, [*left_out.sample, *gone], missing, room, asked_tokens, policy)
-    # No summary stands in front: a reply that lost its question would come first.
+    # Without a summary in front, a reply that lost its question would come first.
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
@@ -233,7 +233,7 @@ def fit_view(inputs: ViewInputs) -> View:
 
 
 def _beside(frame_tokens: int, budget: TokenBudget, calibration: Calibration) -> TokenBudget:
-    """Return what a budget that holds the system prompt, too, leaves. Tool schemas have the reserve."""
+    """Return what remains of a budget that includes the system prompt. Tool schemas have the reserve."""
     frame = calibration.apply(frame_tokens)
     if frame >= budget.input_tokens:
         raise SystemPromptTooLarge(frame, budget.input_tokens)
@@ -243,7 +243,7 @@ def _beside(frame_tokens: int, budget: TokenBudget, calibration: Calibration) ->
 def check_fits(
     system_tokens: int, question_tokens: int, budget: TokenBudget, calibration: Calibration
 ) -> None:
-    """Raise, before any call, for what no compaction can make fit. Tokens are estimates."""
+    """Raise an error, before any call, if no compaction can make the request fit. Tokens are estimates."""
     system, question = calibration.apply(system_tokens), calibration.apply(question_tokens)
     room = budget.input_after(system)
     if room <= 0 or (question > room and question <= budget.input_tokens and system > question):
@@ -261,13 +261,12 @@ def _fits(system_tokens: int, question_tokens: int, budget: TokenBudget, calibra
 
 
 def prepare_history(messages: Sequence[Message], policy: ContextPolicy) -> tuple[Message, ...]:
-    """Return stored messages as they may be sent: calls repaired, old tool results and overlong messages
-    cut."""
+    """Return stored messages as they may be sent: calls repaired, old tool results and overlong messages cut."""
     return tuple(_cut_long(message, policy) for message in repair_tool_calls(messages))
 
 
 def _cut_long(message: Message, policy: ContextPolicy) -> Message:
-    # Hardly a text has eight characters a token: what is this small need not be measured.
+    # Hardly any text has eight characters per token, so a message this small need not be measured.
     if message.tokens < policy.old_result_char_limit // 8:
         return message
     if message.role == "tool":
@@ -278,8 +277,8 @@ def _cut_long(message: Message, policy: ContextPolicy) -> Message:
 def _past_pins(
     cut: Cut, prepared: tuple[Message, ...], checkpoint: Checkpoint | None, room: Room, question_tokens: int
 ) -> Cut:
-    """Return the cut behind pinned messages that the checkpoint covers: they are no part of the tail when
-    not everything fits."""
+    """Return the cut after pinned messages that the checkpoint covers: they are not part of the tail if not everything
+    fits."""
     covered = checkpoint.last_position if checkpoint else -1
     behind = sum(1 for message in prepared if message.position is not None and message.position <= covered)
     if behind <= cut.start or total_tokens(prepared) <= room.body - question_tokens - room.summary:
@@ -290,13 +289,13 @@ def _past_pins(
 def _select(
     prepared: tuple[Message, ...], cut: Cut, room: Room, question_tokens: int, keep_recent: int
 ) -> tuple[list[Message], tuple[Message, ...]]:
-    """Return (what left, what stays): pins of what left, then the tail, inside the room."""
+    """Return (dropped, kept): pins from before the cut, then the tail, inside the room."""
     before, tail = prepared[: cut.start], _reduce_until(prepared, cut)
     pins = choose_pins(before, room.body, question_tokens=question_tokens) if before else set()
     gone = [message for index, message in enumerate(before) if index not in pins]
     pinned = [before[index] for index in sorted(pins)]
     free = room.body - question_tokens - (room.summary_cap if gone else room.summary) - total_tokens(pinned)
-    # The tail itself loses messages: then a summary takes all that it may.
+    # If the tail itself loses messages, the summary takes all that it may.
     if not gone and total_tokens(tail) > free:
         free -= room.summary_cap - room.summary
     squeezed, kept = squeeze_messages(tail, max(0, free), keep_recent)
@@ -317,7 +316,7 @@ def _write_summary(
     question_tokens: int,
     policy: ContextPolicy,
 ) -> Message | None:
-    """Return the checkpoint's summary with what stands in for the messages that no checkpoint covers yet."""
+    """Return the checkpoint's summary with a stand-in for messages that no checkpoint covers yet, or None."""
     if not checkpoint and not missing:
         return None
     space = min(
@@ -334,7 +333,7 @@ def _write_summary(
 
 
 def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) -> int:
-    """Return the messages the view represents. Pinned ones that the checkpoint covers are counted by it."""
+    """Return the number of messages that the view represents. The checkpoint counts the pinned ones that it covers."""
     if checkpoint is None:
         return len(messages)
     after = [

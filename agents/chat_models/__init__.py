@@ -1,1 +1,1 @@
-"""The models that can answer, behind the one `ChatModel` protocol."""
+"""The chat models, all behind the `ChatModel` protocol."""

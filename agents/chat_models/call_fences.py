@@ -1,4 +1,4 @@
-"""Find the calls that a model writes as fenced JSON into its text, while it streams; fences are not shown."""
+"""Find the calls that a model writes into its text as fenced JSON, while it streams. Fences are not shown."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agents.types import ModelItem, TextDelta, ToolCallDelta
 OPEN, CLOSE = "```tool_call", "```"
 CALL_WORDS = frozenset({"tool_call", "tool_calls", "tool", "tool_code"})
 MAYBE_WORDS = frozenset({"json", ""})
-"""Fences in which small models write a call, too: their content decides."""
+"""Fences in which small models may write a call, too: their content decides."""
 TAG = "<tool_call>"
 UNREADABLE = "unreadable_call"
-# Possessive: tried again one space shorter each time, a million spaces would take hours.
+# Possessive quantifiers, because backtracking over a million spaces would take hours.
 _LOOKS_LIKE_CALL = re.compile(r'\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:')
 _COULD_BECOME_CALL = re.compile(r'\s*+\[?\s*+(?:\{\s*+(?:"\w{0,9}"?\s*+:?)?)?$')
 MAX_UNDECIDED_CHARS = 500
-"""What decides comes sooner; some models write blank lines for ever where JSON is expected."""
+"""A call is recognised sooner than this; some models write blank lines forever where JSON is expected."""
 _NAME = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"')
 _FENCE_LINE = re.compile(r"(?<!`)```(?!`)([^\n`]{0,100})(?:\n|\Z)")
 _END_OF_CALL = re.compile(r"\n[ \t]{0,40}```|```[ \t]{0,40}\n|</tool_call>")
@@ -27,7 +27,7 @@ _BEGINNING_OF_END = re.compile(r"\n[ \t]{0,40}`{0,2}$")
 _CLOSE_AT_END = re.compile(r"```\s{0,40}$")
 _LONGEST_END = 44
 _PIECE_CHARS = 4_096
-"""A step copies what is held, which may be many steps in a long text."""
+"""Input is read in pieces, because each step copies the held text, and a long text may take many steps."""
 
 _State = Literal["text", "code", "maybe", "call"]
 
@@ -44,7 +44,7 @@ class CallFences:
         self._held = ""
         self._fence = ""
         self._call: list[str] = []
-        """The beginning of the call that is read: `_held` is its rest."""
+        """The beginning of the current call; `_held` is its rest."""
         self._may_end_in_line = True
         self._items: list[ModelItem] = []
 
@@ -57,7 +57,7 @@ class CallFences:
         return self._take()
 
     def close(self) -> list[ModelItem]:
-        """Return the rest at the end of the stream: an open call as it is, all else as text."""
+        """Return the rest at the end of the stream: an open call as it is, anything else as text."""
         if self._state == "call" or (self._state == "maybe" and _LOOKS_LIKE_CALL.match(self._held)):
             self._read_call(_CLOSE_AT_END.sub("", "".join((*self._call, self._held))))
         else:
@@ -74,7 +74,7 @@ class CallFences:
             self._items.append(TextDelta(text))
 
     def _step(self) -> bool:
-        """Return whether something was found, so that the next step can be tried at once."""
+        """Return whether something was found, so that the next step can follow at once."""
         match self._state:
             case "text":
                 return self._look_for_fence()
@@ -92,11 +92,11 @@ class CallFences:
             return True
         if fence is None:
             kept = _partial_length(self._held, ("```", TAG))
-            # More than three backticks are no fence: none of them is held back as the beginning of one.
+            # More than three backticks are not a fence, so none of them is held back.
             is_longer_run = self._held[: len(self._held) - kept].endswith("`")
             self._show_all_but(0 if is_longer_run else kept)
             return False
-        if not fence[0].endswith("\n"):  # the rest of its line decides
+        if not fence[0].endswith("\n"):  # wait for the rest of its line
             self._enter("text", fence.start(), fence.start())
             return False
         word = fence[1].strip().lower()
@@ -118,7 +118,7 @@ class CallFences:
         if end is not None:
             self._enter("text", end.end(), end.end())
             return True
-        # A new line with spaces and backticks may become the end.
+        # A new line with spaces and backticks may become the end of the code.
         start = _BEGINNING_OF_END.search(self._held, max(0, len(self._held) - _LONGEST_END))
         self._show_all_but(len(self._held) - start.start() if start else 0)
         return False
@@ -141,15 +141,15 @@ class CallFences:
                 self._call, self._may_end_in_line = [], True
                 self._held, self._state = held[end.end() :], "text"
                 return True
-        # The end may begin in what is kept; what stands before it is not looked through again.
+        # The end may begin in the part that is kept; the part before it is not searched again.
         cut = max(0, len(held) - _LONGEST_END)
         self._call.append(held[:cut])
         self._held = held[cut:]
         return False
 
     def _ends_in_line(self, text: str) -> bool:
-        """Return whether backticks behind the last line of JSON end it. They are no part of JSON with a line's end
-        after them, so that what follows the first such place is none."""
+        """Return whether backticks at the end of a line of JSON close the call. JSON cannot contain a line break after
+        backticks, so if the first such place is not the end, no later one is."""
         is_json = self._may_end_in_line and _read_json("".join((*self._call, text))) is not None
         self._may_end_in_line = is_json
         return is_json
@@ -176,14 +176,14 @@ class CallFences:
 
 def _read_json(text: str) -> Any:
     try:
-        # Deep nesting raises RecursionError, which is no ValueError.
+        # Deep nesting raises RecursionError, which is not a ValueError.
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
 def _name_and_arguments(call: dict[str, Any]) -> tuple[str, str]:
-    """Return (name, arguments), also of a call wrapped as OpenAI does, or with keys other models were trained on."""
+    """Return (name, arguments), also of a call wrapped as in OpenAI's format or with the keys of other models."""
     inner = call.get("function")
     if isinstance(inner, dict):
         call = inner

@@ -1,4 +1,4 @@
-"""Write the Demo model's answers: who it is, what it was given, and what it finds in that."""
+"""Write the Demo model's answers: an introduction, a description of its input, and what it finds there."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def write_answer(request: ModelRequest) -> str:
 
 
 def _continue(messages: tuple[Message, ...]) -> str:
-    """Return the rest of the answer before: it is written again, which gives the same text."""
+    """Return the rest of the previous answer: it is generated again, which gives the same text."""
     begun = messages[-1].text if messages and messages[-1].role == "assistant" else ""
     whole = _answer(messages[:-1]) if len(messages) > 1 else INTRODUCTION
     if whole.startswith(begun):
@@ -112,7 +112,7 @@ class _Finding:
 
 
 def _recollect(topic: str, before: tuple[Message, ...]) -> str:
-    """Return the best sentences in view that hold the words asked for, in the order they were said."""
+    """Return the sentences in view that match best, in the order they were said."""
     words = _read_words(topic)
     if not words:
         return "Tell me a word to look for, as in *what did I say about the budget?*"
@@ -200,7 +200,7 @@ def _is_history(message: Message) -> bool:
 
 
 def _first_summary_line(summaries: list[Message]) -> str:
-    """Return the first line of the summary itself, after its tag and its lead."""
+    """Return the first line of the summary itself, without its tag and its introduction."""
     if not summaries:
         return ""
     body = summaries[0].text.partition("\n\n")[2] or summaries[0].text
@@ -209,10 +209,10 @@ def _first_summary_line(summaries: list[Message]) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return the beginning of a text: a number that is cut inside would be remembered like any other."""
+    """Return the beginning of a text. Never cut a number, because a part would be remembered as another one."""
     return text[: whole_end(text, MAX_QUOTE_CHARS)] + ("…" if len(text) > MAX_QUOTE_CHARS else "")
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words, each with the white space before it; joined they are the text again."""
+    """Return the words, each with the white space before it, so that joining them restores the text."""
     return re.findall(r"\s*\S+|\s+", text)

@@ -1,8 +1,8 @@
-"""Answer when no model is configured: no language model, and it says so.
+"""Answer if no model is configured. This is not a language model, and its answers say so.
 
-Deterministic. It shows streaming, Markdown and what it was given to read, finds words in that, and calls the tool that
-a question names. Its summaries are sentences taken word for word; its plans have a step for each part of the question,
-and a last one that depends on the others.
+Deterministic. It shows streaming, Markdown and its input, finds words in that, and calls the tool that a question
+names. Its summaries are extracted sentences; its plans have a step for each part of the question, and a last one that
+depends on the others.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _ROLES: dict[str, Role] = {"User": "user", "Assistant": "assistant", "Tool": "to
 
 
 def write_summary(request: ModelRequest) -> str:
-    """Return a summary of at most four fifths of the limit: memory asks for a quarter more than it accepts."""
+    """Return a summary of at most four fifths of the limit, because memory requests a quarter more than it accepts."""
     text = request.messages[-1].text
     space = request.max_output_tokens * 4 // 5
     previous = bounded_summary(_read_fenced(text, "previous_summary"), space // 2)
@@ -89,7 +89,7 @@ def _read_fenced(text: str, tag: str) -> str:
 
 
 def _read_transcript(text: str) -> list[Message]:
-    """Return the messages of a transcript as memory.transcript writes it."""
+    """Return the messages of a transcript written by memory.transcript."""
     messages: list[Message] = []
     for paragraph in text.split("\n\n"):
         speaker, colon, words = paragraph.partition(": ")
@@ -122,7 +122,7 @@ def write_plan_answer(request: ModelRequest) -> str | None:
 
 
 def _write_plan(asked: str) -> str:
-    """Return a plan as JSON. A single part gets two steps, so that there is something to see."""
+    """Return a plan as JSON. Even a single part gets two steps, so that there is something to see."""
     request = asked.rpartition(REQUEST_LEAD)[2].strip()
     parts = split_parts(request)[:MAX_PARTS]
     steps = [

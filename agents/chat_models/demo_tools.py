@@ -1,4 +1,4 @@
-"""Choose the Demo model's tool by the words of a question, and describe what the tool returned."""
+"""Choose the Demo model's tool by the words of a question, and describe the tool's result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUM_LEAD = re.compile(
     r"(?i)^\W*?(?:please\s+)?(?:what(?:['’]s|\s+is)|how much is|calculate|compute|work out)?\s*(?=[\d(.\-]|sqrt)"
 )
 _WORDS_OF_SUMS = (
-    # Commas between thousands alone: with one in another place it is no sum.
+    # Only commas between thousands: with any other comma the text is not a sum.
     (re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
     (re.compile(r"(?i)%\s+of\b"), " / 100 *"),
     (re.compile(r"(?i)\b(?:times|multiplied by)\b|[×·]|(?<=\d)\s*x\s*(?=\d)"), "*"),
@@ -36,12 +36,12 @@ _WORDS_OF_SUMS = (
 )
 MAX_SUM_CHARS = 300
 _SUM = re.compile(r"(?:[\d\s.+\-*/%()]|sqrt)+")
-# 2026-11-26 is a day, and no difference.
+# 2026-11-26 is a date, not a subtraction.
 _DATE = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}/\d{1,2}/\d{2,4}")
 
 
 def write_tool_call(request: ModelRequest) -> ToolCallDelta | None:
-    """Return the call; None where no offered tool fits the question, and after a call."""
+    """Return the call; None if no offered tool fits the question, or after a call."""
     question = request.messages[-1]
     if question.role != "user":
         return None
@@ -60,8 +60,8 @@ def _choose(text: str, offered: Collection[str]) -> tuple[str, dict[str, str]] |
 
 
 def read_sum(text: str) -> str | None:
-    """Return the expression where the whole question is one, else None."""
-    # Before the pattern, whose time grows with the square of blanks.
+    """Return the expression if the whole question is one, else None."""
+    # Check the length before the pattern, whose time grows with the square of blanks.
     lead = _SUM_LEAD.match(text) if len(text) <= MAX_SUM_CHARS else None
     if lead is None:
         return None
@@ -80,7 +80,7 @@ def read_sum(text: str) -> str | None:
 def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Return (messages up to the question, calls and results after it)."""
     end = len(messages)
-    # What the loop says at its end is no question.
+    # The loop's own notes at the end are not questions.
     while end > 1 and messages[end - 1].text in (FINAL_ANSWER_PROMPT, REPEATING_PROMPT):
         end -= 1
     start = end
@@ -90,7 +90,7 @@ def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple
 
 
 def describe_calls(steps: Sequence[Message]) -> str:
-    """Return what was called and what came back, word for word."""
+    """Return the calls and their results, word for word."""
     arguments = {call.call_id: call.arguments for message in steps for call in message.tool_calls}
     lines = [
         f"I called the tool `{result.name}` with `{arguments.get(result.call_id, '{}')}`. "

@@ -25,7 +25,7 @@ _REFUSES_LATE_SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a server accepts. `output_limit` is the largest answer it allows, once it has said so."""
+    """What a server accepts. `output_limit` is its limit for an answer, once a refusal has stated it."""
 
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     has_stream_options: bool = True
@@ -35,14 +35,14 @@ class Dialect:
 
 
 def guess_dialect(endpoint: ModelEndpoint) -> Dialect:
-    """Return the first guess: OpenAI's newer models refuse max_tokens, most other servers know nothing else."""
+    """Return the first guess: OpenAI's newer models refuse max_tokens, most other servers accept nothing else."""
     host = urlsplit(endpoint.base_url or OPENAI_ADDRESS).hostname or ""
     is_openai = host == "api.openai.com" or host.endswith(".openai.azure.com")
     return Dialect(limit_name="max_completion_tokens" if is_openai else "max_tokens")
 
 
 def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[str, Any]:
-    """Return the body of a streamed call; `max_output_tokens` 0 leaves the limit to the server."""
+    """Return the body of a streamed call. With `max_output_tokens` 0, the server chooses the limit."""
     body = {"model": model_id, "stream": True} | write_request(request, dialect.style)
     limit = min(request.max_output_tokens, dialect.output_limit or request.max_output_tokens)
     if limit > 0:
@@ -51,14 +51,14 @@ def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[s
         body["stream_options"] = {"include_usage": True}
     if dialect.has_temperature and request.temperature is not None:
         body["temperature"] = request.temperature
-    # Some servers refuse these where no tools are offered.
+    # Some servers refuse these if no tools are offered.
     about_tools = () if request.tools else ("tool_choice", "parallel_tool_calls")
-    # The fields of the service stand above what an operator added.
+    # Our own fields override an operator's options.
     return {name: value for name, value in request.options.items() if name not in about_tools} | body
 
 
 def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:
-    """Return a dialect that avoids what was refused; None where the refusal is about something else."""
+    """Return a dialect that avoids what was refused; None if the refusal has another cause."""
     adapted = _adapt(dialect, refusal)
     return adapted if adapted != dialect else None
 
@@ -66,7 +66,7 @@ def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:
 def _adapt(dialect: Dialect, refusal: str) -> Dialect:
     text = refusal.lower()
     if limit := find_output_limit(refusal):
-        # Only downwards: two refusals that contradict each other must not make a loop.
+        # Only lower the limit: two refusals that contradict each other must not cause a loop.
         return replace(dialect, output_limit=min(limit, dialect.output_limit or limit))
     if "stream_options" in text:
         return replace(dialect, has_stream_options=False)
@@ -86,7 +86,7 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
 
 
 def _fit_reasoning(style: WireStyle, text: str) -> WireStyle:
-    """Return the style: some servers insist on the reasoning before a call, others refuse it."""
+    """Return the adapted style: some servers require the reasoning before a call, others refuse it."""
     if re.search(r"missing|must be passed|required", text):
         return replace(style, has_reasoning=True, needs_reasoning=True)
     if style.needs_reasoning or not re.search(_REFUSES, text):
@@ -95,7 +95,7 @@ def _fit_reasoning(style: WireStyle, text: str) -> WireStyle:
 
 
 def _adapt_limit_name(dialect: Dialect, text: str) -> Dialect:
-    """Return the dialect with the other name of the limit; the first name in a refusal is the one refused."""
+    """Return the dialect with the other name of the limit, if the first one in the refusal is the current one."""
     named = re.search(r"\bmax_(?:completion_)?tokens\b", text)
     if named is None or named[0] != dialect.limit_name:
         return dialect

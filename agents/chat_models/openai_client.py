@@ -1,7 +1,7 @@
-"""Requests to OpenAI-compatible servers through the openai SDK, and the bytes of their answers. The one module that
-imports openai.
+"""Send requests to OpenAI-compatible servers through the openai SDK, and read the bytes of their responses.
 
-The hot path uses the SDK's HTTP client: its `create` and its parsed chunks cost several times as much.
+The only module that imports openai. The hot path uses the SDK's HTTP client directly, because its `create` and its
+parsed chunks cost several times as much.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ else:
 MAX_BODY_BYTES = 32_000_000
 MAX_REFUSAL_BYTES = 64_000
 MAX_COORDINATE = 1e9
-"""Of a vector: its square has to be a number of 32 bits. NaN and infinity are outside."""
+"""Limit for a vector's coordinates, so that their squares fit into 32-bit floats. Excludes NaN and infinity."""
 MAX_CONNECTIONS = 2_000
 KEEPALIVE_S = 4.0
-"""Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
+"""Less than the 5 s after which common servers close an idle connection, so that no request uses a closing one."""
 NO_KEY = "no-key"
-"""The SDK insists on a key; local servers need none."""
+"""The SDK requires a key, but local servers need none."""
 
 
 class RefusedError(Exception):
-    """A server answered with a status that refuses the request."""
+    """A server refused the request with an error status."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
         super().__init__(f"status {status}")
@@ -61,7 +61,7 @@ class RefusedError(Exception):
 
 
 async def open_completion(endpoint: ModelEndpoint, content: bytes, deadline: ReadDeadline) -> httpx2.Response:
-    """Return the response once its headers are there. Raise RefusedError, else ModelError."""
+    """Return the response once its headers have arrived. Raise RefusedError or ModelError."""
     with _plain_errors():
         server, http = await _server_of(endpoint)
         return await deadline.wait(_send(http, server, "POST", server.completions, content))
@@ -70,8 +70,8 @@ async def open_completion(endpoint: ModelEndpoint, content: bytes, deadline: Rea
 async def _send(
     http: httpx2.AsyncClient, server: _Server, method: str, url: httpx2.URL, content: bytes | None = None
 ) -> httpx2.Response:
-    """Send a request through the SDK's HTTP client. Its `create` validates, transforms and copies what is sent, which
-    takes half of the CPU of a call. Raise RefusedError."""
+    """Send a request through the SDK's HTTP client. Its `create` validates, transforms and copies the request, which
+    takes half of the CPU time of a call. Raise RefusedError."""
     request = http.build_request(
         method, url, headers=server.headers, content=content, timeout=server.client.timeout
     )
@@ -82,8 +82,7 @@ async def _send(
 
 
 async def _read_refusal(response: httpx2.Response) -> str:
-    """Return the beginning of what a server says besides its status, whatever encoding it claims; less where it breaks
-    off."""
+    """Return the beginning of an error response, whatever encoding it claims; less if the connection breaks."""
     body = b""
     try:
         with suppress(*_transport_errors()):
@@ -97,10 +96,12 @@ async def _read_refusal(response: httpx2.Response) -> str:
 
 
 async def fetch_models(endpoint: ModelEndpoint) -> object:
-    """Return the parsed answer of GET /models; None where it is no JSON. Raise ModelError."""
+    """Return the parsed response of GET /models; None if it is not JSON. Raise ModelError."""
     try:
         with _plain_errors():
-            server, http = await _server_of(endpoint)  # imports the SDK, which is not the server's time
+            server, http = await _server_of(
+                endpoint
+            )  # imports the SDK, which is not part of the server's time
             async with asyncio.timeout(endpoint.connect_timeout_s):
                 response = await _send(http, server, "GET", server.models)
                 try:
@@ -116,16 +117,16 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
 
 
 def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
-    """Return one vector for each text, in their order.
+    """Return one vector for each text, in the same order.
 
-    Blocks, for threads without an event loop, and gives up after the endpoint's `first_token_timeout_s`. Raises
+    Blocks, so it is for threads without an event loop. Gives up after the endpoint's `first_token_timeout_s`. Raises
     ModelError.
     """
     client = _blocking_client(endpoint.base_url, endpoint.api_key)
     timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
     try:
         with _plain_errors():
-            # The SDK checks nothing of what it parses.
+            # The SDK does not validate what it parses, so read the raw response.
             answer = client.embeddings.with_raw_response.create(
                 model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
             )
@@ -135,7 +136,7 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
         rows = _Embeddings.model_validate_json(answer.content).data
     except ValidationError as error:
         raise describe_error("bad_response", "These are no vectors.") from error
-    # Some servers leave the index out; those that give it need not keep the order.
+    # Some servers leave the index out; those that send it may use any order.
     placed = {
         position if row.index is None else row.index: row.embedding for position, row in enumerate(rows)
     }
@@ -165,7 +166,7 @@ def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Raise RefusedError or ModelError for every error that the SDK and its libraries raise."""
+    """Raise RefusedError or ModelError for every error of the SDK and its libraries."""
     try:
         yield
     except openai.APIStatusError as refusal:
@@ -173,19 +174,19 @@ def _plain_errors() -> Iterator[None]:
         text = answer.content[:MAX_REFUSAL_BYTES].decode("utf-8", "replace")
         raise RefusedError(refusal.status_code, text, answer.headers) from refusal
     except TimeoutError as error:
-        # Caught before the transport's errors: it is an OSError, too.
+        # Must be caught before the transport's errors, because it is an OSError, too.
         raise describe_error("timeout") from error
     except _transport_errors(openai.APIError) as error:
         root = _root_of(error)
         is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
         raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
     except (httpx2.InvalidURL, ValueError) as error:
-        # A header cannot hold every key: encoding it raises a ValueError.
+        # Encoding a key that a header cannot hold raises ValueError.
         raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
 
 
 def read_body(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Return the body's chunks without the layers that cost time and do nothing for an event stream."""
+    """Return the body's chunks, without the layers that cost time and do nothing for an event stream."""
     if "application/json" in response.headers.get("content-type", ""):
         return _read_json_body(response)
     if "content-encoding" in response.headers:
@@ -196,9 +197,9 @@ def read_body(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 async def _read_json_body(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield as one event the whole answer that some servers send where a stream was asked for."""
+    """Yield the whole response as one event, because some servers send JSON although a stream was requested."""
     body = await _read_whole(response)
-    # A line end would end the event; inside a string JSON has none.
+    # A line break would end the event; JSON has none inside strings.
     yield b"data: " + body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
@@ -214,7 +215,7 @@ async def _read_whole(response: httpx2.Response) -> bytes:
 async def read_chunk(
     chunks: AsyncIterator[bytes], deadline: ReadDeadline, parser: StreamParser
 ) -> bytes | None:
-    """Return the next bytes; None at the end, also where the answer is complete and only [DONE] is missing."""
+    """Return the next bytes; None at the end, also if the stream breaks or stalls after the end of the answer."""
     category: ModelErrorCategory
     try:
         return await deadline.wait(anext(chunks))
@@ -239,7 +240,7 @@ def _transport_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def _root_of(error: BaseException) -> BaseException:
-    """Return the first cause: the SDK itself only says "Connection error."."""
+    """Return the first cause, because the SDK itself only says "Connection error."."""
     while isinstance(error.__cause__, Exception) and type(error.__cause__) is not TimeoutError:
         error = error.__cause__
     return error
@@ -249,12 +250,12 @@ def _name_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-# --- one HTTP client per event loop: a new one costs a TLS context and every connection
+# --- one HTTP client per event loop: a new one costs a TLS context and all connections
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """What all requests to an endpoint have in common."""
+    """What all requests to an endpoint share."""
 
     client: openai.AsyncOpenAI
     completions: httpx2.URL
@@ -291,18 +292,18 @@ def _describe_server(client: openai.AsyncOpenAI) -> _Server:
 
 
 async def import_sdk() -> None:
-    """Import the SDK in a thread at its first use, which takes a second that would block the event loop."""
+    """Import the SDK in a thread on first use, because the import would block the event loop for a second."""
     if asyncio.get_running_loop() not in _loops:
         await asyncio.to_thread(import_module, "openai")
 
 
 async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S)
-    # A redirect would carry the key to wherever it points.
+    # Following a redirect would send the key to its target.
     http = openai.DefaultAioHttpClient(verify=tls_context(), follow_redirects=False, limits=limits)
-    # In place before the first await, so that a request at the same moment finds it.
+    # Set before the first await, so that a concurrent request finds it.
     clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
-    # Begun here: a loop closes at its end only generators that have run.
+    # Start it now, because a loop closes at its end only generators that have run.
     await anext(clients.keeper)
     return clients
 
@@ -310,7 +311,7 @@ async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
 async def _close_with(
     loop: asyncio.AbstractEventLoop, http: httpx2.AsyncClient
 ) -> AsyncGenerator[None, None]:
-    """Close the client at the end of its loop: asyncio.run closes open generators first, then the loop."""
+    """Close the client at the end of its loop: asyncio.run closes open generators before the loop."""
     try:
         yield
     finally:
@@ -323,21 +324,21 @@ def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.As
         api_key=endpoint.api_key or NO_KEY,
         base_url=endpoint.base_url or OPENAI_ADDRESS,
         http_client=http,
-        # `retry_pause` decides about retries: those of the SDK would come on top.
+        # `retry_pause` decides about retries; those of the SDK would come on top.
         max_retries=0,
-        # Reading has its own deadlines here: the first token and standing still are not the same.
-        # `pool` covers what `connect` leaves out: looking up the name.
+        # ReadDeadline limits reads, because the first token and later stalls have different timeouts.
+        # `pool` also covers looking up the name, which `connect` leaves out.
         timeout=openai.Timeout(
             connect=endpoint.connect_timeout_s, pool=endpoint.connect_timeout_s, read=None, write=None
         ),
     )
-    # The SDK would take these from the environment, whomever the address belongs to.
+    # The SDK would take these from the environment and send them to any server.
     client.organization = client.project = None
     return client
 
 
 async def close_clients() -> None:
-    """Close this event loop's connections now, rather than at its end."""
+    """Close this event loop's connections now instead of at its end."""
     clients = _loops.get(asyncio.get_running_loop())
     if clients is not None:
         await clients.keeper.aclose()

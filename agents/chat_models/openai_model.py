@@ -1,4 +1,4 @@
-"""Ask any OpenAI-compatible model in the dialect that its server takes, and read its answer as a stream."""
+"""Call any OpenAI-compatible model in the dialect that its server accepts, and read its answer as a stream."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 
 MAX_ADAPTATIONS = 5
 LEAST_ROOM_TOKENS = 1_024
-"""An answer shorter than this is not worth asking for; the prompt is what must shrink then."""
+"""A shorter answer is not worth a request; the prompt must shrink instead."""
 TRAILER_S = 5.0
-"""How long to wait for the usage chunk and [DONE] after the answer's end."""
+"""How long to wait for the usage chunk and [DONE] after the end of the answer."""
 DRAIN_S = 0.1
 SMALL_READ_BYTES = 4_096
-"""A server that writes token by token is read at ticks: tokens that are read together cost little more than one."""
+"""Smaller reads wait for a tick, because tokens that are read together cost little more than one."""
 MAX_BYTES_PER_S = 4_000_000
-"""A server that writes more is read no faster: other answers wait while it is parsed. Fast ones write a tenth."""
+"""Faster servers are read at this rate, because other answers wait during parsing. Fast ones send a tenth of it."""
 
 
 class OpenAIModel:
-    """A ChatModel at an address. Remembers what its server refuses of the protocol."""
+    """A ChatModel at a network address. Remembers what its server refuses of the protocol."""
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
         self.endpoint = endpoint
@@ -53,7 +53,7 @@ class OpenAIModel:
         return self.endpoint.model_id
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        await import_sdk()  # which is not the server's time
+        await import_sdk()  # not part of the server's time
         deadline = ReadDeadline(self.endpoint.first_token_timeout_s)
         response: httpx2.Response | None = None
         try:
@@ -79,7 +79,7 @@ class OpenAIModel:
                 if len(data) >= SMALL_READ_BYTES:
                     await asyncio.sleep(len(data) / MAX_BYTES_PER_S)
                 elif parser.has_output and parser.finish_reason is None:
-                    # Between the first piece and the end alone: these two are passed on at once.
+                    # Only between the first output and the end, both of which are passed on at once.
                     await together.wait()
             else:
                 for item in bounds.keep(parser.close(), output):
@@ -102,13 +102,13 @@ class OpenAIModel:
                 await response.aclose()
 
     def _log(self, error: ModelError) -> None:
-        """Tell the operator what the provider said; users are never told."""
+        """Log what the provider said, for operators. Users never see it."""
         error.provider_words = redact_words(error.provider_words, (self.endpoint.api_key,))
         status = f" {error.status}" if error.status else ""
         log.warning("%s failed (%s%s): %s", self.name, error.category, status, error.provider_words or "-")
 
     def _move_deadline(self, deadline: ReadDeadline, parser: StreamParser, *, has_progress: bool) -> None:
-        """Wait anew after progress; comments that only keep the connection alive are none, also behind the end."""
+        """Restart the deadline after progress. Keep-alive comments do not count, even after the answer's end."""
         if not has_progress:
             return
         if parser.finish_reason is not None:
@@ -124,7 +124,7 @@ class OpenAIModel:
     async def _open(
         self, sent: RequestSent, deadline: ReadDeadline, *, may_adapt: bool
     ) -> tuple[httpx2.Response | None, ModelRequest]:
-        """Return (response, request); no response and the request to try next where the server refused its form."""
+        """Return (response, request). If the server refused the form, return None and the request to try next."""
         try:
             return await open_completion(self.endpoint, sent.content, deadline), sent.request
         except RefusedError as refusal:
@@ -135,7 +135,7 @@ class OpenAIModel:
             return None, adapted
 
     def _adapt(self, request: ModelRequest, refusal: str) -> ModelRequest | None:
-        """Return the request to try next; None where no other form would help."""
+        """Return the request to try next; None if no other form would help."""
         words = read_error_text(refusal)
         overflow = find_overflow(words)
         if overflow is not None:
@@ -143,7 +143,7 @@ class OpenAIModel:
             if LEAST_ROOM_TOKENS <= room < request.max_output_tokens:
                 return replace(request, max_output_tokens=room)
             return None
-        # What is learned is learned for all who use the model.
+        # The result applies to all users of the model, so words from this request must not count.
         adapted = adapt_dialect(dialect_of(self.endpoint), without_own_words(words, request))
         if adapted is None:
             return None
@@ -152,7 +152,7 @@ class OpenAIModel:
         return request
 
 
-# --- what servers refused, kept as long as the process lives
+# --- dialects learned from refusals, kept until the process ends
 
 
 _dialects: dict[tuple[str, str], Dialect] = {}

@@ -27,20 +27,20 @@ from agents.types import (
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512
-"""Enough for a reasoning model to reach its one word."""
+"""Enough for a reasoning model to reach its one-word answer."""
 MAX_SHOWN_CHARS = 200
 
 
 async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
-    """Return the models that the address offers. Raise ModelError, also for an address that is never asked."""
+    """Return the models that the address offers. Raise ModelError, also for a forbidden address."""
     await _check_address(endpoint)
     return read_listing(await fetch_models(endpoint))
 
 
 async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
-    """Return what was found; a ModelError becomes part of the result."""
+    """Return the result of the test; a ModelError becomes part of it."""
     models, listing_error = await _try_listing(endpoint)
-    # Nothing answers there: a question would wait for a second time-out and tell no more.
+    # Nothing responds there: a call would only wait for a second timeout.
     if listing_error is not None and listing_error.category in ("connection", "timeout"):
         return _describe_failure(endpoint, listing_error, ())
     try:
@@ -50,7 +50,7 @@ async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
 
 
 async def _check_address(endpoint: ModelEndpoint) -> None:
-    """Refuse addresses such as those where clouds answer with the machine's credentials."""
+    """Raise ModelError for forbidden addresses, e.g. metadata services that return the machine's credentials."""
     try:
         await check_own_address(httpx2.URL(endpoint.base_url or OPENAI_ADDRESS))
     except ForbiddenHost as error:
@@ -60,7 +60,7 @@ async def _check_address(endpoint: ModelEndpoint) -> None:
 
 
 async def _try_listing(endpoint: ModelEndpoint) -> tuple[list[ListedModel], ModelError | None]:
-    """Return (models, error): a server that does not list its models may still answer."""
+    """Return (models, error). A server that does not list its models may still answer."""
     try:
         return await list_models(endpoint), None
     except ModelError as error:
@@ -124,13 +124,13 @@ def _describe_failure(
 
 
 def describe_for_operators(error: ModelError) -> str:
-    """Return why it failed, as the second half of a sentence, with the provider's own words."""
+    """Return the reason of a failure, as the second half of a sentence, with the provider's own words."""
     words = error.provider_words or error.detail
     detail = f" ({words.rstrip('.')})" if words else ""
     return _REASONS.get(error.category, error.message) + detail
 
 
-# For operators, who can repair what users can only report.
+# For operators, who can fix the cause.
 _REASONS: dict[str, str] = {
     "auth": "the key is not accepted",
     "not_found": "the address knows no such model",
@@ -152,7 +152,7 @@ _REASONS: dict[str, str] = {
 # --- the list of models
 
 
-# vLLM and SGLang, OpenRouter, Groq, LM Studio, Mistral, llama.cpp, Together, Gemini's own names, LiteLLM, others.
+# Names used by vLLM and SGLang, OpenRouter, Groq, LM Studio, Mistral, llama.cpp, Together, Gemini, LiteLLM, others.
 _WINDOW_FIELDS = (
     "max_model_len",
     "loaded_context_length",
@@ -179,7 +179,7 @@ LEAST_WINDOW = 128
 
 
 def read_listing(answer: object) -> list[ListedModel]:
-    """Return the models in the server's order, without entries that have no id; servers differ in field names."""
+    """Return the models in the server's order, without entries that have no id. Servers differ in field names."""
     rows = answer if isinstance(answer, list) else _rows_of(answer)
     return [_read_model(row, _id_of(row)) for row in rows if isinstance(row, Mapping) and _id_of(row)]
 
@@ -211,7 +211,7 @@ def _find_number(row: Mapping[str, Any], names: tuple[str, ...], least: int) -> 
     for name in names:
         for place in places:
             value = place.get(name)
-            # True is an int in Python.
+            # bool is a subclass of int.
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
             if least <= value <= LARGEST_WINDOW:
@@ -220,7 +220,7 @@ def _find_number(row: Mapping[str, Any], names: tuple[str, ...], least: int) -> 
 
 
 def _look_in(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield where to look: facts of the endpoint that answers before those of the model's own card."""
+    """Yield the mappings to search: values of the endpoint that answers before those of the model itself."""
     for name in _PLACES:
         if isinstance(row.get(name), Mapping):
             yield row[name]

@@ -65,7 +65,7 @@ class PromptedModel:
                     case Finished():
                         for found in fences.close():
                             yield found
-                        # An answer that broke off keeps its reason: its last call may be half a call.
+                        # A truncated answer keeps its reason, because its last call may be incomplete.
                         has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF | CUT_OFF
                         yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
@@ -75,8 +75,8 @@ class PromptedModel:
 class AutoToolsModel:
     """Calls tools natively, or through the prompt once the server has refused them.
 
-    Earlier calls are written as text where no tools are offered and the server refuses calls without. What a server
-    refused is remembered by `key` for as long as the process lives.
+    If no tools are offered and the server refuses calls without tools, earlier calls are written as text. What a server
+    refused is remembered by `key` until the process ends.
     """
 
     def __init__(self, model: ChatModel, key: tuple[str, str]) -> None:
@@ -107,10 +107,10 @@ class AutoToolsModel:
                     yield item
             return
         except ModelError as error:
-            # A second answer would follow what was passed on of this one.
+            # Do not retry once something was passed on, because a second answer would follow it.
             if has_begun:
                 raise
-            # What is learned is learned for all who use the model.
+            # The result applies to all users of the model, so words from this request must not count.
             words = without_own_words(f"{error.message} {error.provider_words}", request)
             if not request.tools and refuses_bare_calls(words):
                 log.info(
@@ -150,9 +150,9 @@ _REFUSES_TOOLS = re.compile(
 
 
 def refuses_tools(error: ModelError, words: str) -> bool:
-    """Return whether the error says that the server or the model takes no tools. `words` are those of the server in
-    it."""
-    # These errors name tools in passing, as those that count the tokens of functions.
+    """Return whether the error says that the server or the model does not accept tools. `words` are the server's
+    own."""
+    # These errors mention tools in passing, e.g. those that count the tokens of functions.
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
     return bool(_REFUSES_TOOLS.search(words))
@@ -166,7 +166,7 @@ _REFUSES_BARE_CALLS = re.compile(
 
 
 def refuses_bare_calls(words: str) -> bool:
-    """Return whether a server says with these words that earlier calls need tools to be offered."""
+    """Return whether the server says that earlier calls require tools to be offered."""
     return bool(_REFUSES_BARE_CALLS.search(words))
 
 
@@ -186,7 +186,7 @@ def write_prompted(request: ModelRequest) -> ModelRequest:
 
 
 def describe_tools(tools: Sequence[ToolSpec]) -> str:
-    """Return how to call tools, and the tools with their schemas."""
+    """Return instructions for calling tools, and the tools with their schemas."""
     lines = [
         f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters, ensure_ascii=False)}"
         for tool in tools
@@ -208,7 +208,7 @@ def _write_message(message: Message) -> Message:
 
 
 def _as_data(message: Message) -> Message:
-    """Return results as a message of the user's that starts no turn, between tags they cannot close."""
+    """Return results as a user message that does not start a turn, between tags that they cannot close."""
     texts = [
         fence("tool_result", f"{result.name}:\n{result.text or '(no output)'}")
         for result in message.tool_results

@@ -1,4 +1,4 @@
-"""Limit many short awaits with one timer for a stream; asyncio.timeout would set and cancel one for each token."""
+"""Limit many short awaits with one timer per stream; asyncio.timeout would set and cancel one for each token."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 LATE_S = 0.5
-"""So late is a timer only where this process stood still, or the machine slept: nothing was sent or read meanwhile."""
+"""A timer is this late only if this process was blocked or the machine slept: nothing was sent or read meanwhile."""
 
 
 class ReadDeadline:
-    """A deadline for each `wait`, which may be moved between them. `close` stops the timer.
+    """A deadline for each `wait`, which can be moved between them. `close` stops the timer.
 
-    Once, its time begins anew where it passed while this process stood still: that was not the server's silence.
+    If it passes while this process is blocked, it restarts once, because the server was not silent.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -27,7 +27,7 @@ class ReadDeadline:
         self._timer = self._loop.call_at(self._when, self._check)
 
     def move(self, seconds: float) -> None:
-        """Set the deadline to so many seconds from now. Only an earlier one needs a new timer."""
+        """Set the deadline to `seconds` from now. Only an earlier one needs a new timer."""
         when = self._loop.time() + seconds
         if when < self._when:
             self._timer.cancel()
@@ -36,13 +36,13 @@ class ReadDeadline:
         self._had_grace = False
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
-        """Return the result. Raise TimeoutError past the deadline; a cancellation from outside stays one."""
+        """Return the result. Raise TimeoutError past the deadline; a cancellation from outside is raised as one."""
         self._waiting = task = asyncio.current_task()
         assert task is not None
         try:
             return await awaitable
         except asyncio.CancelledError as error:
-            # What `uncancel` leaves is a cancellation from outside, which stays one.
+            # If `uncancel` leaves a request, the task was also cancelled from outside.
             if self._has_expired and task.uncancel() == 0:
                 raise TimeoutError from error
             raise
@@ -58,10 +58,10 @@ class ReadDeadline:
             self._when = self._loop.time() + max(self._seconds, LATE_S)
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._loop.time() < self._when:
-            # Moved to a later time meanwhile: `move` sets no timer for that.
+            # `move` set a later time meanwhile, for which it sets no timer.
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._waiting is None:
-            # Between two reads the reader itself is busy: check again soon.
+            # Between two reads the reader itself is busy, so check again soon.
             self._timer = self._loop.call_later(0.05, self._check)
         else:
             self._has_expired = True

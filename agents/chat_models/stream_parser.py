@@ -22,12 +22,12 @@ from agents.types import (
 )
 
 MAX_FRUITLESS_BYTES = 32_000_000
-"""Without a word of the answer: lines and events without an end, comments, pages, calls of nothing."""
+"""Limit for bytes without any output: endless lines and events, comments, HTML pages, empty calls."""
 _KEPT_STRAY_BYTES = 4_000
 MAX_COUNT_TOKENS = 20_000_000
-"""No call takes more. A larger count is a fault of the server, and our own estimate is nearer to the truth."""
+"""No call uses more. A larger count is a fault of the server, and our own estimate is closer to the truth."""
 MAX_BLANK_CHARS = 1_000
-"""So many before the first word are text: some models write blank lines for ever."""
+"""More blanks than this at the beginning are passed on as text: some models write blank lines forever."""
 _THINK_TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 _STOPS = "stop stop_sequence end_turn eos eos_token end_of_text end complete completed finish finished done normal none"
@@ -46,15 +46,15 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "prohibited_content": "content_filter",
     "sensitive": "content_filter",
 }
-# The provider says that it could not finish the answer.
+# The provider could not finish the answer.
 _BROKEN_REASONS = {"error", "network_error", "insufficient_system_resource", "abort", "cancelled"}
 
 
 class StreamParser:
-    """Parse what each network read brings into items; neighbouring text becomes one delta.
+    """Parses each network read into items; adjacent text becomes one delta.
 
-    `error` is what the stream broke with, if it did: the items before it are given first. An event that cannot be
-    read is left out and counted in `broken_events`; the others go on, and the answer has lost a part.
+    `error` is set if the stream breaks; the items before it are returned first. An unreadable event is skipped and
+    counted in `broken_events`; the answer goes on, but may have lost a part.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class StreamParser:
         self.error: ModelError | None = None
         self.broken_events = 0
         self.unknown_reason = ""
-        """The provider's word, where it is one that we do not know."""
+        """The provider's finish reason, if we do not know it."""
         self._has_lost_part = False
         self._rest: list[bytes] = []
         self._fruitless_bytes = 0
@@ -101,7 +101,7 @@ class StreamParser:
         """Return the items of what was left after the last byte."""
         rest = self._take_rest().strip()
         try:
-            # Also behind the end of the answer: what it took follows, and some servers end no last line.
+            # Also after the end of the answer: usage follows it, and some servers do not end the last line.
             if rest.startswith(b"data:"):
                 self._read_data(rest[5:])
             elif rest:
@@ -114,18 +114,18 @@ class StreamParser:
         return self._take_items()
 
     def _take_rest(self) -> bytes:
-        """Return the line that has begun. Joined here and not at each read, which would copy it each time."""
+        """Return the line that has begun. It is joined only here, because each read would copy it again."""
         rest = b"".join(self._rest)
         self._rest = []
         return rest
 
     def read_finish(self) -> FinishReason:
-        """Return how the answer ended. Raise ModelError where it did not, or broke."""
+        """Return how the answer ended. Raise ModelError if it did not end, or if the stream broke."""
         if self.error is not None:
             raise self.error
         if self.finish_reason is None:
             raise self._describe_end()
-        # What a limit ended is known to be unfinished.
+        # An answer that a limit ended is known to be unfinished.
         is_told = self.finish_reason in CUT_OFF
         return "lost" if self._has_lost_part and not is_told else self.finish_reason
 
@@ -152,9 +152,9 @@ class StreamParser:
                 self._keep_stray(line)
 
     def _read_data(self, payload: bytes) -> None:
-        """Read a line as the whole event it nearly always is, else keep it until its event ends.
+        """Read a line as a whole event, which it nearly always is, or else keep it until its event ends.
 
-        Some servers leave out the blank line between events, so a line that is a chunk of its own ends a broken one.
+        Some servers omit the blank line between events, so a line that is a whole chunk ends a broken event.
         """
         if self.is_done:
             return
@@ -169,7 +169,7 @@ class StreamParser:
             self._event.append(payload)
 
     def _end_event(self) -> None:
-        """Read the lines that were kept as one event."""
+        """Parse the kept lines as one event."""
         if not self._event:
             return
         chunk = _parse(b"\n".join(self._event))
@@ -182,15 +182,15 @@ class StreamParser:
     def _drop_event(self) -> None:
         if self._event:
             self.broken_events += 1
-            # What a server sends to keep a connection alive is no object.
+            # Keep-alive data is not an object.
             begins = self._event[0].lstrip()[:1]
             self._has_lost_part |= begins == b"{" and self.finish_reason is None
             self._event = []
 
     def _keep_stray(self, line: bytes) -> None:
-        """Keep what may be an error page; read a line behind a byte order mark.
+        """Keep a line that may be part of an error page; parse a line after a byte order mark.
 
-        Comments keep a connection alive, and `event:` names nothing we need.
+        Comments only keep a connection alive, and `event:` names nothing we need.
         """
         if line.startswith(BOM_UTF8):
             self._read_lines(line.removeprefix(BOM_UTF8))
@@ -203,12 +203,12 @@ class StreamParser:
         if chunk.get("error"):
             raise map_error(_read_status(chunk["error"]), chunk)
         if chunk.get("usage"):
-            # Some servers send zeros behind the counts.
+            # Some servers send zeros after the counts.
             self.usage = read_usage(chunk["usage"]) or self.usage
         choices = chunk.get("choices")
         if choices and isinstance(choices, list):
             for choice in choices:
-                # Only one answer was asked for; what comes for another one is not part of it.
+                # Only one answer was requested; other choices are not part of it.
                 if isinstance(choice, dict) and not choice.get("index"):
                     self._read_choice(choice)
                     break
@@ -216,7 +216,7 @@ class StreamParser:
             raise map_error(_read_status(chunk), chunk)
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
-        # Some servers send the whole message in place of a delta.
+        # Some servers send the whole message instead of a delta.
         delta = choice.get("delta") or choice.get("message")
         if delta and isinstance(delta, dict):
             self._is_wanted_back |= bool(delta.get("reasoning_content"))
@@ -254,14 +254,14 @@ class StreamParser:
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
                 continue
-            # Mistral streams what a model thinks as parts of the content.
+            # Mistral streams reasoning as parts of the content.
             if part.get("type") == "thinking":
                 self._add_reasoning(_join_texts(part.get("thinking")))
             elif part.get("text") and isinstance(part["text"], str):
                 self._add_content(part["text"])
 
     def _add_parsed(self, parsed: tuple[str, str]) -> None:
-        """Add what was found around tags: reasoning, then text; without any tag left to come, no more is looked for."""
+        """Add what was found around tags: reasoning, then text. Once there is text, stop looking for tags."""
         reasoning, text = parsed
         if reasoning:
             self._add_reasoning(reasoning)
@@ -290,11 +290,11 @@ class StreamParser:
             arguments = function.get("arguments") or ""
             index = call.get("index")
             delta = ToolCallDelta(
-                # Some servers send whole calls and no index.
+                # Some servers send whole calls without an index.
                 index=index if isinstance(index, int) else position,
                 call_id=str(call.get("id") or ""),
                 name=str(function.get("name") or ""),
-                # Some servers send an object in place of its text.
+                # Some servers send an object instead of its JSON text.
                 arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
             )
             self._items.append(delta)
@@ -314,7 +314,7 @@ class StreamParser:
 
 
 class _ThinkTags:
-    """Split the content of a model that writes its reasoning between tags at the beginning of its answer.
+    """Splits the content of a model that writes its reasoning between tags at the beginning of its answer.
 
     Without a closing tag all of it is reasoning: the model stopped before it came to its answer.
     """
@@ -325,10 +325,10 @@ class _ThinkTags:
         self._has_closed = False
 
     def feed(self, text: str) -> tuple[str, str]:
-        """Return (reasoning, text) as far as it is decided; once there is text, all that follows is text."""
+        """Return (reasoning, text) as far as decided; once there is text, everything that follows is text."""
         self._held += text
         if self._has_closed:
-            # Blank lines between the thought and the answer are no text.
+            # Drop blank lines between the reasoning and the answer.
             return "", self._take(len(self._held)).lstrip()
         if not self._close_tag:
             begun = self._held.lstrip()
@@ -341,7 +341,7 @@ class _ThinkTags:
         return self._read_thought()
 
     def close(self) -> tuple[str, str]:
-        """Return what was held back at the end of the stream."""
+        """Return (reasoning, text) held back until the end of the stream."""
         held = self._take(len(self._held))
         return (held, "") if self._close_tag and not self._has_closed else ("", held)
 
@@ -351,7 +351,7 @@ class _ThinkTags:
             reasoning = self._take(end)
             self._held, self._has_closed = self._held[len(self._close_tag) :], True
             return reasoning, self._take(len(self._held)).lstrip()
-        # The end may be the beginning of the closing tag.
+        # The last characters may be the beginning of the closing tag.
         lengths = range(min(len(self._held), len(self._close_tag) - 1), 0, -1)
         kept = next((length for length in lengths if self._close_tag.startswith(self._held[-length:])), 0)
         return self._take(len(self._held) - kept), ""
@@ -362,13 +362,13 @@ class _ThinkTags:
 
 
 def _parse(payload: bytes) -> Any:
-    """Return the JSON value; None where it is none."""
+    """Return the JSON value; None if the payload is invalid."""
     try:
-        return from_json(payload)  # in a third of the time
+        return from_json(payload)  # takes a third of the time
     except ValueError:
         pass
     try:
-        return json.loads(payload)  # which takes half a surrogate pair for a character
+        return json.loads(payload)  # accepts half a surrogate pair
     except (ValueError, RecursionError):
         return None
 
@@ -386,7 +386,7 @@ def _read_status(error: Any) -> int | None:
 
 
 def read_usage(usage: Any) -> TokenUsage | None:
-    """Return the counts; None where they are missing, zero or impossible, so that our estimate takes their place."""
+    """Return the counts; None if they are missing, zero or impossible, so that our estimate is used instead."""
     if not isinstance(usage, Mapping):
         return None
     prompt = usage.get("prompt_tokens") or usage.get("input_tokens")
@@ -400,6 +400,6 @@ def read_usage(usage: Any) -> TokenUsage | None:
 
 
 def _is_count(value: Any) -> bool:
-    # True is an int in Python.
+    # bool is a subclass of int.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= value <= MAX_COUNT_TOKENS

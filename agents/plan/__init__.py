@@ -1,1 +1,1 @@
-"""Plan mode: a question taken apart into steps that depend on each other, carried out side by side."""
+"""Plan mode: a question split into steps that depend on each other and run in parallel."""

@@ -1,6 +1,6 @@
-"""Choose in auto mode between a plan, for a question of several parts, and one loop, for any other.
+"""In auto mode, choose a plan for a question of several parts, and a single loop for any other.
 
-The form of the question decides, at no cost; the planner may still answer with no steps.
+The form of the question decides, without a model call; the planner may still return no steps.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from typing import Literal
 WantedMode = Literal["react", "plan", "auto"]
 RunMode = Literal["react", "plan"]
 PLANNED_PARTS = 3
-"""With fewer parts, a planner and an analyst cost more than working in parallel saves."""
+"""With fewer parts, a planner and an analyst cost more than parallel steps save."""
 LEAST_PART_CHARS = 4
 
-# Each in linear time: nothing is looked through again from a place in its middle.
+# Each runs in linear time: no text is scanned again from a position in its middle.
 _QUOTED = re.compile(r"```[\s\S]*?(?:```|\Z)|^>.*$", re.MULTILINE)
 _ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?(?:\d{1,2}|[a-z])[.)])[^\S\n]++(\S.*)$", re.MULTILINE)
 _QUESTION = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]++[?？]")
 
 
 def choose_mode(wanted: WantedMode, question: str) -> RunMode:
-    """Return the mode to run in."""
     if wanted != "auto":
         return wanted
     return "plan" if len(split_parts(question)) >= PLANNED_PARTS else "react"
 
 
 def split_parts(question: str) -> tuple[str, ...]:
-    """Return the items of a list in the question, else its questions, else itself; quotations are left out."""
+    """Return the list items in the question, else its single questions, else the whole text; ignore quotations."""
     own = _QUOTED.sub("", question)
     for pattern in (_ITEM, _QUESTION):
         found = [" ".join(part.split()) for part in pattern.findall(own)]

@@ -1,4 +1,4 @@
-"""Read the planner's plan and the analyst's judgement out of what a model wrote."""
+"""Parse the planner's plan and the analyst's judgement from the answers of a model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ID_CHARS = 40
 
 
 class PlanError(ValueError):
-    """An answer that is no plan; the message says why, so that the planner can correct it."""
+    """The answer is not a valid plan; the message says why, so that the planner can correct it."""
 
 
 def read_plan(text: str, *, number: int = 1, earlier: Sequence[PlanStep] = ()) -> tuple[PlanStep, ...]:
-    """Return the steps of round `number` in their order; none where the planner sees no need for any.
+    """Return the steps of round `number` in order; empty if the planner sees no need for any.
 
-    They may depend on `earlier` steps, of rounds before, that are done. Raise PlanError for a plan that cannot be run.
+    They may depend on steps of previous rounds (`earlier`) that are done. Raise PlanError for an invalid plan.
     """
     items = _find_items(text)
     if len(items) > MAX_STEPS:
@@ -74,7 +74,7 @@ def _read_step(item: Any, at: int, number: int) -> PlanStep:
 
 
 def _text(item: Mapping[str, Any], *names: str) -> str:
-    """Return the first of these fields that is not empty; some models number their steps."""
+    """Return the first of these fields that is not empty, as text, because some models number their steps."""
     values = (item.get(name) for name in names)
     texts = (storable_text(str(value)).strip() for value in values if isinstance(value, str | int))
     return next((text for text in texts if text), "")
@@ -116,7 +116,7 @@ def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
 
 
 def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int) -> tuple[PlanStep, ...]:
-    """Return the steps with ids that are taken renamed, in dependencies, too."""
+    """Return the steps, with ids that are taken renamed, in dependencies, too."""
     used = {*taken, *(step.id for step in steps)}
     names: dict[str, str] = {}
     for step in steps:
@@ -134,7 +134,7 @@ def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the analyst found; `missing` says in words what is not known yet."""
+    """The analyst's judgement; `missing` describes what is not known yet."""
 
     goal_met: bool
     confidence: float
@@ -142,12 +142,12 @@ class Analysis:
 
     @property
     def wants_replanning(self) -> bool:
-        """Return whether another round may help: not where the analyst is sure that it would not."""
+        """Return whether another round may help: the goal is not met, and the analyst is not sure that it would not."""
         return not self.goal_met and self.confidence < SURE
 
 
 def read_analysis(text: str) -> Analysis | None:
-    """Return the judgement; None where the answer holds none."""
+    """Return the judgement; None if the answer contains none."""
     for value in find_values(text):
         if isinstance(value, Mapping) and (judged := _judgement(value)) is not None:
             return Analysis(
@@ -166,7 +166,7 @@ def _judgement(value: Mapping[str, Any]) -> bool | None:
 
 
 def _confidence(value: Any) -> float:
-    """Return a number from 0 to 1; a percentage is divided, and what is no number is 0."""
+    """Return a number from 0 to 1. Percentages are divided by 100; an invalid number is 0."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%"))
@@ -177,18 +177,18 @@ def _confidence(value: Any) -> float:
     return min(max(number / 100 if number > 1 or text.endswith("%") else number, 0.0), 1.0)
 
 
-# --- JSON in what a model wrote
+# --- JSON in a model's answer
 
 
 MAX_TRIES = 50
-"""Places at which a value may begin: text full of braces must not cost a scan for each of them."""
+"""Positions at which parsing is tried: each costs a scan, and a text may be full of braces."""
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 def find_values(text: str) -> Iterator[Any]:
-    """Yield every outermost object and array, bare, fenced or amid prose."""
+    """Yield every outermost object and array, whether bare, fenced or inside prose."""
     text = _THOUGHTS.sub("", text)
     at, tries = 0, 0
     while (start := _next_opening(text, at)) is not None and tries < MAX_TRIES:

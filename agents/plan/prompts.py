@@ -1,4 +1,4 @@
-"""Write the prompts and messages of a plan, within its bounds. Results of steps are fenced as data."""
+"""Write the prompts and messages of a plan, within its limits. Results of steps are fenced as data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OWN_INSTRUCTIONS = "Instructions of the agent you work for:"
 
 
 def planner_prompt(own: str, tools: Sequence[ToolSpec]) -> str:
-    """Return the planner's system prompt. `own` is the agent's own, `tools` are what steps may use."""
+    """Return the planner's system prompt. `own` is the agent's system prompt, `tools` are those that steps may use."""
     parts = [_PLANNER]
     if tools:
         listed = "\n".join(
@@ -62,12 +62,12 @@ def planner_prompt(own: str, tools: Sequence[ToolSpec]) -> str:
 
 
 def step_prompt(own: str) -> str:
-    """Return the system prompt of a step. `own` is the agent's own."""
+    """Return the system prompt of a step. `own` is the agent's system prompt."""
     return f"{_STEP}\n\n{OWN_INSTRUCTIONS}\n{own}"
 
 
 def correction_prompt(problem: str) -> str:
-    """Return what is said to a planner whose answer was no plan."""
+    """Return the request to correct an answer that was not a valid plan."""
     return f"Your last answer could not be used: {problem}. Answer again with one JSON object as described."
 
 
@@ -82,7 +82,7 @@ def replan_prompt(reports: str, missing: str) -> str:
 
 
 def analysis_question(request: str, reports: str) -> str:
-    """Return what the analyst is asked."""
+    """Return the question for the analyst."""
     return f"{fence('request', request)}\n\n{reports}"
 
 
@@ -92,7 +92,7 @@ def results_note(reports: str, missing: str) -> str:
 
 
 def report_steps(steps: Sequence[PlanStep], chars_a_step: int) -> str:
-    """Return the results of all steps, fenced, each with at most so many characters."""
+    """Return the results of all steps, fenced, each truncated to `chars_a_step`."""
     return "\n\n".join(report_step(step, chars_a_step) for step in steps)
 
 
@@ -109,11 +109,11 @@ HISTORY_LEAD = "Previous conversation:"
 REQUEST_LEAD = "The current request:"
 LEAST_RESULT_CHARS = 200
 FRAME_CHARS = 200
-"""For tags, id and title around a result: a message over its limit would lose its closing tag."""
+"""Reserved for tags, id and title around a result: a message over its limit would lose its closing tag."""
 
 
 def enrich_query(question: Message, history: str) -> Message:
-    """Return the question for the planner: the conversation first, then the question whole, with its images."""
+    """Return the question for the planner: the conversation first, then the whole question with its images."""
     if not history:
         return replace(question, kind="question", pinned=True)
     lead = f"{HISTORY_LEAD}\n{fence('conversation', history)}\n\n{REQUEST_LEAD}"
@@ -135,7 +135,7 @@ def dependency_messages(dependencies: Sequence[PlanStep]) -> tuple[Message, ...]
 def fit_reports(
     steps: Sequence[PlanStep], chars_a_step: int, max_tokens: int, calibration: Calibration
 ) -> str:
-    """Return the results of the steps within `max_tokens`: where they do not fit, the longest are shortened first."""
+    """Return the results, the longest shortened first, to fit `max_tokens`. Each keeps at least LEAST_RESULT_CHARS."""
     chars = min(chars_a_step, max((len(step.result) for step in steps), default=1))
     text = report_steps(steps, chars)
     while calibration.apply(estimate_text(text)) > max_tokens and chars > LEAST_RESULT_CHARS:
@@ -145,5 +145,5 @@ def fit_reports(
 
 
 def results_message(reports: str, missing: str) -> Message:
-    """Return the results as a message that starts no turn, placed before the question."""
+    """Return the results as a message that does not start a turn, to be placed before the question."""
     return text_message("user", results_note(reports, missing), kind="injected")

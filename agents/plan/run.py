@@ -1,4 +1,4 @@
-"""Run plan mode: plan, steps, analysis, and a new plan for what is missing, until there is enough to answer from.
+"""Run plan mode: plan, steps, analysis, and a new plan for what is missing, until the question can be answered.
 
 The answer itself is written by the ordinary loop, with the results in its context.
 """
@@ -41,14 +41,14 @@ from memory.types import Message
 
 
 class PlanModels(Protocol):
-    """The models of a plan. The main model answers `ask`, the fast one does the other two."""
+    """The models of a plan: `ask` calls the main model, the other two methods call the fast one."""
 
     async def ask(self, system: str, question: Message) -> str:
         """Return the answer of one call without tools or history. Raise ModelError or memory.errors.ContextError."""
         ...
 
     async def summarise_history(self, history: Sequence[Message]) -> str:
-        """Return a summary for the planner; an extract where no model can write one."""
+        """Return a summary for the planner; an extract if no model can write one."""
         ...
 
     async def run_step(self, step: PlanStep, dependencies: tuple[PlanStep, ...]) -> str:
@@ -58,7 +58,7 @@ class PlanModels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan for.
+    """The question to plan for, and its context.
 
     `history` is the view of the conversation without its question, `own_prompt` the agent's system prompt,
     `input_tokens` the main model's budget. `resumed` are the steps of a run that was interrupted.
@@ -74,13 +74,13 @@ class PlanRequest:
 
     @property
     def results_tokens(self) -> int:
-        """Return what all results together may take of the main model's budget: half of what the question leaves."""
+        """Return the tokens for all results together: half of what the question leaves of the main model's budget."""
         return max(0, self.input_tokens - self.calibration.apply(self.question.tokens)) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChanged:
-    """All steps of all rounds in their present state."""
+    """The current state of all steps of all rounds."""
 
     steps: Steps
 
@@ -94,7 +94,7 @@ class PlanNotice:
 
 @dataclass(frozen=True, slots=True)
 class PlanReady:
-    """The steps are over: answer from `reports`. `missing` is what the analyst says is not known."""
+    """All steps have ended: answer from `reports`. `missing` is what the analyst says is not known."""
 
     reports: str
     missing: str = ""
@@ -117,12 +117,12 @@ NO_STEPS = PlanDropped("This needs no steps; answering directly.")
 
 
 async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[PlanItem, None]:
-    """Yield what happens, ended by PlanReady or PlanDropped.
+    """Yield the progress of a plan, ended by PlanReady or PlanDropped.
 
-    Raise ModelError or ContextError where the first plan fails; a later failure ends the rounds and keeps the results.
+    Raise ModelError or ContextError if the first plan fails; a later failure ends the rounds and keeps the results.
     """
     planner = _Planner(models, request)
-    # Interrupted after the last step: all results are there.
+    # The run was interrupted after its last step, so all results exist.
     if request.resumed and all(step.is_over for step in request.resumed):
         yield PlanReady(planner.reports(request.resumed))
         return
@@ -136,7 +136,7 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
         return
     over: Steps = ()
     while steps:
-        # Closed with this generator, so that its steps are cancelled and waited for.
+        # Close the steps together with this generator, so that they are cancelled and awaited.
         async with aclosing(run_steps(steps, models.run_step, earlier=over)) as boards:
             async for steps in boards:
                 yield PlanChanged((*over, *steps))
@@ -148,7 +148,7 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
 
 
 def _restarted(steps: Steps) -> Steps:
-    """Return the steps of an interrupted run: those that are done stay so, the others begin again."""
+    """Return the steps of an interrupted run: finished ones stay done, all others start again."""
     return tuple(
         step if step.state == "done" else replace(step, state="pending", attempts=0, result="")
         for step in steps
@@ -162,7 +162,7 @@ class _Planner:
         self._models = models
         self._request = request
         self.missing = ""
-        """What is not known, as the last analysis says."""
+        """What is not known, according to the last analysis."""
         self._history: str | None = None
         self._notices: list[PlanNotice] = []
 
@@ -174,7 +174,7 @@ class _Planner:
         return fit_reports(steps, chars_a_step, self._request.results_tokens, self._request.calibration)
 
     async def plan(self, remark: str = "", *, number: int = 1, earlier: Steps = ()) -> Steps:
-        """Return the steps of round `number`. Asks again once, with what was wrong, before it raises PlanError."""
+        """Return the steps of round `number`. Retry an invalid plan once, with its problem, then raise PlanError."""
         problem = ""
         for _ in range(2):
             remarks = "\n\n".join(
@@ -188,7 +188,7 @@ class _Planner:
         raise PlanError(problem)
 
     async def next_steps(self, over: Steps) -> Steps:
-        """Return the steps of another round; none where the results are enough or another round would not help."""
+        """Return the steps of another round; none if the results suffice or another round would not help."""
         analysis = await self._judge(over)
         self.missing = analysis.missing if analysis else ""
         last_round = max(step.round for step in over)
@@ -203,7 +203,7 @@ class _Planner:
             return ()
 
     async def _judge(self, steps: Steps) -> Analysis | None:
-        """Return the analyst's judgement; None, with a notice, where it gives none: the results are used anyway."""
+        """Return the analyst's judgement. Without one, return None and add a notice: the results are used anyway."""
         question = analysis_question(self._request.question.text, self.reports(steps, ANALYSIS_CHARS))
         asked = text_message("user", question, kind="question", pinned=True)
         try:
@@ -215,7 +215,7 @@ class _Planner:
         return analysis
 
     async def _ask_planner(self, remark: str) -> str:
-        """Return the planner's answer, asked with less history while the request is too large, at last with none."""
+        """Return the planner's answer. While the request is too large, retry with less history, at last with none."""
         history = await self._planner_history()
         system = planner_prompt(self._request.own_prompt, self._request.tools)
         while True:
@@ -228,12 +228,12 @@ class _Planner:
                     raise
             if SHORTER_HISTORY not in self._notices:
                 self._notices.append(SHORTER_HISTORY)
-            # Halved once: what is still too long is left out whole.
+            # Halve the history once, then leave it out.
             is_long = len(history) > 2 * REPLAN_CHARS and history == self._history
             history = cut_middle(history, len(history) // 2) if is_long else ""
 
     async def _planner_history(self) -> str:
-        """Return the conversation for the planner, made once for all rounds."""
+        """Return the conversation for the planner, rendered once for all rounds."""
         if self._history is None:
             request = self._request
             history = render_transcript(request.history)

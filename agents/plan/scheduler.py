@@ -1,4 +1,4 @@
-"""Run the steps of one round in parallel, each as soon as the steps it depends on are over."""
+"""Run the steps of one round in parallel, each as soon as the steps it depends on have ended."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import replace
 from agents.plan.steps import PARALLEL_STEPS, STEP_ATTEMPTS, PlanStep, StepState
 
 RunStep = Callable[[PlanStep, tuple[PlanStep, ...]], Awaitable[str]]
-"""Given a step and those it depends on, returns its result. Raises StepFailed."""
+"""Returns the result of a step, given the step and its dependencies. Raises StepFailed."""
 Steps = tuple[PlanStep, ...]
 
 
 class StepFailed(Exception):
-    """A step that found nothing; the message says why in one sentence. Other steps go on."""
+    """A step without a result; the message says why in one sentence. Other steps go on."""
 
 
 async def run_steps(
     steps: Steps, run_step: RunStep, *, earlier: Sequence[PlanStep] = (), at_once: int = PARALLEL_STEPS
 ) -> AsyncGenerator[Steps, None]:
-    """Yield all steps after each change, until all are over. `earlier` are those of rounds before.
+    """Yield all steps after each change, until all have ended. `earlier` are those of previous rounds.
 
-    A failed step is tried again once. A step that depends on others runs if any of them is done, and is told which are
-    not; with none done it is skipped. Closing the generator cancels every step, and so does any error of `run_step`
-    other than StepFailed.
+    A failed step is retried once. A step that depends on others runs if any of them is done, and learns which are not;
+    if none is done, it is skipped. Closing the generator cancels every step, and so does any error of `run_step` other
+    than StepFailed.
     """
     states = _StepStates(steps, earlier)
     running: dict[asyncio.Task[str], str] = {}
@@ -42,14 +42,14 @@ async def run_steps(
             for task in over:
                 states.finish(running.pop(task), task)
     finally:
-        # `asyncio.wait` leaves its tasks running when it is cancelled itself.
+        # A cancelled `asyncio.wait` leaves its tasks running.
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _begin(run_step: RunStep, step: PlanStep, dependencies: Steps) -> str:
-    # `create_task` takes coroutines alone; `run_step` may return any awaitable.
+    # `create_task` accepts only coroutines, but `run_step` may return any awaitable.
     return await run_step(step, dependencies)
 
 
@@ -86,7 +86,7 @@ class _StepStates:
             self._put(replace(step, state=state, result=str(failed)))
 
     def skip_without_results(self) -> None:
-        """Skip steps none of whose dependencies has a result, then those that depend on them alone."""
+        """Skip steps whose dependencies all ended without a result, then those that depend only on skipped steps."""
         while without := [step for step in self.ready() if self._has_nothing(step)]:
             for step in without:
                 missing = ", ".join(step.dependencies)

@@ -1,4 +1,4 @@
-"""Define the steps of a plan and its bounds. Bounds that are not marked as ours are FIM One's."""
+"""Define the steps of a plan and its limits. Limits that are not marked as ours are FIM One's."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Literal
 PLANNER_INPUT_TOKENS = 16_000
 """A longer history is summarised for the planner, which reads everything in one call."""
 DEPENDENCY_CHARS = 50_000
-"""Of each result a step builds on."""
+"""Limit for each result that a step depends on."""
 ANALYSIS_CHARS = 10_000
-"""Of each result in the analysis: no step may crowd out the others."""
+"""Limit for each result in the analysis, so that no step crowds out the others."""
 REPLAN_CHARS = 500
-"""Of each result when a new plan is asked for: what happened, not all it found."""
+"""Limit for each result when a new plan is requested: enough to see what happened."""
 MAX_ROUNDS = 3
-"""Plans made for one question, the first one included."""
+"""Maximum number of plans for one question, including the first."""
 SURE = 0.8
-"""From this confidence on, the analyst is believed that further steps would not help."""
+"""From this confidence on, the analyst's judgement that further steps would not help is trusted."""
 STEP_ATTEMPTS = 2
-"""A failed step is tried once more. Ours."""
+"""A failed step is retried once. Ours."""
 MAX_STEPS = 12
-"""Of one round. Ours: more is a program, not a plan."""
+"""Limit for one round. Ours."""
 PARALLEL_STEPS = 8
-"""Steps of one plan that ask models at the same time. Ours: providers limit requests, too."""
+"""Steps of one plan that call models at the same time. Ours, because providers limit requests, too."""
 PREVIEW_CHARS = 500
-"""Of each result in events and on the page; ours."""
+"""Limit for each result in events and on the page. Ours."""
 
 StepState = Literal["pending", "running", "done", "failed", "skipped"]
 PLANNER = "planner"
 ANALYST = "analyst"
 RESERVED = frozenset({PLANNER, ANALYST})
-"""Names of the other callers of a plan: no step may have one as its id."""
+"""Names of a plan's other callers of models, which no step may have as its id."""
 OVER: frozenset[StepState] = frozenset({"done", "failed", "skipped"})
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One piece of work. `result` is what it found, or why a failed or skipped step found nothing."""
+    """One piece of work. `result` is its result, or why a failed or skipped step has none."""
 
     id: str
     title: str

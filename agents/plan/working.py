@@ -1,6 +1,6 @@
-"""Run planner, analyst and steps as loops of their own: the first two on the main model, steps on the fast one.
+"""Run planner, analyst and steps as separate loops: the first two on the main model, steps on the fast one.
 
-Each keeps to its model's budget and to the rules of an ordinary answer about retries and overflows.
+Each stays within its model's budget and follows the rules of an ordinary answer for retries and overflows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RuledModel:
         messages: Sequence[Message] = (),
         tool_use: ToolUse | None = None,
     ) -> AssembledContext:
-        """Return the context of a call. Raise memory.errors.ContextError."""
+        """Return the context of a call. Raise memory.errors.ContextError if it cannot fit."""
         inputs = ContextInputs(
             system=text_message("system", system),
             checkpoint=None,
@@ -68,7 +68,7 @@ class PlanPorts:
     """What a plan needs from outside.
 
     `on_step` is called with each step of a loop and its owner (a plan step's id, `planner` or `analyst`), `on_summary`
-    with each summary; `tool_use` returns what a plan step may use.
+    with each summary; `tool_use` returns the tools of a plan step.
     """
 
     on_step: Callable[[AgentStep, str], None]
@@ -78,7 +78,7 @@ class PlanPorts:
 
 @dataclass(frozen=True, slots=True)
 class LoopModels:
-    """The PlanModels of agents.plan.run. `own_prompt` is the agent's system prompt."""
+    """Implements PlanModels of agents.plan.run. `own_prompt` is the agent's system prompt."""
 
     main: RuledModel
     fast: RuledModel
@@ -108,7 +108,7 @@ class LoopModels:
         return cut_middle(text, DEPENDENCY_CHARS)
 
     async def _listen(self, steps: AsyncGenerator[AgentStep, None], who: str) -> str:
-        """Return the text of a loop's last call: text between tool calls is not part of the result."""
+        """Return the text of a loop's last call. Text between tool calls is not part of the result."""
         said: list[str] = []
         async with aclosing(steps):
             async for step in steps:
@@ -120,7 +120,7 @@ class LoopModels:
         return storable_text("".join(said))
 
     async def _fit_dependencies(self, dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
-        """Return the results a step depends on in half of the window; those over their share are summarised."""
+        """Return the results a step depends on, within half of the window; those over their share are summarised."""
         messages = dependency_messages(dependencies)
         room = self.fast.calibration.invert(self.fast.budget.input_tokens) // 2
         if total_tokens(messages) <= room:

@@ -1,1 +1,1 @@
-"""Tools an agent may call, behind one protocol."""
+"""Tools that an agent may call, behind one protocol."""

@@ -1,4 +1,4 @@
-"""The arguments of built-in tools: one pydantic model each, which is also the schema the model sees."""
+"""The arguments of built-in tools: one pydantic model per tool, which also generates the schema for the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.tools.protocol import ToolFailure
 
 
 class Arguments(BaseModel):
-    """Nothing but its own fields: who asks is never an argument."""
+    """Forbids unknown fields. The caller is never an argument."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Arguments)
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
-    """Return the schema without the titles that pydantic adds, which cost tokens."""
+    """Return the schema without the titles that pydantic adds, because they cost tokens."""
     schema = kind.model_json_schema()
     properties = {name: _untitled(field) for name, field in schema.get("properties", {}).items()}
     return {
@@ -36,7 +36,7 @@ def _untitled(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_arguments(kind: type[A], given: Mapping[str, Any]) -> A:
-    """Return the checked arguments. Raise ToolFailure, which tells the model what to correct."""
+    """Validate the arguments. Raise ToolFailure, which tells the model what to correct."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:

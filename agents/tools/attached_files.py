@@ -1,4 +1,4 @@
-"""The files the user attached to this conversation: which there are, and their text, page by page."""
+"""Tools for the files that the user attached to this conversation: list them, and read their text page by page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CSV_ROWS = 200
 DIALECT_CHARS = 10_000
 DELIMITERS = ",;\t|"
 QUOTES = "\"'"
-# Python's own is 131,072 characters a cell; the size of a file is bounded where it is uploaded.
+# The default is 131,072 characters per cell; uploads already limit the size of a file.
 csv.field_size_limit(2**31 - 1)
 
 _RIGHTS: frozenset[Right] = frozenset({"files"})
@@ -49,7 +49,7 @@ class FilesPort(Protocol):
     async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]: ...
 
     async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
-        """Raise ToolFailure."""
+        """Return the file. Raise ToolFailure."""
         ...
 
 
@@ -125,7 +125,7 @@ def csv_page(text: str, page: int) -> str:
     try:
         rows = _read_rows(text, *_dialect_of(text[:DIALECT_CHARS]))
         header = next(rows, [])
-        # One by one: a list of all rows is many times the file, and making it lets no other thread run.
+        # Do not make a list of all rows: it takes many times the file's size, and creating it blocks all other threads.
         for count, row in enumerate(rows, 1):
             if first < count <= first + CSV_ROWS:
                 shown.append(row)
@@ -142,20 +142,20 @@ def csv_page(text: str, page: int) -> str:
 
 
 def _read_rows(text: str, delimiter: str, quote: str) -> Iterator[list[str]]:
-    # Line ends of any system, which the reader itself takes for a damaged file, and blanks before a quoted cell.
+    # Accept the line ends of any system, which the reader would report as damage, and blanks before a quoted cell.
     file = io.StringIO(text, newline=None)
     return csv.reader(file, delimiter=delimiter, quotechar=quote, skipinitialspace=True)
 
 
 def _dialect_of(beginning: str) -> tuple[str, str]:
-    """Return (the delimiter, the quote) that divide most rows into as many cells as the first one. The library's own
-    guess takes a time that grows with the fourth power of the quotes, and holds the interpreter meanwhile."""
+    """Return the (delimiter, quote) that split most rows into as many cells as the first one. The time of csv.Sniffer
+    grows with the fourth power of the number of quotes, and it holds the GIL."""
 
     def count_alike(dialect: tuple[str, str]) -> int:
         widths = [len(row) for row in _read_rows(beginning, *dialect) if row]
         return widths.count(widths[0]) if widths and widths[0] > 1 else 0
 
-    # Of equal ones the first: an apostrophe is mostly none of them.
+    # The first wins a tie, because an apostrophe is seldom a quote.
     return max(product(DELIMITERS, QUOTES), key=count_alike)
 
 

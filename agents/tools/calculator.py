@@ -21,10 +21,10 @@ from agents.types import ToolSpec
 
 MAX_CHARS = 500
 MAX_BITS = 10_000
-"""Of any number on the way: about 3,000 digits. What would be larger is refused before it is computed."""
+"""Limit for any intermediate number: about 3,000 digits. Larger ones are refused before they are computed."""
 SHOWN_DIGITS = 15
 MAX_EXPONENT = 400
-"""Of ten, in a decimal."""
+"""Limit for the power of ten in a decimal."""
 
 Compute = Callable[..., float | Fraction]
 
@@ -41,7 +41,7 @@ _FUNCTIONS: Mapping[str, Compute] = {
 }
 _CONSTANTS: Mapping[str, Fraction] = {"pi": Fraction(math.pi), "e": Fraction(math.e)}
 _NODES = (ast.BinOp, ast.Call, ast.Name, ast.UnaryOp)
-"""Of what simpleeval evaluates. Without attributes, subscripts, comparisons and texts."""
+"""The nodes of simpleeval in use: no attributes, subscripts, comparisons or texts."""
 _NOT_UNDERSTOOD = (
     "This is not an expression the calculator understands: use numbers, + - * / // % **, parentheses and "
     f"{', '.join(_FUNCTIONS)}."
@@ -49,11 +49,11 @@ _NOT_UNDERSTOOD = (
 
 
 def calculate(expression: str) -> Fraction:
-    """Return the value: exact for arithmetic, as precise as a float for functions and roots. Raise ToolFailure."""
+    """Return the value: exact for arithmetic, with float precision for functions and roots. Raise ToolFailure."""
     if len(expression) > MAX_CHARS:
         raise ToolFailure(f"The expression has over {MAX_CHARS} characters; split it.")
     try:
-        # Parsed here, because simpleeval would take the first of several statements.
+        # Parse here, because simpleeval would evaluate the first of several statements.
         expression = expression.strip()
         return _bounded(_evaluator(expression).eval(expression, ast.parse(expression, mode="eval").body))
     except ZeroDivisionError:
@@ -86,12 +86,12 @@ def _exactly(compute: Compute) -> Callable[..., Fraction]:
 
 
 def _number(expression: str, node: ast.Constant) -> Fraction:
-    # True is an int in Python.
+    # bool is a subclass of int.
     if type(node.value) not in (int, float):
         raise InvalidExpression("numbers only")
     if isinstance(node.value, int):
         return _bounded(Fraction(node.value))
-    # As it is written: a float keeps 17 digits.
+    # Read the number as written, because a float keeps only 17 digits.
     written = Decimal(ast.get_source_segment(expression, node) or str(node.value))
     if written and abs(written.adjusted()) > MAX_EXPONENT:
         raise _too_large()
@@ -100,7 +100,7 @@ def _number(expression: str, node: ast.Constant) -> Fraction:
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator == 1:
-        # These grow with no exponent.
+        # Powers of -1, 0 and 1 do not grow with the exponent.
         if abs(base) == 1:
             return base if exponent % 2 else base * base
         if base == 0 and exponent > 0:
@@ -141,10 +141,10 @@ def _too_large() -> ToolFailure:
 
 
 def shown(value: Fraction) -> str:
-    """Return the number as text: whole numbers and short decimals exactly, all else to 15 digits."""
+    """Return the number as text: whole numbers and short decimals exactly, all others to 15 digits."""
     if value.denominator == 1:
         return str(value.numerator)
-    # A float has no numbers beyond these, and fewer digits close to zero.
+    # Floats have no numbers beyond these limits, and fewer digits close to zero.
     if sys.float_info.min <= abs(value) <= sys.float_info.max:
         rounded = f"{float(value):.{SHOWN_DIGITS}g}"
     else:

@@ -1,4 +1,4 @@
-"""What time it is where the user lives."""
+"""A tool for the current date and time in the user's time zone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         name = read_arguments(ClockArguments, arguments).time_zone or await self.port.time_zone_of(caller)
         try:
-            # A name that is a path, such as `../x`, raises ValueError.
+            # A name that is a path, e.g. `../x`, raises ValueError.
             zone = ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ToolFailure(f"There is no time zone {name}; name one such as Europe/Berlin.") from None

@@ -1,4 +1,4 @@
-"""Reads HTML as text whose size is bounded by that of the page."""
+"""Convert HTML to text whose size is bounded by that of the page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _TABLE_TAGS = ("table", "tr", "td", "th")
 
 
 def text_of_html(html: str) -> str:
-    """Return the text that a reader sees, "" where the page shows none. A row of a table is a line, a bar after each
+    """Return the text that a reader sees; "" if the page shows none. A table row becomes a line, with a bar after each
     cell."""
     text: str = inscriptis.get_text(html.replace("\x00", ""), _config())  # lxml refuses NUL
     return text.strip()
 
 
 def _config() -> ParserConfig:
-    """Return settings under which nothing is padded: aligned columns, indents and margins of a page's own styles made
-    gigabytes of two megabytes."""
+    """Return settings without padding: aligned columns, indents and margins from a page's own styles can turn two
+    megabytes into gigabytes."""
     block, cell = HtmlElement(display=Display.block), HtmlElement(suffix=" | ")
     styles = {**dict.fromkeys(("table", "tr", "ul", "ol"), block), "td": cell, "th": cell}
     in_line = dict.fromkeys(_TABLE_TAGS, _do_nothing)
@@ -36,7 +36,7 @@ def _config() -> ParserConfig:
 
 
 def _do_nothing(*_: Any) -> None:
-    """Stand in for the library's own layout of tables."""
+    """Replace the library's own layout of tables."""
 
 
 def _hide(style: str, element: HtmlElement) -> None:

@@ -1,4 +1,4 @@
-"""Reads a page of the web that operators allow, as text. Nothing but GET, nothing of the user's is sent along."""
+"""A tool that reads a web page from an allowed host, as text. It sends only GET requests and no user data."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ else:
 
 MAX_REDIRECTS = 5
 ANY_HEADER = 47
-"""For zlib: of gzip or of zlib, with the largest window."""
+"""zlib's option for a gzip or zlib header, with the largest window."""
 MAX_BYTES = 2 * 2**20
-"""Of a page, unpacked. What is longer is cut, and that is told."""
+"""Limit for a page after decompression. A longer page is truncated, and the result says so."""
 STEP_TIMEOUT_S = 10.0
 HEADERS = {
     "User-Agent": "Palimpsest",
@@ -42,7 +42,7 @@ HEADERS = {
     "Accept-Encoding": "gzip, identity",
 }
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-"""Encodings of Python that no page has. Some take minutes for what others decode in milliseconds."""
+"""Python's encodings that no page uses. Some take minutes for what others decode in milliseconds."""
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 
 
@@ -96,7 +96,7 @@ class HttpFetch:
 
 
 async def fetch_page(url: str, rules: HostRules, resolve: Resolve = resolve_host) -> Page:
-    """Raise ForbiddenHost, ToolFailure, or an error of httpx2."""
+    """Return the page. Raise ForbiddenHost, ToolFailure, or an error of httpx2."""
     async with httpx2.AsyncClient(
         transport=GuardedTransport(rules, resolve),
         headers=HEADERS,
@@ -121,9 +121,9 @@ async def _read_page(response: httpx2.Response) -> Page:
         raise ToolFailure(f"This is no text but {content_type.partition(';')[0][:100]}.")
     unpack = _unpacker(response.headers.get("content-encoding", "identity").strip().lower())
     content = bytearray()
-    # Raw, because the client's own reader unpacks without a bound.
+    # Read raw bytes, because the client's own decompression has no limit.
     async for chunk in response.aiter_raw():
-        # One byte more than is kept tells that something was cut.
+        # Keep one byte more than the limit, to notice that something was cut.
         content += unpack(chunk, MAX_BYTES + 1 - len(content))
         if len(content) > MAX_BYTES:
             break
@@ -138,7 +138,7 @@ async def _read_page(response: httpx2.Response) -> Page:
 
 
 def _unpacker(encoding: str) -> Any:
-    """Return at most the asked bytes: a small answer may unpack to gigabytes."""
+    """Return a function that decompresses up to a limit, because a small response may unpack to gigabytes."""
     if encoding in ("", "identity"):
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -150,13 +150,13 @@ def _unpacker(encoding: str) -> Any:
         content, packed = bytearray(), inflater.unconsumed_tail + chunk
         try:
             while packed and len(content) < limit:
-                # A file of gzip is a series of members.
+                # A gzip file is a series of members.
                 if inflater.eof:
                     inflater, is_first = zlib.decompressobj(wbits=ANY_HEADER), False
                 content += inflater.decompress(packed, limit - len(content))
                 packed = inflater.unused_data
         except zlib.error:
-            # Behind a whole member it is padding.
+            # After a complete member, invalid data is padding.
             if is_first:
                 raise ToolFailure("The page is packed in a way that cannot be read.") from None
         return bytes(content)
@@ -165,7 +165,7 @@ def _unpacker(encoding: str) -> Any:
 
 
 def page_text(page: Page) -> str:
-    """Return HTML as the text a reader sees, and anything else unchanged."""
+    """Return the text a reader sees of an HTML page, and anything else unchanged."""
     text = _decoded(page)
     if "html" not in page.content_type:
         return text
@@ -177,5 +177,5 @@ def _decoded(page: Page) -> str:
         if codecs.lookup(page.encoding).name not in _NO_CHARSETS:
             return page.content.decode(page.encoding, "replace")
     except (LookupError, ValueError):
-        pass  # no encoding of texts, or one that cannot replace what it does not know
+        pass  # not a text encoding, or one that cannot replace invalid bytes
     return page.content.decode("utf-8", "replace")

@@ -1,5 +1,5 @@
-"""Runs a module of this package on the bytes of a file in a process of its own: what hangs or swells on a hostile file
-is that process."""
+"""Run a module of this package on the bytes of a file in a subprocess, so that a hostile file can hang or exhaust only
+that process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 async def read_in_subprocess(
     module: str, argument: str, data: bytes, *, what: str, memory_bytes: int = MEMORY_BYTES
 ) -> dict[str, Any]:
-    """Return what the module tells of the file. Raise ToolFailure, which names the file as `what`."""
+    """Return the module's result for the file. Raise ToolFailure, which calls the file `what`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", module, argument, str(memory_bytes)),
@@ -30,19 +30,19 @@ async def read_in_subprocess(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=_ROOT,
-        # The environment of the service holds keys.
+        # The environment of the service contains keys.
         env={},
     )
     try:
         written, _ = await process.communicate(data)
     finally:
-        # Cancelled, as by the tool's time limit: nothing else would end it.
+        # After a cancellation, e.g. by the tool's timeout, nothing else would end the process.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
     try:
-        # A process that was killed has written nothing, or half.
+        # A killed process has written nothing, or only a part.
         result: dict[str, Any] = json.loads(written)
     except ValueError:
         raise ToolFailure(f"This {what} cannot be read; it is damaged, or too large.") from None
@@ -52,7 +52,7 @@ async def read_in_subprocess(
 
 
 def write_result(extract: Callable[[bytes, str], dict[str, Any]]) -> None:
-    """Be that process: write what `extract` returns for the file and the argument, as one line of JSON."""
+    """Run inside the subprocess: write the result of `extract` for the file and the argument as one line of JSON."""
     argument, memory_bytes = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

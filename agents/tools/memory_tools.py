@@ -1,4 +1,4 @@
-"""The user's memory: found by words, read by day, entry, or around a message. Earlier turns of the conversation."""
+"""Tools for the user's memory, by words, day, entry or around a message, and for earlier turns of the conversation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RIGHTS: frozenset[Right] = frozenset({"memory"})
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was said or remembered. `source` names it for `memory_read`, such as `message 0199…`."""
+    """Something that was said or remembered. `source` names it for `memory_read`, e.g. `message 0199…`."""
 
     text: str
     source: str
@@ -31,7 +31,7 @@ class Hit:
 
 
 class MemoryPort(Protocol):
-    """Reads the caller's memory. Raises ToolFailure where there is nothing to read."""
+    """Reads the caller's memory. Raises ToolFailure if there is nothing to read."""
 
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]: ...
 
@@ -43,7 +43,7 @@ class MemoryPort(Protocol):
 
 
 def list_hits(hits: Sequence[Hit], limit_chars: int = HIT_CHARS) -> str:
-    """Return the hits with a number, a time and a speaker each, whatever their own lines begin with."""
+    """Return the hits, each with number, time and speaker. Lines of a hit cannot pass as another speaker's."""
     return "\n\n".join(f"{number}. {_shown(hit, limit_chars)}" for number, hit in enumerate(hits, 1))
 
 
@@ -59,7 +59,7 @@ class SearchArguments(Arguments):
 
 
 class ReadArguments(Arguments):
-    """One of the three."""
+    """Exactly one of `day`, `entry_id` and `message_id`."""
 
     day: date | None = Field(None, description="All of one day, as YYYY-MM-DD.")
     entry_id: str | None = Field(None, max_length=100, description="One memory entry.")

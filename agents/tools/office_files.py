@@ -1,4 +1,4 @@
-"""The text of Word, Excel and PowerPoint files, taken out in a process of its own."""
+"""Extract the text of Word, Excel and PowerPoint files, in a subprocess."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ PPTX = f"{_OPEN_XML}.presentationml.presentation"
 MAX_CHARS = 2_000_000
 MAX_UNPACKED_BYTES = 200_000_000
 MAX_COLUMNS = 500
-# Of a formula, in the XML of a sheet. A library that only writes files leaves it empty.
+# The result of a formula, in the XML of a sheet. A library that only writes files leaves it empty.
 _RESULT = re.compile(rb"</(?:\w+:)?f>\s*<(?:\w+:)?v>[^<]")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _RELATIONSHIPS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _NOTES = ("footnote", "endnote", "comment")
-# What was deleted or moved away, and the second form of a drawing, for programs that do not know the first.
+# Deleted or moved content, and the second form of a drawing, for programs that do not support the first.
 _NOT_SHOWN = frozenset({f"{_WORD}del", f"{_WORD}moveFrom", f"{_COMPATIBILITY}Fallback"})
 
 
 async def read_office(data: bytes, mime_type: str, *, memory_bytes: int = MEMORY_BYTES) -> str:
-    """Return the text of the file, of one too long its beginning. Raise ToolFailure."""
+    """Return the text of the file, truncated if it is too long. Raise ToolFailure."""
     result = await read_in_subprocess(__name__, mime_type, data, what="file", memory_bytes=memory_bytes)
     return str(result["text"])
 
@@ -59,7 +59,7 @@ def extract_text(data: bytes, mime_type: str) -> dict[str, str]:
 
 
 def _joined(pieces: Iterator[str]) -> str:
-    """Return the pieces as lines, until there are too many characters."""
+    """Return the pieces as lines, truncated after MAX_CHARS."""
     lines: list[str] = []
     chars = 0
     for piece in pieces:
@@ -86,8 +86,7 @@ def _document(file: io.BytesIO) -> Iterator[str]:
 
 
 def _place_notes(document: Any) -> None:
-    """Move footnotes, endnotes and comments behind the paragraph or table that refers to them, marked as in
-    Markdown."""
+    """Move footnotes, endnotes and comments after the paragraph or table that refers to them, marked as in Markdown."""
     notes: dict[tuple[str, str], Any] = {}
     for part in document.part.related_parts.values():
         kind = part.content_type.rpartition(".")[2].removesuffix("s+xml")
@@ -119,7 +118,7 @@ def _words(text: str) -> Any:
 
 
 def _page_edges(document: Any, name: str) -> Iterator[str]:
-    """Yield what stands above or below the pages, each text once."""
+    """Yield the headers or footers of the pages, each text once."""
     body = document.element.body
     shown = {"default"}
     if any(section.titlePg_val for section in body.iter(f"{_WORD}sectPr")):
@@ -135,8 +134,8 @@ def _page_edges(document: Any, name: str) -> Iterator[str]:
 
 
 def _blocks(element: Any) -> Iterator[Any]:
-    """Yield paragraphs, and rows of tables as text. The library passes over what is in content controls, tracked
-    changes and text boxes, which Word shows like all else."""
+    """Yield paragraphs, and rows of tables as text. Includes content controls, tracked changes and text boxes, which
+    Word shows but the library skips."""
     for block in _inside(element, "p", "tbl"):
         if block.tag == f"{_WORD}tbl":
             yield from _rows(block)
@@ -147,7 +146,7 @@ def _blocks(element: Any) -> Iterator[Any]:
 
 
 def _inside(element: Any, *names: str) -> Iterator[Any]:
-    """Yield the nearest elements of these names below this one, without what was deleted."""
+    """Yield the nearest descendants with these names, without deleted ones."""
     wanted = {_WORD + name for name in names}
     for child in element:
         if child.tag in wanted:
@@ -161,13 +160,13 @@ def _text(paragraph: Any) -> str:
 
 
 def _line(element: Any) -> str:
-    """Return all that is said below this element, in one line."""
+    """Return all text below this element, in one line."""
     said = (each if isinstance(each, str) else _text(each) for each in _blocks(element))
     return " ".join(filter(None, said)).replace("\n", " ")
 
 
 def _rows(table: Any) -> Iterator[str]:
-    """Yield rows as text; a merged cell says its text in each place that it covers."""
+    """Yield rows as text. A merged cell repeats its text in each place that it covers."""
     above: dict[int, str] = {}
     for row in _inside(table, "tr"):
         cells: list[str] = []
@@ -179,14 +178,14 @@ def _rows(table: Any) -> Iterator[str]:
 
 
 def _workbook(file: io.BytesIO) -> Iterator[str]:
-    """Yield each sheet as CSV: of formulas the results, or themselves where no program has calculated any."""
+    """Yield each sheet as CSV, with the results of formulas, or the formulas if no program has calculated any."""
     with zipfile.ZipFile(file) as archive:
         parts = (archive.read(name) for name in archive.namelist() if name.endswith(".xml"))
         has_results = any(map(_RESULT.search, parts))
     workbook = openpyxl.load_workbook(file, read_only=True, data_only=has_results)
     for sheet in workbook.worksheets:
         yield f"\n## {sheet.title}"
-        # Where a program wrote a wrong one, the library would leave out all cells outside of it.
+        # If a program wrote wrong dimensions, the library would leave out all cells outside of them.
         sheet.reset_dimensions()
         for row in sheet.iter_rows(values_only=True, max_col=MAX_COLUMNS):
             if any(value is not None for value in row):
@@ -196,7 +195,7 @@ def _workbook(file: io.BytesIO) -> Iterator[str]:
 def _csv_line(row: tuple[Any, ...]) -> str:
     last = max(at for at, value in enumerate(row) if value is not None)
     line = io.StringIO()
-    # The formula of an array is an object.
+    # An array formula is an object.
     cells = [getattr(value, "text", value) for value in row[: last + 1]]
     csv.writer(line, lineterminator="").writerow(cells)
     return line.getvalue()
@@ -217,7 +216,7 @@ def _shapes(shapes: Any) -> Iterator[str]:
             yield shape.text_frame.text
         elif shape.has_table:
             yield from (" | ".join(cell.text for cell in row.cells) for row in shape.table.rows)
-        # A group is a shape that has shapes.
+        # A group is a shape that contains shapes.
         yield from _shapes(getattr(shape, "shapes", ()))
 
 

@@ -1,4 +1,4 @@
-"""What was too large for the context, read on demand: by page, by pattern, as an image. By reference only."""
+"""Tools to read what was too large for the context, by its reference: by page, by pattern, as an image."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MAX_PAGE_CHARS = 20_000
 MATCH_TIMEOUT_S = 2.0
 MAX_MATCHES = 50
 AROUND_CHARS = 200
-"""Shown before and after a match; a line may be the whole file."""
+"""Shown before and after a match, because a line may be the whole file."""
 MAX_PATTERN_SIZE = 50_000
-"""Of characters, classes and groups, each counted as often as it is repeated."""
+"""Limit for characters, classes and groups, each counted as often as it is repeated."""
 MAX_COUNT_DIGITS = 6
 _PATTERN_TOKEN = re.compile(r"\(\?#[^)]*\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
-# Searched for in the text as it stands, which no set and no comment can hide: `regex` takes these for nothing else,
-# also in verbose mode, but behind an escaping backslash. A set that holds these characters is refused, too.
+# Searched in the raw pattern, so that no set or comment can hide anything: `regex` reads these sequences in no other
+# way, even in verbose mode, except after a backslash. A set that contains them is refused, too.
 _UNBOUNDED = re.compile(
     r"(?<!\\)(?:\\\\)*\(\?(?:[R&0-9]|[+-](?![A-Za-z])|P(?![<=])|(?P<verbose>[A-Za-z0-9]*x))"
 )
-"""Calls of groups, each one level of `regex`'s own stack; and verbose mode, whose spaces and comments hide counts."""
+"""Calls of groups, each of which takes a level of `regex`'s own stack; and verbose mode, which can hide counts."""
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
 CONTEXT_REFERENCE = "context"
@@ -129,7 +129,7 @@ class OffloadViewImage:
 
 
 def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -> str:
-    """Return no more than the model will see, so that the next page starts where it stopped reading."""
+    """Return no more than the model will see, so that the next page starts where the model stopped reading."""
     end = min(offset + chars, len(text))
     rest = "This is the end." if end == len(text) else f"Go on with offset {end}."
     page = f"Characters {offset:,} to {end:,} of {len(text):,}. {rest}\n\n{text[offset:end]}"
@@ -140,7 +140,7 @@ def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -
 
 
 def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> str:
-    """Return as many lines as the model will see, in bounded time for any pattern. Raise ToolFailure."""
+    """Return as many matches as the model will see, in bounded time for any pattern. Raise ToolFailure."""
     _check_size(pattern)
     try:
         compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
@@ -159,8 +159,8 @@ def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> s
 
 
 def _check_size(pattern: str) -> None:
-    """Raise ToolFailure for recursion, whose memory grows with the text, and for counts inside of counts: compiled,
-    such a pattern takes memory for their product."""
+    """Raise ToolFailure for recursion, whose memory grows with the text, and for nested counts that are too large: the
+    compiled pattern takes memory for their product."""
     if unbounded := _UNBOUNDED.search(pattern):
         what = "be in verbose mode" if unbounded["verbose"] else "call groups, as (?R) and (?1) do"
         raise ToolFailure(f"The pattern must not {what}; write it out.")
@@ -191,12 +191,12 @@ def _write_matches(shown: Sequence[str], count: int) -> str:
 
 
 def _first_matches(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
-    """Return one match more than is shown, without those in the context lines of the match before."""
+    """Yield one match more than is shown, without those in the context of the previous match."""
     shown_to = -1
     found = 0
-    # `regex` has a time limit, and lets other threads run meanwhile; `re` has neither.
+    # Unlike `re`, `regex` has a timeout and lets other threads run.
     for match in compiled.finditer(text, concurrent=True, timeout=MATCH_TIMEOUT_S):
-        # Empty matches would be everywhere.
+        # Skip empty matches, which could be everywhere.
         if match.start() < shown_to or match.start() == match.end():
             continue
         yield match.span()

@@ -1,4 +1,4 @@
-"""The text of one PDF page, taken out in a process of its own."""
+"""Extract the text of one PDF page, in a subprocess."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def extract_page(data: bytes, wanted: str) -> dict[str, str | int]:
     page = int(wanted)
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
-        # Many are encrypted with an empty password, so that every reader opens them.
+        # Many PDFs are encrypted with an empty password, so that every reader opens them.
         if reader.is_encrypted and not reader.decrypt(""):
             return {"problem": "This PDF is protected by a password."}
         count = len(reader.pages)

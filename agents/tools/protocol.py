@@ -1,4 +1,4 @@
-"""What a tool is: a name and a schema for the model, traits for the loop, and one coroutine."""
+"""Define a tool: a name and a schema for the model, traits for the loop, and one coroutine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from agents.types import ToolSpec
 
 Right = Literal["memory", "conversation", "files", "web", "server"]
-"""What a tool reaches: the user's memory, this conversation, the user's files, the web, an operator's MCP server."""
+"""What a tool accesses: the user's memory, this conversation, the user's files, the web, an operator's MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class ToolTraits:
 
     timeout_s: float = 30.0
     is_idempotent: bool = True
-    """False: a call that a crash interrupted is not repeated, because it may have happened."""
+    """False: a call interrupted by a crash is not repeated, because it may have happened."""
     needs_consent: bool = False
-    """True: the user is asked to approve each call."""
+    """True: the user has to approve each call."""
     result_limit_tokens: int | None = None
     """None: the policy's `tool_result_limit`."""
     shows_images: bool = False
-    """True: the model sees the images of its results until the turn ends. Else it gets their references."""
+    """True: the model sees the images of the results until the turn ends. Otherwise it gets their references."""
     rights: frozenset[Right] = frozenset()
-    """Ports that it needs. Without one of them the tool is not offered."""
+    """Ports that the tool needs. If one is missing, the tool is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class ResultLimit:
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """With whose rights a tool acts, and for which run; nothing a model writes can change it. `limit`: what is over it
-    will be cut, so that who reads page by page gives smaller ones; None where nobody knows."""
+    """The user for whom a tool acts, and the run; nothing a model writes can change them. A result over `limit` is cut,
+    so tools that read page by page return less; None if unknown."""
 
     user_id: str
     conversation_id: str
@@ -58,7 +58,7 @@ class ToolImage:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """`text` is the whole result: the loop cuts and offloads what is too large. Data for the model, never orders."""
+    """`text` is the whole result: the loop cuts what is too large. It is data for the model, never instructions."""
 
     text: str
     images: tuple[ToolImage, ...] = ()
@@ -73,7 +73,7 @@ class ToolUncertain(ToolFailure):
 
 
 class Tool(Protocol):
-    """A tool. `call` raises ToolFailure; any other error ends this call only."""
+    """A tool. `call` raises ToolFailure; any other error fails this call only."""
 
     @property
     def spec(self) -> ToolSpec: ...
@@ -82,5 +82,5 @@ class Tool(Protocol):
     def traits(self) -> ToolTraits: ...
 
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
-        """Run the tool with arguments that fit `spec.parameters`."""
+        """Run the tool. The arguments are valid for `spec.parameters`."""
         ...

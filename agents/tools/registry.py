@@ -1,4 +1,4 @@
-"""The built-in tools by name, made of what chatapp lends them."""
+"""The built-in tools by name, built on the ports that chatapp provides."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READING_WHAT_IS_KEPT = frozenset(
         OffloadViewImage,
     )
 )
-"""Those that return copies of what their user has here already."""
+"""The tools that return copies of what is stored for the user already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
 
 
 def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
-    """Store a user and return it. Raise InvalidInput for an address or password, Conflict for a taken address."""
+    """Store a user and return it. Raise InvalidInput for a bad address or password, Conflict for a taken address."""
     user = _new_user(email, password, name, is_admin)
     with transaction.atomic():
         _save_new(user)
@@ -60,7 +60,7 @@ def create_user(*, email: str, password: str, name: str = "", is_admin: bool = F
 
 
 def follow_groups(*, user: User, names: Sequence[str]) -> None:
-    """Make the user a member of those of the named groups that exist here, and of no others."""
+    """Make the user a member of exactly the named groups. Ignore names of groups that do not exist."""
     with transaction.atomic():
         groups = Group.objects.filter(name__in=names).order_by("name")
         before = set(user.groups.values_list("pk", flat=True))
@@ -71,8 +71,8 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
 
 
 def release_address(*, email: str) -> None:
-    """Take the address of an account from those who entered it as another one of theirs and did not confirm it: making
-    it their first one would fail."""
+    """Delete the rows in which other users entered this address of an account and did not confirm it: they could not
+    make it their primary address."""
     with transaction.atomic():
         claims = EmailAddress.objects.filter(email=email.lower(), verified=False)
         for claim in claims.exclude(user__email=email.lower()):
@@ -81,19 +81,19 @@ def release_address(*, email: str) -> None:
 
 
 def prove_address(*, user: User) -> None:
-    """Store that the address is the user's, because an operator entered it. No other one may be their first.
+    """Mark the address as verified and primary, because an operator entered it. The user has no other primary one.
 
-    Without this row allauth makes one that says the opposite, as soon as anybody asks to reset the password.
+    Without this row allauth creates an unverified one when somebody requests a password reset.
     """
     values = {"verified": True, "primary": True}
     EmailAddress.objects.update_or_create(user=user, email=user.email, defaults=values)
 
 
 def ensure_setup_link() -> str | None:
-    """Store the token of `/setup/<token>` and return it; None once there is an admin.
+    """Store the token of `/setup/<token>` as a hash and return the token; None once there is an admin.
 
-    All processes that start make the same one: an operator of several sees one link. It never comes back after its use,
-    for then there is a newer account.
+    All starting processes derive the same token, so that the operator sees one link. A used link never becomes valid
+    again, because there is a newer account by then.
     """
     with transaction.atomic():
         if has_admin():
@@ -106,11 +106,11 @@ def ensure_setup_link() -> str | None:
 
 
 def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -> User:
-    """Store the first admin and return it. Raise NotFound for a wrong or used link; else like `create_user`."""
+    """Store the first admin and return it. Raise NotFound for a wrong or used link, and what `create_user` raises."""
     user = _new_user(email, password, name, is_admin=True)
     with transaction.atomic():
         link = SetupLink.objects.select_for_update().first()
-        # Read under a lock: of two visitors with the same link only the first becomes the admin.
+        # Because of the lock, only the first of two visitors with the same link becomes the admin.
         if link is None or not compare_digest(link.token_hash, hash_token(token)):
             raise NotFound("This set-up link was used or replaced. Start the service again for a new one.")
         link.delete()
@@ -121,24 +121,24 @@ def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -
 
 
 def check_replaceable(user: User) -> None:
-    """Raise Conflict for the only admin: nobody could make another one."""
+    """Raise Conflict for the only admin, because nobody could make another one."""
     if is_only_admin(user):
         raise Conflict("This is the only admin: make somebody else one first.", code="only_admin")
 
 
 def delete_user(*, user: User) -> None:
-    """Delete the account with its tokens, sessions and the admin log of it. What it contained was deleted before.
+    """Delete the account with its tokens, sessions and admin log entries. The caller has deleted its content before.
 
     Raise Conflict for the only admin.
     """
     with transaction.atomic():
-        # Two admins who delete their accounts at once would each see the other as the one who is left.
-        # In the order of keys, so that they do not wait for each other.
-        # `no_key`: a chat of theirs may store rows that name them, and holds what is locked below.
+        # Lock all admins: two who delete their accounts concurrently would each see the other as the remaining one.
+        # Lock in key order to avoid a deadlock. `no_key` does not block a chat of theirs that inserts rows with a
+        # foreign key to them while it holds rows that are locked below.
         list(User.objects.select_for_update(no_key=True).filter(is_superuser=True).order_by("pk"))
         check_replaceable(user)
         _end_sessions(user)
-        # These rows name the account by no foreign key, so that nothing else deletes them with it.
+        # No foreign key of these rows references the account, so deleting the user does not delete them.
         _admin_log_of(user).delete()
         ForgettingCount.objects.filter(pk=user.pk).delete()
         Invitation.objects.filter(email=user.email).delete()
@@ -154,8 +154,7 @@ def _end_sessions(user: User) -> None:
 
 
 def delete_ended_sessions(*, now: datetime) -> None:
-    """Delete, in pieces, sessions that have expired, and what names the address and browser of a session that is
-    gone."""
+    """Delete, in batches, expired sessions, and the records of address and browser without a session."""
     is_there = Exists(Session.objects.filter(pk=OuterRef("session_key")))
     for rows in (Session.objects.filter(expire_date__lt=now), UserSession.objects.filter(~is_there)):
         TO_THE_END.work(partial(_delete_piece, rows))
@@ -166,13 +165,13 @@ def _delete_piece(rows: QuerySet[Any]) -> bool:
 
 
 def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:
-    """Delete the authenticator app, recovery codes, security keys and passkeys of somebody who lost them; the password
-    alone signs in again. Their sessions end. Return how many there were."""
+    """Delete the authenticator app, recovery codes, security keys and passkeys of a user who lost them, and return
+    their number. The user's sessions end, and the password alone signs in again."""
     with transaction.atomic():
         rows = list(Authenticator.objects.select_for_update().filter(user=user).order_by("pk"))
         if rows:
             Authenticator.objects.filter(pk__in=[row.pk for row in rows]).delete()
-            # Of a phone that was stolen, too.
+            # One may be on a stolen phone.
             _end_sessions(user)
             audit.record(
                 AuditEvent.Kind.SECOND_FACTOR_CHANGED,
@@ -184,17 +183,17 @@ def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:
 
 
 def _hold_what_is_left(user: User) -> None:
-    """Lock conversations that were begun after all others were deleted, and their answers, before Django looks for
-    them: nothing is added to them then."""
+    """Lock conversations that were begun after the others were deleted, and their running answers, before Django
+    collects related rows, so that nothing is added to them meanwhile."""
     conversations = Conversation.objects.filter(user=user)
     lock_rows(conversations)
-    # A checkpoint passes them over, and leaves no piece of an answer behind that names a deleted message.
+    # Checkpoints skip locked runs, so that none stores a partial answer that references a deleted message.
     lock_rows(Run.objects.filter(conversation__in=conversations, status__in=Run.ACTIVE))
 
 
 def _admin_log_of(user: User) -> QuerySet[LogEntry]:
-    """Return what the admin panel keeps of the account, and of rows that are called by an address of it: addresses,
-    invitations and, as "erin@example.com: a day", budgets."""
+    """Return the admin panel's log entries of the account, and of rows whose label is or begins with one of its
+    addresses: addresses, invitations and, as "erin@example.com: a day", budgets."""
     entries = Q(content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk))
     for email in {user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)}:
         entries |= Q(object_repr=email)
@@ -220,7 +219,7 @@ def create_token(
             name=normalize_text(name.strip(), 100, "The name") or "unnamed",
             prefix=raw[:PREFIX_CHARS],
             token_hash=hash_token(raw),
-            # Each once, and in our order, however the caller wrote them.
+            # Remove duplicates and use a fixed order.
             scopes=[scope for scope in SCOPES if scope in scopes],
             expires_at=expires_at,
         )
@@ -243,7 +242,7 @@ def delete_expired_tokens(*, now: datetime) -> int:
 
 
 def update_personal_settings(*, user: User, changes: Mapping[str, Any]) -> User:
-    """Store what the user chose, `changes` by column, and return the user."""
+    """Store `changes`, by column, and return the user."""
     if "instructions" in changes:
         text = changes["instructions"]
         changes = {**changes, "instructions": normalize_text(text, len(text)).strip()}
@@ -259,14 +258,14 @@ def record_token_use(*, token: ApiToken) -> None:
     due_before = now - USE_IS_RECORDED_EVERY
     if token.last_used_at is not None and token.last_used_at > due_before:
         return
-    # Asked again in the update: of requests that come together, only one writes.
+    # Check again in the update, so that only one of several concurrent requests writes.
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=due_before)
     ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=now)
 
 
 def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
-    """Return a user that is not saved yet: hashing a password takes too long for a transaction."""
-    # Django's makes only the domain lower case, and one person must not have two accounts.
+    """Return an unsaved user: hashing a password takes too long for a transaction."""
+    # Django's method makes only the domain lower case, but one person must not have two accounts.
     email = User.objects.normalize_email(email.strip()).lower()
     user = User(
         email=email,
@@ -275,7 +274,7 @@ def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
         is_superuser=is_admin,
     )
     _check("email", validate_email, email)
-    # The pattern alone lets an address pass that is too long for its column.
+    # The pattern alone accepts an address that is too long for its column.
     _check("email", User._meta.get_field("email").run_validators, email)
     _check("password", validate_password, password, user)
     user.set_password(password)
@@ -292,7 +291,7 @@ def _check(field: str, validate: Any, *values: Any) -> None:
 
 def _save_new(user: User) -> None:
     taken = Conflict("There is an account with this email address already.", details={"field": "email"})
-    # Also one that was confirmed as another address of an account.
+    # This includes confirmed additional addresses of other accounts.
     if owners_of(user.email):
         raise taken
     try:

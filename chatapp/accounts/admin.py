@@ -34,7 +34,7 @@ from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 
-# Their pages would show second factors, session keys and secrets, with which operators could act as somebody else.
+# Their pages would show second factors, session keys and secrets that let operators act as somebody else.
 admin.site.unregister([Authenticator, UserSession, SocialAccount, SocialApp, SocialToken])
 
 
@@ -47,7 +47,7 @@ PERMISSIONS = {
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
-    """Names permissions in the language of the page; Django stores their names in English."""
+    """Shows the names of permissions in the page's language; Django stores them in English."""
 
     def label_from_instance(self, permission: Any) -> str:
         table = permission.content_type.model_class()
@@ -59,11 +59,11 @@ class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg
 
 
 class GivesPermissions(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Offers the permissions for what the panel has; those for other tables permit nothing."""
+    """Offers only permissions for tables in the panel, because others have no effect."""
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.remote_field.model is Permission:
-            # A proxy has permissions of its own; asked for its concrete table, it would be missing.
+            # A proxy has permissions of its own, which would be missing for its concrete table.
             tables = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False)
             rows = Permission.objects.filter(content_type__in=tables.values()).select_related("content_type")
             options |= {"form_class": PermissionsField, "queryset": rows}
@@ -71,8 +71,8 @@ class GivesPermissions(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 def checked_address(email: str, user: User) -> str:
-    """Return the address in lower case. Raise ValidationError where it becomes the user's and is another account's:
-    two who sign in with one address would both be kept out."""
+    """Return the address in lower case. Raise ValidationError if it is new for the user and belongs to another account:
+    neither of the two could sign in with it."""
     email = email.lower()
     if email != user.email and owners_of(email) - {user.pk}:
         raise ValidationError(_("There is an account with this email address already."))
@@ -83,7 +83,7 @@ class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("email", "name")
-        # Django's names a field class for `username`, which our user does not have.
+        # Django's form names a field class for `username`, which our user does not have.
         field_classes: dict[str, Any] = {}
 
     def clean_email(self) -> str:
@@ -101,7 +101,7 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        # Without the second one an admin does not get into the panel, where it is given back.
+        # An admin without `is_staff` cannot enter the panel to restore it.
         rights = ("is_active", "is_staff", "is_superuser")
         stays_admin = all(cleaned.get(right, getattr(self.instance, right)) for right in rights)
         if not stays_admin and is_only_admin(self.instance):
@@ -132,7 +132,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        # `delete_selected` deletes rows without their files, and the only admin with the others.
+        # `delete_selected` would leave files behind, and could delete the only admin.
         return {
             name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
         }
@@ -140,7 +140,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Return a summary instead of the rows, whose content operators need not see."""
+        """Return a summary instead of the rows, whose content operators do not need to see."""
         lost = gettext("%(email)s: conversations, memory, files, tokens, sessions and usage")
         summary = [lost % {"email": user.email} for user in objs]
         return summary, {}, set(), []
@@ -149,23 +149,23 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         delete_account(obj, now=clock.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Keep operators who are not admins from making themselves admins, and from changing an address, to which the
-        mail goes that resets the password."""
+        """Keep operators who are not admins from making themselves admins, and from changing an address, which receives
+        password reset mails."""
         if request.user.is_superuser:
             return self.readonly_fields
         fields = (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
         return fields if obj is None else (*fields, "email")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Keep operators who are not admins from changing an admin or another operator, whose password they could
-        set."""
+        """Keep operators who are not admins from changing an admin or another operator: they could set the
+        password."""
         is_protected = obj is not None and obj != request.user and (obj.is_superuser or obj.is_staff)
         is_free = bool(request.user.is_superuser) or not is_protected
         return is_free and super().has_change_permission(request, obj)
 
     @admin.action(description=_("Deactivate: sign out and keep out"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        # Not admins: the form of each checks that another one is left.
+        # Skip admins: only their form checks that another one is left.
         chosen = queryset.filter(is_superuser=False, is_active=True)
         if not request.user.is_superuser:
             chosen = chosen.exclude(is_staff=True)
@@ -178,7 +178,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         self.message_user(request, told % {"count": count})
 
     def has_remove_second_factors_permission(self, request: HttpRequest) -> bool:
-        """Let admins alone: who may also set a password could act as somebody else."""
+        """Allow only admins: an operator who may also set a password could act as somebody else."""
         return bool(request.user.is_superuser)
 
     @admin.action(
@@ -191,10 +191,10 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         self.message_user(request, told % {"count": sum(map(bool, removed))})
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Delete former addresses where there is a new one: allauth would still let the user sign in with them."""
+        """Delete former addresses if there is a new one: allauth would still accept them for sign-in."""
         super().save_model(request, obj, form, change)
         if "email" in form.changed_data:
-            # A change of our own column does not change the rows of allauth.
+            # Changing our column does not change allauth's rows.
             EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
             release_address(email=obj.email)
             prove_address(user=obj)
@@ -205,9 +205,9 @@ admin.site.unregister(EmailAddress)
 
 @admin.register(EmailAddress)
 class AddressAdmin(EmailAddressAdmin):  # type: ignore[misc] # allauth is not typed
-    """Lets admins alone write: to an address that is added to an account goes the mail that resets its password."""
+    """Lets only admins write: an address that is added to an account receives its password reset mails."""
 
-    # Without the permissions, everybody who sees the list could do it.
+    # Without `permissions`, everybody who sees the list could run the action.
     @admin.action(description=EmailAddressAdmin.make_verified.short_description, permissions=["change"])
     def make_verified(self, request: HttpRequest, queryset: QuerySet[EmailAddress]) -> None:
         super().make_verified(request, queryset)
@@ -224,7 +224,7 @@ class AddressAdmin(EmailAddressAdmin):  # type: ignore[misc] # allauth is not ty
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ViewOnlyAdmin):
-    """The secrets themselves are not stored; deleting a token locks its program out at once."""
+    """Shows tokens, whose secrets are not stored. Deleting a token locks its program out at once."""
 
     list_display = ("name", "prefix", "user", "granted", "created_at", "last_used_at", "expires_at")
     list_select_related = ("user",)
@@ -243,13 +243,13 @@ class ApiTokenAdmin(ViewOnlyAdmin):
 admin.site.unregister(Group)  # Django's own page has no retention period
 
 
-class OneInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic where it runs
+class OneInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic at runtime
     """A form for the one row that a group may have."""
 
     extra = 1
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return a set of one form, however many a request says: Django would read and show a thousand more."""
+        """Return a formset of one form, whatever the request says: Django would accept a thousand more."""
         return super().get_formset(request, obj, absolute_max=1, **kwargs)
 
 
@@ -263,11 +263,11 @@ class AccessInline(OneInline):
 
 
 @admin.register(Group)
-class GroupsAdmin(GivesPermissions, GroupAdmin):  # type: ignore[misc]  # whose base names its options
-    filter_horizontal = ()  # its widget names its parts in a way that screen readers do not read
+class GroupsAdmin(GivesPermissions, GroupAdmin):  # type: ignore[misc]  # its base declares its options
+    filter_horizontal = ()  # screen readers cannot read the labels of its widget
     inlines = (AccessInline, RetentionInline)
     list_display = ("name", "retention")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Keep operators who are not admins from giving themselves permissions by a group of theirs."""
+        """Keep operators who are not admins from giving themselves permissions through one of their groups."""
         return () if request.user.is_superuser else ("permissions",)

@@ -1,4 +1,4 @@
-"""The caller: who it is, its tokens, and the account as a whole: export and deletion."""
+"""API operations on the caller's profile, settings and tokens, and export and deletion of the account."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def read_me(request: ApiRequest) -> Any:
 
 @router.patch("/me", auth=allow("chat"), response=answers(ok=Me))
 async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
-    """Change the fields that are sent. The time zone says where your days begin."""
+    """Change the fields that are sent. The time zone decides when your days begin."""
     if changes.model_fields_set:
         await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
     return me_shape(request.auth.user, request.auth.scopes)
@@ -97,7 +97,7 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     """
     await confirm_password(request, sure.password)
     await sync_to_async(delete_account)(request.auth.user, now=clock.now())
-    # Last: who is refused, as the only admin is, stays signed in.
+    # Sign out last, so that a refused user, e.g. the only admin, stays signed in.
     await sync_to_async(request.session.flush)()
     return Status(204, None)
 
@@ -109,15 +109,15 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
 async def export_everything(request: ApiRequest) -> HttpResponseBase:
-    """Download everything of yours as a zip: conversations, files, memory with its history, agents, usage. A token
-    needs the scope `read`, or both `chat` and `memory`."""
+    """Download all your data as a zip: conversations, files, memory with its history, agents, usage. A token needs
+    the scope `read`, or both `chat` and `memory`."""
     scopes = request.auth.scopes
     if "read" not in scopes and not {"chat", "memory"} <= scopes:
         message = "This needs a token with the scope read, or with chat and memory."
         raise Forbidden(message, code="insufficient_scope")
     user = request.auth.user
     await sync_to_async(audit.record)(AuditEvent.Kind.EXPORTED, user_id=user.pk)
-    # Packing everything takes long: in a database thread, answers would wait for it.
+    # Packing takes long, and answers would wait for it in a database thread.
     archive = await beside_database(write_account_archive)(user, ARCHIVE_PARTS)
     return zip_download(archive, f"palimpsest-{clock.now().date().isoformat()}.zip")
 
@@ -133,21 +133,21 @@ def _tokens(user: User) -> list[dict[str, Any]]:
 
 async def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
     row = await sync_to_async(accessible_token)(request.auth.user, made)
-    # The secret was in the first answer alone: only its hash is stored.
+    # Only the first response contained the secret, because only its hash is stored.
     return Status(201, {**token_shape(row), "token": None})
 
 
 @router.post("/tokens", auth=allow("chat"), response=answers(created=CreatedToken))
 @creates(_token_again, "/tokens/{made}")
 async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
-    """Make a token; this answer alone has its secret. Only a page can do this, soon after its user signed in or with
-    the `password`; a token cannot."""
+    """Create a token; only this response contains its secret. Only a page can do this, soon after its user signed in
+    or with the `password`; a token cannot."""
     await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create_token)(request.auth, new))
 
 
 def _create_token(caller: Caller, new: NewToken) -> dict[str, Any]:
-    # A token of an operator has the panel's rights only where they were asked for by name.
+    # An operator's token gets the scope `admin` only if the request names it.
     scopes = sorted(set(new.scopes or caller.scopes - {"admin"}))
     _check_scopes(caller, scopes)
     row, secret = create_token(user=caller.user, name=new.name, scopes=scopes, expires_at=new.expires_at)
@@ -155,7 +155,7 @@ def _create_token(caller: Caller, new: NewToken) -> dict[str, Any]:
 
 
 def _check_scopes(caller: Caller, scopes: list[str]) -> None:
-    """Raise Forbidden where the caller lacks one of the scopes."""
+    """Raise Forbidden if the caller lacks one of the scopes."""
     beyond = set(scopes) - caller.scopes
     if beyond:
         raise Forbidden(f"You do not have the scope {min(beyond)} here yourself.", code="insufficient_scope")
@@ -164,14 +164,14 @@ def _check_scopes(caller: Caller, scopes: list[str]) -> None:
 @router.delete("/tokens/{token_id}", auth=allow("chat"), response=answers(404))
 async def remove_token(request: ApiRequest, token_id: str) -> Any:
     """Delete a token: programs that use it are refused from now on, and their open streams end. A token cannot delete
-    another that has more scopes."""
+    another one with a scope that it lacks."""
     await sync_to_async(_delete_token)(request.auth, token_id)
     return Status(204, None)
 
 
 def _delete_token(caller: Caller, token_id: str) -> None:
     row = accessible_token(caller.user, token_id)
-    # A page may delete each token of its user: the owner must be able to lock any program out.
+    # A page may delete every token of its user, so that the owner can lock out any program.
     if caller.token_id is not None:
         _check_scopes(caller, row.scopes)
     delete_token(user=caller.user, token_id=token_id)

@@ -1,6 +1,6 @@
-"""Everything of one user, to take away: a zip that other programs and people can read.
+"""Writes the export of a user's data: a zip that people and other programs can read.
 
-Each package contributes its part; this one writes the archive, and the part about the account itself.
+Each package contributes its part; this module writes the archive, and the part about the account itself.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ ArchiveFile = tuple[str, str | bytes | Path | Iterator[str]]
 ArchivePart = Callable[[User], Iterable[ArchiveFile]]
 _added: list[ArchivePart] = []
 ArchiveTaker = Callable[[User, Iterable[Any]], Counter[str]]
-"""Stores what one JSON file of an archive lists, and returns what it left out, counted. Whoever wrote the file: it is
-checked as what a user sent. What is here already is not doubled."""
+"""Stores the items of one JSON file of an archive, and returns counts of the items that it skipped. It validates them
+like user input, and does not duplicate existing ones."""
 takers: dict[str, ArchiveTaker] = {}
-"""By the name of the file in the archive."""
+"""Takers by name of the file in the archive."""
 
 
 def adds_to_archive(part: ArchivePart) -> None:
-    """Let the archive have this part, too: for features, which nothing here knows of."""
+    """Register a part of the archive. For features, which this package does not know."""
     _added.append(part)
 
 
 def takes_from_archive(name: str, take: ArchiveTaker) -> None:
-    """Let an import hand this file of the archive to a feature that added it."""
+    """Register a feature's `take` for the file `name`, which imports pass to it."""
     takers[name] = take
 
 
 def write_account_archive(user: User, parts: Sequence[ArchivePart]) -> IO[bytes]:
-    """Return the archive as an open file on disk. One page or one file at a time is in memory."""
+    """Return the archive as an open file on disk. Only one page or one file at a time is in memory."""
     files = (file for part in (account_files, *parts, *_added) for file in part(user))
     return write_archive(chain([("README.txt", README)], files))
 
@@ -84,12 +84,12 @@ def _write(files: ZipFile, name: str, content: str | bytes | Path | Iterator[str
     if isinstance(content, Path):
         files.write(content, name)
     elif isinstance(content, str):
-        # One broken character must not cost a user the whole archive.
+        # One invalid character must not fail the whole archive.
         files.writestr(name, content.encode("utf-8", "replace"))
     elif isinstance(content, bytes):
         files.writestr(name, content)
     else:
-        # Its length is not known when the header is written; without this, zipfile fails beyond 2 GiB.
+        # The length is unknown when the header is written; without `force_zip64`, zipfile fails beyond 2 GiB.
         with files.open(name, "w", force_zip64=True) as file:
             for piece in content:
                 file.write(piece.encode("utf-8", "replace"))
@@ -101,8 +101,8 @@ def json_file(content: Any) -> str:
 
 
 def safe_file_name(text: str) -> str:
-    """Return a name without folders and odd characters, so that no file is unpacked elsewhere."""
-    # A backslash separates folders where the archive is unpacked on Windows.
+    """Return a name without folders and special characters, so that unpacking stays inside the target folder."""
+    # A backslash separates folders if the archive is unpacked on Windows.
     name = _UNSAFE.sub("-", PurePosixPath(text.replace("\\", "/")).name)
     return name.strip("-.")[:MAX_NAME_CHARS] or "file"
 

@@ -1,4 +1,4 @@
-"""Authenticates requests of the API: programs by a Bearer token, pages by their session and CSRF token."""
+"""Authenticates API requests: programs by a Bearer token, pages by their session and CSRF token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chatapp.operations.errors import Forbidden, Unauthorized
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`token_id` is set for a program, `session_key` for a page."""
+    """An authenticated user. `token_id` is set for a program, `session_key` for a page."""
 
     user: User
     scopes: frozenset[str]
@@ -30,7 +30,7 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """Whether the caller may do what operators may; an operator's token without the scope may not."""
+        """Return whether the caller has operator rights. An operator's token needs the scope, too."""
         return "admin" in self.scopes
 
 
@@ -41,17 +41,17 @@ class ApiRequest(HttpRequest):
 
 
 def allow(*scopes: str) -> list[Any]:
-    """Return the value of `auth=` that allows pages, and tokens with at least one of the scopes."""
+    """Return the value of `auth=` that allows pages and tokens with at least one of the scopes."""
     return [BearerAuth(*scopes), SessionAuth(*scopes)]
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the address of the client; the server has replaced that of a trusted proxy."""
+    """Return the client's address, which the server has already put in place of a trusted proxy's."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
 class BearerAuth(HttpBearer):
-    """A wrong token is refused, not ignored in favour of a session."""
+    """Refuses an invalid token, rather than falling back to a session."""
 
     openapi_description = f"An API token. Scopes: {', '.join(SCOPES)}."
 
@@ -62,7 +62,7 @@ class BearerAuth(HttpBearer):
     async def authenticate(self, request: HttpRequest, token: str) -> Caller:
         caller = await sync_to_async(_caller_with_token)(token.strip())
         if caller is None:
-            # Only what fails is counted: others at the address do not slow down a program with a valid token.
+            # Count only failures, so that others at the address do not slow down a program with a valid token.
             await check_failed_sign_in(client_address(request))
             raise Unauthorized("This token is not valid.")
         _check_scopes(self.scopes, caller)
@@ -75,12 +75,12 @@ class CsrfCheck(CsrfViewMiddleware):
 
     @classmethod
     def run(cls, request: HttpRequest) -> None:
-        """Raise Forbidden where the token is missing or wrong."""
+        """Raise Forbidden if the token is missing or wrong."""
         check = cls(lambda _: HttpResponse())
         check.process_request(request)
-        # Django checks nothing where this says that its own middleware was there before.
+        # Django skips the check if this says that its middleware has run.
         request.csrf_processing_done = False  # type: ignore[attr-defined]
-        # In the place of the view: those of ninja are exempt, because a token needs no such check.
+        # Pass another view: ninja's are exempt, because requests with a token need no such check.
         check.process_view(request, HttpResponse, (), {})
 
     def _reject(self, request: HttpRequest, reason: str) -> NoReturn:
@@ -95,7 +95,7 @@ class SessionAuth(APIKeyCookie):
         super().__init__()
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Caller | None:
-        """Return the caller of a session; None for who is not signed in. Raise Forbidden."""
+        """Return the session's caller; None if nobody is signed in. Raise Forbidden."""
         user = request.user
         if not isinstance(user, User) or not user.is_active:
             return None
@@ -107,8 +107,8 @@ class SessionAuth(APIKeyCookie):
         return caller
 
     async def __call__(self, request: HttpRequest) -> Caller | None:
-        """Authenticate in a thread: the session is read from the database, the form of an upload from its body."""
-        # Strangers cost neither a thread nor a statement.
+        """Authenticate in a thread: the database holds the session, and the body of an upload its form."""
+        # Requests without a session need neither a thread nor a query.
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         return await sync_to_async(self.authenticate)(request, None)

@@ -1,4 +1,4 @@
-"""Asks who is signed in for the password, before what would make a stolen session last."""
+"""Asks for the password again before actions that would let the thief of a session keep access."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memory.bounds import MAX_PASSWORD_CHARS
 
 
 async def confirm_identity(request: ApiRequest, password: str | None) -> None:
-    """Accept a page whose user signed in or entered the password in the last minutes, or enters it now.
+    """Accept a page whose user signed in or entered the password in the last minutes, or sends it now.
 
     Raise Forbidden, also for a token, and RateLimited.
     """
@@ -27,7 +27,7 @@ async def confirm_identity(request: ApiRequest, password: str | None) -> None:
 
 
 async def confirm_password(request: ApiRequest, password: str | None) -> None:
-    """Accept a page whose user enters the password now, or has none and signed in at an issuer in the last minutes.
+    """Accept a page whose user sends the password now, or has none and signed in at an issuer in the last minutes.
 
     Raise Forbidden, also for a token, and RateLimited.
     """
@@ -40,14 +40,14 @@ async def confirm_password(request: ApiRequest, password: str | None) -> None:
         return
     if not password:
         raise Forbidden("Enter your password for this.", code="password_needed")
-    # Counted before it is looked at: guesses sent at once would all be hashed before the first one counts.
+    # Count the guess before checking it, or guesses sent at once would all be checked before the first one counts.
     await check_password_guess(caller.user.pk)
     if not await sync_to_async(_is_password)(request, password):
         raise Forbidden("This is not your password.", code="wrong_password")
 
 
 def _signed_in_recently(request: ApiRequest) -> bool:
-    # A token has no session, and allauth's records are in it.
+    # A token has no session, where allauth keeps its records.
     if request.auth.session_key is None:
         return False
     records = get_authentication_records(request, request.auth.user)
@@ -56,9 +56,9 @@ def _signed_in_recently(request: ApiRequest) -> bool:
 
 def _is_password(request: ApiRequest, password: str) -> bool:
     user = request.auth.user
-    # Not `user.check_password`, which stores an outdated hash anew: that ends all sessions of the user, this one too.
+    # `user.check_password` would update an outdated hash, which ends all sessions of the user, including this one.
     if len(password) <= MAX_PASSWORD_CHARS and check_password(password, user.password):
-        # allauth's own pages need not ask again in the next minutes.
+        # allauth's own pages do not ask again in the next minutes.
         record_authentication(request, user, method="password", reauthenticated=True)
         return True
     audit.record(AuditEvent.Kind.SIGN_IN_FAILED, user_id=user.pk, entered="password")

@@ -1,6 +1,6 @@
-"""Limits wrong passwords, so that a stranger's guesses slow the stranger down and not the owner.
+"""Limits wrong passwords, so that a stranger's guesses block the stranger and not the owner.
 
-Whoever signed in here before has a signed cookie, or is still signed in: those guesses count for that browser alone.
+Guesses from a browser that has signed in to the account, by its cookie or session, count for that browser only.
 All others count for their address, for the account as seen from their address, and, at a higher limit, for the account.
 """
 
@@ -28,7 +28,7 @@ LIMITS = {
 
 
 def count_guess(request: HttpRequest, login: str) -> ratelimit.RateLimitUsage | None:
-    """Count a password as wrong until it proves right; None where there were too many."""
+    """Count a password as wrong until it proves right; return None if there were too many."""
     login = login.strip().lower()
     browser, people = _known(request)
     if {str(owner) for owner in owners_of(login)} & people:
@@ -36,14 +36,14 @@ def count_guess(request: HttpRequest, login: str) -> ratelimit.RateLimitUsage | 
     here = _consume(request, "wrong_password_from", f"{request.META.get('REMOTE_ADDR', '')}:{login}")
     if here is None:
         return None
-    # Last: an address that is refused counts no more against the account, which it could lock by itself.
+    # Count for the account last, or a single refused address could use up its limit and lock it.
     everywhere = _consume(request, "wrong_password_of_account", login)
-    # Together, because allauth takes back all of it when the password proves right.
+    # Return both, because allauth takes both back if the password is right.
     return everywhere and ratelimit.RateLimitUsage([*here.usage, *everywhere.usage])
 
 
 def remember_browser(request: HttpRequest, response: HttpResponseBase, user_id: Any) -> None:
-    """Let the browser prove later that this user signed in with it."""
+    """Set a cookie that later proves that this user signed in with the browser."""
     browser, people = _known(request)
     known = [str(user_id), *sorted(people - {str(user_id)})][:PEOPLE_OF_A_BROWSER]
     response.set_cookie(
@@ -57,13 +57,13 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, user_id: 
 
 
 def _known(request: HttpRequest) -> tuple[str, set[str]]:
-    """Return the browser's name, and the ids of those who are or were signed in with it."""
+    """Return the browser's id, and the ids of the users who are or were signed in with it."""
     try:
         browser, people = signing.loads(
             request.COOKIES.get(settings.DEVICE_COOKIE_NAME, ""), salt=SALT, max_age=YEAR_S
         )
     except signing.BadSignature:
-        # Without or with a forged cookie it is a new browser, whose guesses count for its address.
+        # A browser without a valid cookie is new, and its guesses count for its address.
         browser, people = secrets.token_urlsafe(16), []
     if request.user.is_authenticated:
         people = [*people, str(request.user.pk)]

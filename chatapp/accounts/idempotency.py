@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a repeated POST answers with what the first one made, read then, and makes nothing."""
+"""`Idempotency-Key`: a repeated POST creates nothing, and returns the current state of what the first one created."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ ReadAgain = Callable[[ApiRequest, str, dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What an operation makes. `again` answers (request, id of what was made, values of the request) with it.
+    """An operation that creates something. `again` returns the response from (request, id of the created thing, values
+    of the request).
 
-    `location` is its address below the API, with `{made}` for its id; empty where it has none of its own.
+    `location` is its path below the API, with `{made}` for its id; empty if it has no path of its own.
     """
 
     again: ReadAgain
@@ -38,8 +39,8 @@ class Creation:
 
 
 def creates(again: ReadAgain, location: str = "") -> Callable[[AnyView], AnyView]:
-    """Declare that the operation makes something; its action calls `record_made`. Like an operation, `again` is a plain
-    function where it waits for the database alone."""
+    """Declare that the operation creates something; its action calls `record_made`. Like an operation, `again` is a
+    plain function if it only waits for the database."""
 
     def declare(view: AnyView) -> AnyView:
         view.creation = Creation(in_thread(again), location)  # type: ignore[attr-defined]
@@ -49,7 +50,7 @@ def creates(again: ReadAgain, location: str = "") -> Callable[[AnyView], AnyView
 
 
 def once_per_key(view: View) -> View:
-    """Return the operation as it is, or, where it `creates`, so that it does so once for each key."""
+    """Return the operation; if it `creates` something, wrapped so that it does so once for each key."""
     creation: Creation | None = getattr(view, "creation", None)
     if creation is None:
         return view
@@ -65,13 +66,13 @@ def once_per_key(view: View) -> View:
             try:
                 return _located(request, creation, values, await view(request, **values))
             except (KeyUsed, ServiceError):
-                # Also what stands in the way, such as a name that is taken, may be what the same request made.
+                # A conflict, e.g. a taken name, may also come from what the same request created before.
                 made = await sync_to_async(made_before)(asked)
                 if made is None:
                     raise
             finally:
-                # What the request left running, such as an answer, inherits the context variable and must not
-                # write under the key.
+                # Tasks that the request started, e.g. an answer, inherit the context variable and must not write
+                # under the key.
                 asked.end()
                 asked_once.reset(before)
         return _located(request, creation, values, await creation.again(request, made, values))
@@ -80,7 +81,7 @@ def once_per_key(view: View) -> View:
 
 
 def tell_location(run: View) -> View:
-    """Return the operation with the header `Location` for what it made."""
+    """Return the operation with the header `Location` for what it created."""
 
     @wraps(run)
     async def answer(request: ApiRequest, **path: Any) -> HttpResponseBase:
@@ -100,18 +101,18 @@ def _located(request: ApiRequest, creation: Creation, values: dict[str, Any], an
 
 
 def _asked_by(request: ApiRequest, key: str) -> Asked:
-    """Raise InvalidInput for a key that is empty or too long."""
+    """Return the request with its key. Raise InvalidInput for a key that is empty or too long."""
     if not 0 < len(key) <= MAX_ID_CHARS:
         details = [{"field": HEADER, "message": f"must have 1 to {MAX_ID_CHARS} characters"}]
         raise InvalidInput("The idempotency key is empty or too long.", details=details)
-    # With method and path: the same key sent to another address is another request.
+    # Include method and path, because the same key at another address is another request.
     return Asked(
         request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)
     )
 
 
 def asked_to_edit(user: User, message_id: str, key: str | None, body: str) -> Asked | None:
-    """Return the request to edit a message, by its key in the body or the header; None without one."""
+    """Return the request to edit a message, with its key from the body or the header; None without a key."""
     return Asked(user, _hash(f"edit {message_id}\n{key}".encode()), _hash(body.encode())) if key else None
 
 
@@ -119,11 +120,11 @@ def _request_hash(request: ApiRequest) -> str:
     query = request.META.get("QUERY_STRING", "").encode()
     if not (request.content_type or "").startswith("multipart/"):
         return _hash(query + b"\n" + request.body)
-    # The parts of a form, because the boundary between them is another one each time.
+    # Hash the parts of a form, because the boundary between them differs each time.
     parts = [f"{name}={request.POST.getlist(name)}" for name in sorted(request.POST)]
     for name in sorted(request.FILES):
         for file in request.FILES.getlist(name):
-            # In chunks: a large file is on disk, and reading it whole would take its size in memory.
+            # Read in chunks, because a large file on disk would take its size in memory.
             content = hashlib.sha256()
             for chunk in file.chunks():
                 content.update(chunk)

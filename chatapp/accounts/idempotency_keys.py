@@ -1,6 +1,6 @@
-"""What requests with an `Idempotency-Key` made: a row under the key says which thing, in the transaction that makes it.
+"""Rows that record what a request with an `Idempotency-Key` created, stored in the transaction that creates it.
 
-A crash leaves both or none, and of two requests at once one is rolled back. No words or secrets are kept.
+A crash leaves both or none, and one of two concurrent requests is rolled back. No content or secrets are stored.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 
 Made = TypeVar("Made")
-# Promised to clients, across restarts, too.
+# The API promises this period to clients, also across restarts.
 KEPT = timedelta(hours=24)
 
 
 @dataclass(slots=True)
 class Asked:
-    """A request with a key, which is kept as hashes only."""
+    """A request with a key. Both are stored as hashes only."""
 
     user: User
     key_hash: str
     request_hash: str
     is_answered: bool = False
-    """Then nothing more is recorded: a task that the request began, such as a run, may outlive it."""
+    """If set, nothing more is recorded: a task that the request started, e.g. a run, may outlive it."""
 
     def end(self) -> None:
         self.is_answered = True
 
 
 class KeyUsed(Exception):
-    """Another request with this key made its thing first."""
+    """Another request with this key was stored first."""
 
 
 asked_once: ContextVar[Asked | None] = ContextVar("asked_once", default=None)
 
 
 def record_made(made_id: UUID) -> None:
-    """Store under the key of this request, if it has one, what it made; in the transaction that makes it."""
+    """Store the created id under the key of this request, if it has one. Call this in the creating transaction."""
     asked = asked_once.get()
     if asked is None or asked.is_answered:
         return
     now = clock.now()
     same = IdempotencyKey.objects.filter(user=asked.user, key_hash=asked.key_hash)
-    # The clean-up may not have come yet, and the constraint knows no age.
+    # The clean-up may not have deleted an expired key yet, and the constraint does not know its age.
     same.filter(created_at__lte=now - KEPT).delete()
     try:
         IdempotencyKey.objects.create(
@@ -62,15 +62,15 @@ def record_made(made_id: UUID) -> None:
             created_at=now,
         )
     except IntegrityError as taken:
-        # It leaves the transaction, so that what this request made is rolled back.
+        # The error leaves the transaction, so that what this request created is rolled back.
         raise KeyUsed from taken
-    # Not before: a transaction that is rolled back and tried again has to record it again.
+    # Only after the commit: a transaction that is rolled back and retried has to record it again.
     transaction.on_commit(asked.end)
 
 
 def made_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
-    """Return what `make` makes, whose action calls `record_made`, or `again` of the id of what the request with this
-    key made before. None: the request has no key. Raise InvalidInput for another request."""
+    """Return what `make` creates, whose action calls `record_made`, or `again(id)` of what a request with this key
+    created before. `asked` is None if the request has no key. Raise InvalidInput if another request used the key."""
     if asked is None:
         return make()
     made = made_before(asked)
@@ -93,7 +93,7 @@ def delete_old_keys(*, now: datetime) -> None:
 
 
 def made_before(asked: Asked) -> str | None:
-    """Return the id of what was made with this key; None if nothing was. Raise InvalidInput for another request."""
+    """Return the id of what was created with this key, or None. Raise InvalidInput if another request used the key."""
     row = IdempotencyKey.objects.filter(
         user=asked.user, key_hash=asked.key_hash, created_at__gt=clock.now() - KEPT
     ).first()

@@ -67,11 +67,11 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.email
 
     def check_password(self, raw_password: str | None) -> bool:
-        """Return whether it is the password. One that is too long to be is not hashed."""
+        """Return whether the password is right. Do not hash one that is longer than allowed."""
         return len(raw_password or "") <= MAX_PASSWORD_CHARS and super().check_password(raw_password)
 
     def personal_settings(self) -> dict[str, Any]:
-        """Return the settings that the user chose, as the API answers them and the page begins with them."""
+        """Return the user's settings, as the API returns them and the page starts with them."""
         return {
             "language": self.language or None,
             "theme": self.theme,
@@ -84,7 +84,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone in which the days of this user begin."""
+        """Return the time zone in which this user's days begin."""
         return zone_named(self.time_zone)
 
     def get_full_name(self) -> str:
@@ -95,7 +95,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class ApiToken(models.Model):
-    """A program's key. Only its SHA-256 is kept; `prefix` is what the owner recognises it by."""
+    """A program's key. Only its SHA-256 is stored; the owner recognises the key by its `prefix`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
@@ -115,13 +115,13 @@ class ApiToken(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """What a request with an `Idempotency-Key` made (see `idempotency`). Keys and requests are kept as hashes."""
+    """What a request with an `Idempotency-Key` created (see `idempotency`). Keys and requests are stored as hashes."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="idempotency_keys")
     key_hash = models.CharField(max_length=64)
     request_hash = models.CharField(max_length=64)
     made_id = models.UUIDField()
-    created_at = models.DateTimeField(db_index=True)  # finds those old enough to go
+    created_at = models.DateTimeField(db_index=True)  # finds expired keys for the clean-up
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "key_hash"], name="idempotency_key_once")]

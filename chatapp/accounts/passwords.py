@@ -1,4 +1,4 @@
-"""How long a password must and may be."""
+"""The length limits of passwords."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIN_CHARS = 10
 
 
 class LengthValidator:
-    """Counts without the blanks around it, and refuses what would take long to hash."""
+    """Counts without surrounding blanks, and refuses passwords that would take long to hash."""
 
     def validate(self, password: str, user: User | None = None) -> None:
         """Raise ValidationError."""

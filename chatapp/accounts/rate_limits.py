@@ -1,5 +1,4 @@
-"""Limits messages per user and address, failed sign-ins per address, and passwords per user; answers tell how much is
-left."""
+"""Rate limits of messages (per user and address), failed sign-ins (per address) and passwords (per user)."""
 
 from __future__ import annotations
 
@@ -36,19 +35,19 @@ USERS_BEHIND_ONE_ADDRESS = 50
 FAILED_SIGN_INS_PER_MINUTE = 60
 PASSWORDS_PER_MINUTE = 10
 REDIS_TIMEOUT_S = 1.0
-# Otherwise each message would wait for the time-out while Redis is away.
+# Otherwise each message would wait for the timeout while Redis is down.
 RETRY_REDIS_AFTER_S = 5.0
 EXPIRE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What is left of a limit after one more was asked for."""
+    """The state of a limit after one more request."""
 
     limit: int
     remaining: int
     reset_at: float
-    """When the oldest one counts no more, in seconds since the epoch."""
+    """When the oldest request leaves the window, in seconds since the epoch."""
     is_refused: bool
 
     @property
@@ -56,16 +55,16 @@ class Taken:
         return max(1, math.ceil(self.reset_at - time.time()))
 
 
-# A variable and no argument: the limits are counted far below the operation that tells of them.
+# A context variable, because requests are counted far below the operation that sends the headers.
 _taken: ContextVar[list[Taken] | None] = ContextVar("taken", default=None)
-"""The limits that the request being answered counted against."""
+"""The limits that the current request counted against."""
 
 # A Redis connection and the locks of the memory storage belong to one event loop.
 _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDictionary()
 
 
 async def check_message_rate(user_id: Any, address: str = "") -> None:
-    """Count one message, or summary, for which a model is called. Raise RateLimited. 0 in the settings = no limit."""
+    """Count one message or summary that calls a model. Raise RateLimited. 0 in the settings = no limit."""
     per_user = settings.MESSAGES_PER_MINUTE
     if not per_user:
         return
@@ -77,7 +76,7 @@ async def check_message_rate(user_id: Any, address: str = "") -> None:
 
 
 async def check_failed_sign_in(address: str) -> None:
-    """Count one token or password that was not valid. Raise RateLimited."""
+    """Count one invalid token or password. Raise RateLimited."""
     sentence = "Too many tokens or passwords from this address were not valid."
     await _take(RateLimitItemPerMinute(FAILED_SIGN_INS_PER_MINUTE), sentence, "failed_sign_ins", address)
 
@@ -89,7 +88,7 @@ async def check_password_guess(user_id: Any) -> None:
 
 
 def tell_rate_limits(run: Run) -> Run:
-    """Return the operation with `RateLimit-*` headers on each answer that counted: of the limit that is nearest."""
+    """Return the operation with `RateLimit-*` headers on each counted response, for the limit closest to exhaustion."""
 
     @wraps(run)
     async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
@@ -100,7 +99,7 @@ def tell_rate_limits(run: Run) -> Run:
         finally:
             _taken.reset(before)
         if found:
-            # As a share of its limit, for limits of different sizes.
+            # Compare shares, because limits have different sizes.
             nearest = min(found, key=lambda taken: taken.remaining / taken.limit)
             response["RateLimit-Limit"] = str(nearest.limit)
             response["RateLimit-Remaining"] = str(nearest.remaining)
@@ -127,14 +126,14 @@ def _counter() -> _Counter:
 
 
 class _LocalStorage(MemoryStorage):
-    """Counts in this process. Looks for what is expired once a minute: the library begins to look with each message,
-    and changes to a thread and back for each user it counts."""
+    """Counts in this process, and removes expired entries once a minute: the library would start that with each
+    message, and switch to a thread and back for each counted user."""
 
     _has_rested = False
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         if self.timer is None or self.timer.done():
-            # Rest and pass take turns: the library starts a pass wherever it finds the timer done.
+            # Alternate a sleep and a pass, because the library starts a pass whenever the timer is done.
             self._has_rested = not self._has_rested
             if self._has_rested:
                 self.timer = asyncio.create_task(asyncio.sleep(EXPIRE_EVERY_S))
@@ -142,7 +141,7 @@ class _LocalStorage(MemoryStorage):
 
 
 class _Counter:
-    """Counts in Redis for all processes. While Redis does not answer, each process counts by itself."""
+    """Counts in Redis for all processes, or in each process while Redis does not respond."""
 
     def __init__(self) -> None:
         self._local = MovingWindowRateLimiter(_LocalStorage())
@@ -150,12 +149,12 @@ class _Counter:
         self._away_until = 0.0
 
     async def take(self, item: RateLimitItem, names: Sequence[str]) -> Taken:
-        """Count one, unless there are too many."""
+        """Count one request, unless the limit is reached."""
         if self._shared is not None and time.monotonic() >= self._away_until:
             try:
                 async with asyncio.timeout(REDIS_TIMEOUT_S):
                     return await _hit(self._shared, item, names)
-            except (OSError, redis.RedisError) as error:  # a time-out is an OSError
+            except (OSError, redis.RedisError) as error:  # a timeout is an OSError
                 self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
                 log.warning("Redis is away (%s); each process counts its own requests.", error)
         return await _hit(self._local, item, names)
@@ -168,5 +167,5 @@ async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Seq
 
 
 def _redis() -> RedisStorage:
-    # The library would take coredis, another client, which is not installed.
+    # The default is coredis, another client, which is not installed.
     return RedisStorage(f"async+{settings.REDIS_URL}", implementation="redispy", key_prefix="palimpsest")

@@ -1,4 +1,4 @@
-"""Record sign-ins, sign-outs and changes of rights in the audit log, and end connections that lost their right."""
+"""Records sign-ins, sign-outs and changes of rights in the audit log, and closes connections that lost their rights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from chatapp.operations import audit
 from chatapp.operations.models import AuditEvent
 from chatapp.realtime.hub import close_user, holder_of
 
-# A sign-in saves `last_login` alone: it must not close the connections of all other devices.
+# A sign-in saves only `last_login` and must not close the connections of all other devices.
 FIELDS_WITH_RIGHTS = frozenset({"is_active", "is_staff", "is_superuser", "password"})
 
 
@@ -79,7 +79,7 @@ def audit_second_factor(sender: Any, user: User, **_: Any) -> None:
     audit.record(AuditEvent.Kind.SECOND_FACTOR_CHANGED, user_id=user.pk)
 
 
-# --- connections that end
+# --- closing connections
 
 
 @receiver(user_logged_out)
@@ -103,7 +103,7 @@ def disconnect_ended_session(sender: Any, instance: UserSession, **_: Any) -> No
 
 @receiver(post_save, sender=User)
 def disconnect_changed_user(sender: Any, created: bool, update_fields: Any, instance: User, **_: Any) -> None:
-    # Without a list of fields all were saved, and any may have changed.
+    # Without `update_fields` all columns were saved, and any may have changed.
     may_have_lost_rights = update_fields is None or FIELDS_WITH_RIGHTS & set(update_fields)
     if may_have_lost_rights and not created:
         disconnect(instance.pk)
@@ -120,9 +120,9 @@ def disconnect_deleted_user(sender: Any, instance: User, **_: Any) -> None:
 
 
 def disconnect(user_id: Any, holder: str = "") -> None:
-    """Close connections of the user after the commit: those of one session or token, or all.
+    """Close the user's connections after the commit: those of the session or token `holder`, or all if it is empty.
 
-    Where all are closed, valid sessions reconnect by themselves.
+    Clients with a valid session reconnect by themselves.
     """
-    # Before the commit a connection that is closed could come back with the right that it still has.
+    # Before the commit, a closed client could reconnect with the rights that it still has.
     transaction.on_commit(partial(close_user, user_id, holder))

@@ -1,4 +1,4 @@
-"""Users and tokens as they come in and go out: what the API accepts, what it answers, and the answers made of rows."""
+"""API schemas of users, settings and tokens, and the functions that build responses from rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Me(Shape):
 
 
 def me_shape(user: User, scopes: Iterable[str]) -> dict[str, Any]:
-    """Return the caller as the API answers it, with the scopes of this request."""
+    """Return the user as an API response, with the scopes of this request."""
     return {
         "id": str(user.pk),
         "email": user.email,
@@ -69,7 +69,7 @@ class CreatedToken(Token):
 
 
 def token_shape(row: ApiToken) -> dict[str, Any]:
-    """Return the row as the API answers it, without the secret, which is not stored."""
+    """Return the token as an API response, without the secret, which is not stored."""
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -84,7 +84,7 @@ def token_shape(row: ApiToken) -> dict[str, Any]:
 def _time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # of a path that leads out, and of a folder
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # for a path that leads out, and for a folder
         raise ValueError("is not the name of a time zone, such as Europe/Berlin") from None
     return name
 
@@ -145,9 +145,9 @@ class SettingsChanges(Changes):
     instructions: Annotated[str, Field(max_length=MAX_OWN_INSTRUCTIONS_CHARS)] | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return the fields that were sent, as they are stored."""
+        """Return the sent fields, by column."""
         sent = self.sent()
-        # The column has no NULL: empty stands for none.
+        # The column is not nullable: it stores an empty string.
         return sent | ({"language": sent["language"] or ""} if "language" in sent else {})
 
 

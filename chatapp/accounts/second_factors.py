@@ -1,4 +1,4 @@
-"""Remove the second factors of somebody who lost them, and mail their owner that it was done."""
+"""Removes the second factors of a user who lost them, and mails the user about it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from chatapp.accounts.models import User
 
 
 def remove_lost_factors(*, user: User, actor_id: UUID | None = None) -> int:
-    """Remove all second factors of the user, end their sessions, and return how many factors there were."""
+    """Remove all second factors of the user, end the user's sessions, and return how many factors there were."""
     count = remove_second_factors(user=user, actor_id=actor_id)
     if count:
-        # After the commit, as every mail. Who asked may not have been the owner, who learns of it here.
+        # Mail after the commit. The removal may not have been the owner's wish, and the mail reports it to them.
         with translation.override(user.language or settings.LANGUAGE_CODE):
             subject = gettext("Your second factors were removed")
             body = render_to_string(

@@ -28,14 +28,14 @@ SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore
 
 
 def hash_token(raw: str) -> str:
-    """Return the hash that is stored. SHA-256 is enough for 32 random bytes."""
-    # A lone surrogate in what a client sends makes a wrong token, and no error of ours.
+    """Return the stored hash of a token. SHA-256 is enough for 32 random bytes."""
+    # A lone surrogate in a client's input makes the token wrong; it must not raise an error.
     return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def scopes_of(token: ApiToken) -> frozenset[str]:
-    """Return what the token allows, which is never more than its owner may do."""
-    # Asked each time: who is no admin any more has tokens with the scope left.
+    """Return the token's scopes, without `admin` unless its owner is an admin."""
+    # Check each time, because the tokens of a former admin still have the scope.
     return frozenset(token.scopes) - (frozenset() if token.user.is_superuser else {"admin"})
 
 
@@ -45,8 +45,8 @@ def valid_tokens(now: datetime) -> QuerySet[ApiToken]:
 
 
 def find_token(raw: str) -> ApiToken | None:
-    """Return the valid token, with its user, if there is one."""
-    # Every request of a program asks for it, and building the statement anew takes ten times as long as all of this.
+    """Return the valid token with its user, or None."""
+    # Raw SQL: every request of a program runs this, and building it with the ORM would take ten times as long.
     sql = (
         f"SELECT {columns_of(ApiToken, 'token')}, {columns_of(User, 'owner')} FROM {table_name(ApiToken)} token"
         f" JOIN {table_name(User)} owner ON owner.id = token.user_id WHERE token.token_hash = %s"
@@ -60,8 +60,7 @@ def find_token(raw: str) -> ApiToken | None:
 
 
 def user_of_session(session_key: str) -> User | None:
-    """Return the user who is signed in with this session; None where it ended, or the password changed after it
-    began."""
+    """Return the user who is signed in with this session; None if it ended or began before a password change."""
     request = HttpRequest()
     request.session = SessionStore(session_key)
     user = get_user(request)
@@ -92,9 +91,9 @@ def find_user(email: str) -> User | None:
 
 
 def owners_of(email: str) -> set[UUID]:
-    """Return the accounts with this address: as their own, or as another one that was confirmed.
+    """Return the ids of the accounts with this address, as their own or as a confirmed additional one.
 
-    Anybody may enter an address without confirming it.
+    Unconfirmed ones do not count, because anybody may enter any address.
     """
     confirmed = EmailAddress.objects.filter(email=email.lower(), verified=True).values_list("user", flat=True)
     user = find_user(email)
@@ -102,19 +101,19 @@ def owners_of(email: str) -> set[UUID]:
 
 
 def is_address_shown(user: User) -> bool:
-    """Return whether the address of the account is its owner's: it was confirmed, or an operator entered it.
+    """Return whether the account's address is known to be its owner's: it was confirmed, or an operator entered it.
 
-    Who signs up may enter any.
+    Anybody may sign up with any address.
     """
     addresses = EmailAddress.objects.filter(user=user)
-    # allauth makes a row for who signs up; an account that Django's own command made has none.
+    # allauth adds a row at sign-up; an account that Django's own command created has none.
     return addresses.filter(email=user.email, verified=True).exists() or not addresses.exists()
 
 
 def proven_owner(email: str) -> User | None:
-    """Return the account of whom this address is: their own, or another one that they confirmed.
+    """Return the account that the address is known to belong to, as its own or as a confirmed additional one.
 
-    None where nobody has shown that, and where two accounts have the address.
+    None if nothing proves that, or if two accounts have the address.
     """
     owners = list(User.objects.filter(pk__in=owners_of(email)))
     if len(owners) != 1:
@@ -129,7 +128,7 @@ def time_zone_of(user_id: UUID | str) -> str:
 
 
 def _admins() -> QuerySet[User]:
-    """Return who gets into the panel, where others are made admins."""
+    """Return the admins who can enter the panel, where other admins are appointed."""
     return User.objects.filter(is_superuser=True, is_active=True, is_staff=True)
 
 
@@ -142,13 +141,13 @@ def is_only_admin(user: User) -> bool:
 
 
 def is_setup_link(token: str) -> bool:
-    """Return whether this set-up link is valid. Claiming it checks again under a lock."""
+    """Return whether this set-up link is valid. Claiming it checks again with a lock."""
     link = SetupLink.objects.first()
     return link is not None and not has_admin() and compare_digest(link.token_hash, hash_token(token))
 
 
 class SignIn(NamedTuple):
-    """What a connection was opened with: a token or a session of a user; with neither, only the user counts."""
+    """The credentials of a connection: a user's token or session. Without either, only the user is checked."""
 
     user_id: UUID
     session_key: str | None = None
@@ -156,7 +155,7 @@ class SignIn(NamedTuple):
 
 
 def still_signed_in(sign_ins: Collection[SignIn]) -> set[SignIn]:
-    """Return the sign-ins for which `is_still_signed_in` is true, read together: two thousand sockets ask at once."""
+    """Return the sign-ins for which `is_still_signed_in` is true. Read them together, as there may be thousands."""
     token_ids = {each.token_id for each in sign_ins if each.token_id is not None}
     tokens = valid_tokens(clock.now()).filter(pk__in=token_ids).values_list("pk", "user_id")
     owners = dict(tokens) if token_ids else {}
@@ -173,7 +172,7 @@ def _hashes_of_sessions(keys: Collection[str]) -> dict[str, str]:
     return {
         key: found.get(HASH_SESSION_KEY, "")
         for key, found in said.items()
-        # As Django's `get_user` does, which is passed by here: a session of a removed backend is nobody's.
+        # Like Django's `get_user`, which is bypassed here: a session of a removed backend is invalid.
         if found.get(BACKEND_SESSION_KEY) in backends
     }
 
@@ -189,7 +188,7 @@ def _is_valid(
     said = sessions.get(sign_in.session_key)
     if said is None:
         return False
-    # Signed with a former key, or of another user: looked at by itself.
+    # Otherwise the session is signed with a former key, or belongs to another user: check it individually.
     is_known = constant_time_compare(said, user.get_session_auth_hash())
     return is_known or is_still_signed_in(sign_in.user_id, sign_in.session_key)
 

@@ -1,4 +1,4 @@
-"""Signing up, in and out with django-allauth."""
+"""Adapters of django-allauth for sign-up, sign-in and sign-out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is not typed
-    """SIGNUP decides who may sign up: open, closed, or invite (everybody with the link of an invitation)."""
+    """Applies SIGNUP, which says who may sign up: open, closed, or invite (only with the link of an invitation)."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         if current("SIGNUP") == "closed":
@@ -50,7 +50,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return invitation_in(request) is not None or current("SIGNUP") == "open"
 
     def clean_email(self, email: str) -> str:
-        # allauth asks this for every form with an address, such as a password reset.
+        # allauth calls this for every form with an address, e.g. a password reset.
         if self.request.path == reverse("account_signup"):
             invitation = invitation_in(self.request)
             if invitation is not None and invitation.email != email.lower():
@@ -58,10 +58,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return cast(str, super().clean_email(email))
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
-        """Store the user and use up the invitation, together. Who was invited has shown that the address is theirs."""
-        super().save_user(
-            request, user, form, commit=False
-        )  # hashes the password, which is no transaction's work
+        """Store the user and use up the invitation in one transaction. An invitation verifies the address."""
+        super().save_user(request, user, form, commit=False)  # hashes the password, so not in the transaction
         is_invited = invitation_in(request) is not None
         try:
             with transaction.atomic():
@@ -77,7 +75,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
     def _accept_invitation(self, request: HttpRequest, email: str) -> None:
         try:
             accept_invitation(request, email)
-        except NotFound:  # somebody else used it, or an operator withdrew it, just now
+        except NotFound:  # somebody else has just used it, or an operator has withdrawn it
             page = render(request, "account/signup_closed.html", status=409)
             raise ImmediateHttpResponse(page) from None
         self.stash_verified_email(request, email)
@@ -86,13 +84,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return reverse("chat")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send a mail, or answer with a page that says that it was not sent."""
+        """Send a mail, or show a page that says that it was not sent."""
         try:
             if not has_mail():
                 raise ConnectionError("EMAIL_URL is not set")
             super().send_mail(template_prefix, email, context)
         except OSError as error:  # SMTPException is one
-            # Not the error's words, which may repeat the mail with its link.
+            # The error's text may repeat the mail with its link, so log only its type.
             log.error("A mail was not sent: %s.", type(error).__name__)
             page = render(self.request, "account/no_mail.html", {"is_away": has_mail()}, status=503)
             raise ImmediateHttpResponse(page) from None
@@ -102,7 +100,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
     def render_mail(self, *args: Any, **options: Any) -> Any:
         message = super().render_mail(*args, **options)
-        # allauth would send with the settings of the start, which operators may have changed since.
+        # allauth would use the settings of the start, which operators may have changed since.
         message.connection = mail_connection()
         return message
 
@@ -113,8 +111,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         return at_public_address(super().get_email_confirmation_url(request, emailconfirmation))
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Count a guess in our own way: allauth's lets a stranger lock out the owner. Raise ValidationError."""
-        # Under the name from which allauth takes the count back once the password proves right.
+        """Count a guess with our limits, because allauth's let a stranger lock out the owner. Raise ValidationError."""
+        # allauth takes back the count in this attribute if the password is right.
         self._login_failed_rl_usage = count_guess(request, credentials.get("email", ""))
         if self._login_failed_rl_usage is None:
             raise self.validation_error("too_many_login_attempts")
@@ -126,14 +124,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
 
 def at_public_address(url: str) -> str:
-    """Return a link of a mail at our own address, whatever Host header asked for the mail."""
-    # A forged Host would make us mail somebody a link that leads to a stranger's server with their key.
+    """Return the link of a mail with PUBLIC_URL as its host, whatever the Host header of the request."""
+    # With a forged Host, we would mail a link that sends its key to a stranger's server.
     path = urlsplit(url)._replace(scheme="", netloc="").geturl()
     return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else url
 
 
 class SignInForm(LoginForm):  # type: ignore[misc]
-    """Offers to reset a password by mail only where mail is sent."""
+    """Offers to reset a password by mail only if mail is set up."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -144,18 +142,18 @@ class SignInForm(LoginForm):  # type: ignore[misc]
 
 
 class AddressForm(AddEmailForm):  # type: ignore[misc]
-    """Refuses an address of another account. allauth takes it, and making it the first one would fail."""
+    """Refuses an address of another account. allauth accepts it, but making it the primary one would fail."""
 
     def clean_email(self) -> str:
         email = cast(str, super().clean_email())
         if owners_of(email) - {self.user.pk}:
-            # Users learn who else has an account. Signing up, where that is open, tells anybody.
+            # This reveals to users who else has an account. Open sign-up reveals that to anybody.
             raise get_adapter().validation_error("email_taken")
         return email
 
 
 class BoundedBackend(AuthenticationBackend):  # type: ignore[misc]
-    """Refuses a password that nobody can have, before it is hashed."""
+    """Refuses a password that is longer than allowed, before hashing it."""
 
     def authenticate(self, request: HttpRequest | None, **credentials: Any) -> AbstractBaseUser | None:
         if len(credentials.get("password") or "") > MAX_PASSWORD_CHARS:
@@ -178,7 +176,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret, or answer with a page that says that it cannot be read."""
+        """Return the secret, or show a page that says that it cannot be read."""
         try:
             return decrypt(encrypted_text)
         except SecretUnreadable as error:
@@ -221,8 +219,8 @@ class SetupForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Ask for the retention where the environment does not say it."""
+        """Ask for the retention period unless the environment sets it."""
         super().__init__(*args, **options)
         if source_of("RETENTION_DAYS"):
-            # The environment goes before what is stored: an answer here would have no effect.
+            # The environment overrides the stored value, so a choice here would have no effect.
             del self.fields["retention_days"]

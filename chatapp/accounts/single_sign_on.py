@@ -1,4 +1,4 @@
-"""Signing in at an OpenID Connect issuer: whom it lets in, which account is theirs, and which groups they are in."""
+"""Single sign-on with an OpenID Connect issuer: admission, the matching account, and group membership."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from chatapp.operations.changeable_settings import current
 log = logging.getLogger(__name__)
 
 PROVIDER = "sso"
-"""Our name for the issuer, in addresses: /accounts/oidc/sso/login/."""
+"""Our name for the issuer in URLs: /accounts/oidc/sso/login/."""
 NONCE = "nonce"
 ODD = (AttributeError, DataError, ImproperlyConfigured, KeyError, OverflowError, TypeError, ValueError)
-"""What allauth raises where an answer of the issuer is not what the standard says: it looks at few types, and asks
-the operator for a longer column where a subject is too long. What our own code raises is none of it."""
+"""What allauth raises if an issuer's answer violates the standard: it checks few types, and asks the operator for a
+longer column if a subject is too long. Errors of our own code are excluded by `is_our_own`."""
 
 
 class NonceProvider(OpenIDConnectProvider):  # type: ignore[misc] # allauth is not typed
-    """Asks the issuer to repeat a nonce in the token, and keeps it with the state of this sign-in."""
+    """Asks the issuer to repeat a nonce in the token, and stores it in the state of this sign-in."""
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the parts of the answer without claims that PostgreSQL does not store, such as one with a NUL."""
+        """Return the parts of the answer without claims that PostgreSQL cannot store, e.g. those with a NUL."""
         return {name: _storable_claims(part) for name, part in data.items()}
 
     def get_redirect_from_request_kwargs(self, request: HttpRequest) -> dict[str, Any]:
-        """Return what is asked for.
+        """Return the parameters of the request to the issuer.
 
-        The link's `scope` and `auth_params` are left out: whoever wrote the link could replace the nonce or the state.
+        Ignore `scope` and `auth_params` of the link, with which its author could replace the nonce or the state.
         """
         nonce = secrets.token_urlsafe(32)
         asked: dict[str, Any] = super().get_redirect_from_request_kwargs(request)
@@ -67,34 +67,34 @@ def _storable_claims(part: Any) -> Any:
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
-    """An account is found by who the issuer says it is, else by an email address that both sides have checked."""
+    """Finds an account by the issuer's subject, or by an email address that both the issuer and we have verified."""
 
     def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
         found: Provider = super().get_provider(request, provider, client_id)
         return NonceProvider(request, app=found.app) if isinstance(found, OpenIDConnectProvider) else found
 
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
-        """Return (the account to link, its address), where the address was checked by the issuer and by us."""
-        # First: all that follows in a sign-in reads whether an address is checked.
+        """Return (the account to link, its address) if both the issuer and we have verified the address."""
+        # Set this first, because all later steps of a sign-in read whether an address is verified.
         check_addresses(sociallogin)
         for address in sociallogin.email_addresses:
             user = proven_owner(address.email) if address.verified else None
             if user is not None:
-                # Without such a row allauth takes the account for a stranger's and removes its password.
+                # Without this row allauth treats the account as a stranger's and removes its password.
                 values = {"verified": True, "primary": True}
                 EmailAddress.objects.get_or_create(user=user, email=address.email, defaults=values)
                 return user, address.email
         return None
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Follow the groups of a known user; answer with a page where a new one cannot have an account."""
-        # Before anything of the answer is believed, also for known users.
+        """Update the groups of a known user; show an error page to a new one who cannot have an account."""
+        # Check this before trusting anything in the answer, also for known users.
         if not has_one_subject(sociallogin) or not has_our_nonce(sociallogin):
             refuse(request, "odd", status=502)
         if sociallogin.is_existing:
             join_groups(sociallogin)
             return
-        # Somebody who is signed in links it to the account: that needs no address.
+        # A signed-in user links the issuer's account to an existing one, which needs no address.
         if sociallogin.state.get("process") == AuthProcess.CONNECT:
             return
         email = checked_address(sociallogin)
@@ -109,11 +109,11 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
             return True
         invitation = invitation_in(request)
         is_invited = invitation is not None and invitation.email == checked_address(sociallogin)
-        # As for passwords: an invitation from before signing up was closed opens nothing.
+        # As with passwords, an invitation is void once sign-up is closed.
         return current("SIGNUP") == "open" or (is_invited and current("SIGNUP") == "invite")
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
-        # allauth copies the claims into the user as they come, and an issuer may send a list or a number.
+        # allauth copies the claims into the user unchecked, and an issuer may send a list or a number.
         texts = {name: value if isinstance(value, str) else "" for name, value in data.items()}
         user: User = super().populate_user(request, sociallogin, texts)
         user.email = user.email.lower()
@@ -121,7 +121,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
         return user
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
-        """Store a new user, who has no password here; an invitation for the address is used up."""
+        """Store a new user, who has no password here, and use up an invitation for the address."""
         invitation = invitation_in(request)
         with transaction.atomic():
             user: User = super().save_user(request, sociallogin, form)
@@ -132,12 +132,12 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
 
 
 def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Send the browser to the issuer, or say that the issuer does not answer."""
+    """Redirect the browser to the issuer, or show a page if the issuer does not respond."""
     if provider_id != PROVIDER or not settings.OIDC_ISSUER:
         raise Http404
     try:
         response: HttpResponseBase = oidc_login(request, provider_id)
-    except (RequestException, *ODD) as error:  # no answer, or none that describes an issuer
+    except (RequestException, *ODD) as error:  # no response, or one that does not describe an issuer
         if is_our_own(error):
             raise
         response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
@@ -145,8 +145,8 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Take the browser back from the issuer, or say that its answer is not understood. Any other name is not even
-    looked up."""
+    """Handle the browser's return from the issuer; show a page if the answer is invalid. Raise 404 for any other name
+    without looking it up."""
     if provider_id != PROVIDER or not settings.OIDC_ISSUER:
         raise Http404
     try:
@@ -160,22 +160,22 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 
 def sign_up(request: HttpRequest) -> HttpResponseBase:
-    """Answer 404 in the place of allauth's form, which takes any address, also one that nobody checked."""
+    """Raise 404 instead of showing allauth's form, which accepts any address, even an unverified one."""
     raise Http404
 
 
 def is_our_own(error: Exception) -> bool:
-    """Return whether our code failed and not allauth, of which the answer of the issuer is what it reads first."""
+    """Return whether our code failed, not allauth, which parses the issuer's answer first."""
     modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
-    # Without the first, which is the function that caught it.
+    # Skip the first frame, which is the function that caught the error.
     called = [name for name in modules[1:] if name.startswith(("allauth.", "chatapp."))]
     return bool(called) and called[-1].startswith("chatapp.")
 
 
 def has_one_subject(sociallogin: SocialLogin) -> bool:
-    """Return whether the issuer says who it is, and both times the same.
+    """Return whether the issuer sends a subject, and the same one each time.
 
-    Without the claim, all such people would have one account. An answer about somebody else than the token must not be
+    Without the claim, all users would share one account. User info about another subject than the token's must not be
     used (OpenID Connect Core 1.0, section 5.3.2).
     """
     said = [part.get("sub") for part in claims_of(sociallogin)]
@@ -188,7 +188,7 @@ def has_one_subject(sociallogin: SocialLogin) -> bool:
 
 
 def claims_of(sociallogin: SocialLogin) -> list[dict[str, Any]]:
-    """Return what the issuer says, asked and in its token."""
+    """Return the claims of the user info and of the ID token, as far as the issuer sent them."""
     claims = sociallogin.account.extra_data
     return [
         part for part in (claims.get("userinfo"), claims.get("id_token")) if part and isinstance(part, dict)
@@ -196,22 +196,22 @@ def claims_of(sociallogin: SocialLogin) -> list[dict[str, Any]]:
 
 
 def has_our_nonce(sociallogin: SocialLogin) -> bool:
-    """Return whether there is a token, made for the request of this browser: it repeats the nonce of that request.
+    """Return whether there is a token with the nonce of this browser's request.
 
-    A token of another sign-in, whoever brings it, must not be used (OpenID Connect Core 1.0, section 3.1.3.7).
+    A token of another sign-in must not be used (OpenID Connect Core 1.0, section 3.1.3.7).
     """
     token = sociallogin.account.extra_data.get("id_token")
     asked, said = sociallogin.state.get(NONCE), token.get(NONCE) if isinstance(token, dict) else None
     if not isinstance(asked, str) or not isinstance(said, str):
         return False
-    # As bytes: of texts it takes ASCII alone, and the issuer may send anything.
+    # Compare bytes: `compare_digest` accepts only ASCII strings, and the issuer may send anything.
     return hmac.compare_digest(asked.encode(), said.encode("utf-8", "replace"))
 
 
 def check_addresses(sociallogin: SocialLogin) -> None:
-    """Take an address for checked where the issuer says so. Some say it in a string; "false" is true to Python."""
-    # allauth has lowered them by now, and of all signs that are not ASCII the Kelvin sign alone becomes a letter of it:
-    # who has such an address would get the account of another.
+    """Mark addresses as verified if the issuer says so. Some issuers send a string, and "false" is true in Python."""
+    # allauth has lower-cased the addresses by now, which turns the Kelvin sign, as the only non-ASCII character, into
+    # an ASCII letter: a user with such an address would get somebody else's account.
     is_changed = any("\N{KELVIN SIGN}" in str(part.get("email")) for part in claims_of(sociallogin))
     for address in sociallogin.email_addresses:
         said = str(address.verified).lower() == "true"
@@ -219,17 +219,17 @@ def check_addresses(sociallogin: SocialLogin) -> None:
 
 
 def checked_address(sociallogin: SocialLogin) -> str:
-    """Return the address that the issuer checked; empty where there is none."""
+    """Return the address that the issuer verified, or an empty string."""
     return next((each.email.lower() for each in sociallogin.email_addresses if each.verified), "")
 
 
 def join_groups(sociallogin: SocialLogin) -> None:
-    """Put the user into the groups that the issuer names, where the claim is configured and there."""
+    """Put the user into the groups that the issuer names, if the claim is configured and present."""
     claim = settings.OIDC_GROUPS_CLAIM
     named = [part[claim] for part in claims_of(sociallogin) if claim in part]
-    # A claim that is missing is no statement: who is in groups stays there.
+    # A missing claim says nothing, so the user's groups stay.
     if named:
-        # Some issuers write a single group as a text.
+        # Some issuers send a single group as a string.
         names = named[0] if isinstance(named[0], list) else [named[0]]
         follow_groups(user=sociallogin.user, names=[str(name) for name in names])
 

@@ -18,21 +18,21 @@ def _headers(scope: dict[str, Any]) -> dict[bytes, str]:
 
 
 def is_own_origin(origin: str, scheme: str, host: str) -> bool:
-    """Return whether scheme, host and port are those of PUBLIC_URL, or of this request where that is not set."""
+    """Return whether scheme, host and port match PUBLIC_URL, or this request if PUBLIC_URL is not set."""
     if settings.PUBLIC_URL:
         return origin == settings.PUBLIC_URL
-    # An IPv6 address without a port ends with a bracket, and has colons of its own.
+    # An IPv6 address without a port ends with a bracket, and contains colons itself.
     hostname = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    # Equality alone proves nothing: a page under a name that its owner points at this machine (DNS rebinding)
-    # sends it in both headers.
+    # Equality alone proves nothing: in DNS rebinding, a page sends its own host name, which points at this machine, in
+    # both headers.
     return validate_host(hostname, settings.ALLOWED_HOSTS) and origin == f"{PAGE_SCHEMES[scheme]}://{host}"
 
 
 class OriginCheck:
     """Checks the Origin header with port and scheme, which Channels' validator ignores. Programs send none.
 
-    It leaves in the scope how a socket is sent to past the middleware behind it, which looks at its session for each
-    word of an answer.
+    It stores `send` in the scope, so that the consumer can bypass the middleware in between, which checks its session
+    for each word of an answer.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -50,7 +50,7 @@ class OriginCheck:
 
 
 class BearerAuth:
-    """Reads `Authorization: Bearer` before any session. A wrong token is refused."""
+    """Authenticates by `Authorization: Bearer`, which takes precedence over a session. Refuses an invalid token."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

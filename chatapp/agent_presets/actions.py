@@ -39,7 +39,7 @@ class LoadedAgent:
 
 
 def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) -> list[LoadedAgent]:
-    """Store the agents and hooks of a file, all or none. Agents are found by name, models by address and model id.
+    """Store the agents and hooks of a file, all or none. Find agents by name, models by address and model id.
 
     Raise InvalidInput for a hook that names neither an action nor one of the `tools`, and for an MCP server or a
     conversation that does not exist.
@@ -61,7 +61,7 @@ def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> 
 
 
 def _load(profile: AgentProfile) -> LoadedAgent:
-    # Before the summary model: where there is only the Demo model, the first one stored becomes the default.
+    # Load the main model first: if only the Demo model exists, the first one stored becomes the default.
     model = _model_for(profile.brain)
     summary_model = _model_for(profile.summary_brain) if profile.summary_brain else None
     policy = dict(profile.context_policy)
@@ -82,7 +82,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
     }
     if profile.tools is not None:
         values["tools"] = list(profile.tools)
-    # A profile that names no tools makes an agent without any, and leaves what an operator gave it.
+    # A profile without tools creates an agent without tools, but keeps the tools of an existing agent.
     agent, is_new = Agent.objects.update_or_create(
         name=profile.name, owner=None, defaults=values, create_defaults={"tools": []} | values
     )
@@ -92,7 +92,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
 
 
 def _summary_settings(brain: Brain | None) -> dict[str, float]:
-    """Return how the summary model is asked, as fields of the policy."""
+    """Return the summary model's temperature and timeout as policy fields."""
     if brain is None:
         return {}
     fields = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
@@ -108,14 +108,14 @@ def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
 
 
 def _model_for(brain: Brain) -> ModelConfig:
-    """Return the row for this address and model, made where there is none. A key is stored, encrypted."""
+    """Return the row for this address and model, created if it is missing. Store the key, encrypted."""
     rows = ModelConfig.objects.filter(kind=ModelConfig.Kind.OPENAI, model_id=brain.model)
-    # Compared as they are used: an empty address is OpenAI's.
+    # Compare the effective addresses: an empty one means OpenAI's.
     found = next((row for row in rows if _address_of(row) == brain.base_url), None)
     if found is None:
         found = ModelConfig(name=free_name(brain.model), model_id=brain.model, base_url=brain.base_url)
         return save_model_config(config=found, api_key=brain.api_key)
-    # The next start would write the key of the environment again.
+    # Skip rows of the environment, because the next start would restore their key.
     if brain.api_key and not found.from_environment and key_differs(found, brain.api_key):
         save_model_config(config=found, api_key=brain.api_key)
     return found
@@ -127,17 +127,17 @@ def _address_of(config: ModelConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgentValues:
-    """Checked values of an agent: columns by name, and its MCP servers. What is missing stays as it is."""
+    """Checked values of an agent: columns by name, and its MCP servers. Missing values stay unchanged."""
 
     columns: Mapping[str, Any]
     servers: Sequence[McpServer] | None = None
 
 
 def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
-    """Store an agent, for everybody where it has no owner. Raise Conflict for a taken name or too many agents."""
+    """Store an agent, for everybody if it has no owner. Raise Conflict for a taken name or too many agents."""
     with transaction.atomic():
         if owner is not None:
-            # Of two requests at once, each would count without the other.
+            # Lock the user, or two concurrent requests would each count without the other.
             User.objects.select_for_update().get(pk=owner.pk)
             most = current("MAX_OWN_AGENTS")
             if Agent.objects.filter(owner=owner).count() >= most:
@@ -150,7 +150,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
 
 
 def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Agent:
-    """Change an agent to what `change` returns for its locked row, and return it.
+    """Change an agent to the values that `change` returns for its locked row, and return the row.
 
     Raise what `change` raises, Conflict for a taken name, NotFound.
     """
@@ -173,14 +173,14 @@ def delete_agent(*, agent: Agent) -> None:
 
 @contextmanager
 def _unique_name(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> Iterator[None]:
-    """Raise Conflict where the name is taken, also where another request takes it at the same moment."""
+    """Raise Conflict if the name is taken, also if a concurrent request takes it."""
     _check_name_is_free(owner_id, values, itself)
     try:
-        # A part of its own: after an error, PostgreSQL answers nothing more in the same one.
+        # Use a savepoint: after an error, PostgreSQL executes nothing more in the same transaction.
         with transaction.atomic():
             yield
     except IntegrityError:
-        # Raises Conflict for a name; any other collision is an error of ours.
+        # This raises Conflict for a taken name; any other violation is a bug.
         _check_name_is_free(owner_id, values, itself)
         raise
 
@@ -205,7 +205,7 @@ def save_deployment_hook(*, hook: DeploymentHook) -> None:
 
 
 def store_deployment_hooks(*, hooks: Sequence[Hook]) -> None:
-    """Store hooks by their ids. One that an operator switched off stays off."""
+    """Store hooks by id. A hook that an operator switched off stays off."""
     with transaction.atomic():
         for hook in hooks:
             declaration: dict[str, Any] = hook.model_dump(mode="json", exclude_none=True)
@@ -217,19 +217,18 @@ LIST_AGAIN_AFTER = timedelta(minutes=10)
 
 @transaction.atomic
 def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> McpServer:
-    """Store a server as an operator edited it, and have its tools listed again. `headers`: None keeps the stored
-    ones."""
+    """Store a server as an operator edited it, and list its tools again. `headers`: None keeps the stored ones."""
     if headers is not None:
         server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
     former = McpServer.objects.select_for_update().filter(pk=server.pk).first()
     if former and former.url == server.url:
-        # As it is now: it may have been listed or approved while the operator was editing.
+        # Copy the stored lists: tools may have been listed or approved while the operator was editing.
         server.tools, server.approved_tools = former.tools, former.approved_tools
         server.listed_at, server.problem = former.listed_at, former.problem
     else:
-        # What another server listed must not count as approved for this one.
+        # The tools of another server must not count as approved for this one.
         server.tools, server.approved_tools, server.listed_at, server.problem = [], [], None, ""
-    # So that `claim_listing` lets a worker ask at once.
+    # This lets a worker claim the listing at once.
     server.asked_at = None
     server.save()
     if server.enabled:
@@ -238,31 +237,31 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
 
 
 def claim_listing(*, server_id: UUID, now: datetime) -> bool:
-    """Return whether this caller is the one that asks the server now."""
+    """Return whether the caller may query the server now: only one may within `LIST_AGAIN_AFTER`."""
     due = Q(asked_at=None) | Q(asked_at__lt=now - LIST_AGAIN_AFTER)
     return bool(McpServer.objects.filter(due, pk=server_id, enabled=True).update(asked_at=now))
 
 
 def record_tools(*, server: McpServer, tools: Sequence[McpToolFacts], now: datetime) -> None:
-    """Store what the server lists. Its first list is approved with the server; later changes wait for an operator."""
+    """Store the listed tools. The first list is approved with the server; later changes wait for an operator."""
     listed = [asdict(facts) for facts in tools]
     rows = _rows_as_asked(server)
     with transaction.atomic():
-        # First, because the next statement sets `listed_at`.
+        # Do this first, because the next statement sets `listed_at`.
         rows.filter(listed_at=None).update(approved_tools=listed)
         rows.update(tools=listed, listed_at=now, asked_at=now, problem="")
 
 
 def _rows_as_asked(server: McpServer) -> QuerySet[McpServer]:
-    """Return the row of the server, unless it got another address while the former one was asked: what that one lists
-    is approved for it alone."""
+    """Return the server's row, unless its address changed while the former one was queried: the answer applies to the
+    former address only."""
     return McpServer.objects.filter(pk=server.pk, url=server.url)
 
 
 def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
-    """Approve the list of this fingerprint. Return False where the server lists something else by now."""
+    """Approve the list with this fingerprint. Return False if the server lists something else by now."""
     with transaction.atomic():
-        # Locked, so that what is approved is what the fingerprint was made of.
+        # Lock the row, so that the approved list is the one with the fingerprint.
         server = McpServer.objects.select_for_update().filter(pk=server_id).first()
         if server is None or listing_fingerprint(server) != fingerprint:
             return False
@@ -272,5 +271,5 @@ def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
 
 
 def record_problem(*, server: McpServer, problem: str, now: datetime) -> None:
-    """Store why the server did not answer. It keeps its tools: it may be down for a minute only."""
+    """Store why the server did not respond. Keep its tools, as the outage may be short."""
     _rows_as_asked(server).update(problem=problem, asked_at=now)

@@ -1,4 +1,4 @@
-"""The agents to choose from, those that users and operators make, and the tools an agent may have."""
+"""API operations on agents and tools, and on the configuration of the deployment."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ IMPORTED = {"requestBody": {"content": {"application/yaml": YAML}}}
 
 @router.get("/agents", auth=allow("chat", "read"), response=answers(ok=Page[schemas.Agent]))
 def list_agents(request: ApiRequest) -> Any:
-    """List the agents that you may choose, the default first, which stands for no agent."""
+    """List the agents that you may choose, the default first, which means no agent."""
     agents = [agent_shape(row) for row in visible_agents(request.auth.user)]
     return {"items": [DEFAULT_AGENT, *agents], "next_cursor": None}
 
@@ -61,8 +61,8 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/agents", auth=allow("chat"), response=answers(409, created=AgentDetails))
 @creates(_again, "/agents/{made}")
 def create(request: ApiRequest, new: NewAgent) -> Any:
-    """Make an agent of your own, with models and tools that everybody has; an operator may make one for everybody
-    (`for_everyone`)."""
+    """Create an agent of your own, with models and tools that are available to everybody. An operator may create one
+    for everybody (`for_everyone`)."""
     return Status(201, _create(request.auth, new, new.for_everyone))
 
 
@@ -85,7 +85,7 @@ def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bo
 @creates(_again, "/agents/{made}")
 def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
     """Import an agent from the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. A model or
-    tool that this deployment lacks is left out and named in `notes`."""
+    tool that this deployment lacks is left out and listed in `notes`."""
     try:
         preset = read_preset(body.yaml)
     except PresetError as error:
@@ -117,7 +117,7 @@ def _own(caller: Caller, agent_id: str) -> Agent:
 
 @router.patch("/agents/{agent_id}", auth=allow("chat"), response=answers(404, 409, ok=AgentDetails))
 def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> Any:
-    """Change the fields that are sent. Answers that are being written are not changed."""
+    """Change the fields that are sent. Running answers are not affected."""
     sent = changes.model_dump(exclude_unset=True)
     agent = _own(request.auth, agent_id)
     row = update_agent(agent=agent, change=lambda row: check_changes(row, sent, CHOICES))
@@ -138,7 +138,7 @@ def delete(request: ApiRequest, agent_id: str) -> Any:
     openapi_extra=EXPORTED,
 )
 def export(request: ApiRequest, agent_id: str) -> Any:
-    """Export an agent as YAML, without addresses and keys: models and MCP servers are named."""
+    """Export an agent as YAML, without addresses and keys: models and MCP servers appear by name."""
     row = _own(request.auth, agent_id)
     response = HttpResponse(write_preset(preset_of(row)), content_type="application/yaml; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="agent-{row.pk}.yaml"'
@@ -157,9 +157,9 @@ def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
     response=answers(ok=DeploymentResult),
 )
 def apply(request: ApiRequest, body: DeploymentIn) -> Any:
-    """Store models, MCP servers, agents, hooks and groups as one YAML text says, all of it or nothing; for operators.
-    What the text does not mention stays. With `dry_run` the same differences are listed and nothing is stored. Applying
-    the text again changes nothing. `${NAME}` stands for one of `secrets`: the variables of the server are not read."""
+    """Store models, MCP servers, agents, hooks and groups as declared in one YAML text, all or nothing; for operators.
+    What the text does not mention stays. `dry_run` returns the same differences and stores nothing. Applying the text
+    again changes nothing. `${NAME}` is replaced by one of `secrets`: the variables of the server are not read."""
     try:
         values = Values(body.secrets, missing="there is no {name} in `secrets`")
         file = read_deployment(read_yaml(body.yaml), values)
@@ -185,7 +185,7 @@ tools_router = Router(tags=["tools"])
 
 @tools_router.get("/tools", auth=allow("chat", "read"), response=answers(ok=Page[Tool]))
 def tools(request: ApiRequest) -> Any:
-    """List the tools that your agents may have, without those that operators give to single agents only."""
+    """List the tools that your agents may use, without those that operators give to single agents only."""
     facts = list_tools()
     return {"items": [_tool(each) for each in facts], "next_cursor": None}
 

@@ -24,7 +24,7 @@ class _Title(_NoParams):
 
 @dataclass(frozen=True, slots=True)
 class _NamedAction:
-    """`apply` changes the row of the conversation, unsaved, and returns in words what it did."""
+    """An action on a conversation. `apply` changes its row, unsaved, and returns a sentence about the change."""
 
     params: type[BaseModel]
     apply: Callable[[Conversation, Any], str]
@@ -55,9 +55,9 @@ NAMED_ACTIONS: Mapping[str, _NamedAction] = {
 def check_declared(
     hooks: Sequence[Hook], *, is_operator: bool, tools: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return the hooks as they are stored. Raise InvalidInput.
+    """Return the hooks in their stored form. Raise InvalidInput.
 
-    Hooks of users may only do what stays in their own conversations: no log entries and no modules.
+    Hooks of users may only affect their own conversations: they cannot log or call modules.
     """
     if len({hook.id for hook in hooks}) < len(hooks):
         raise _invalid("two have the same id")
@@ -65,7 +65,7 @@ def check_declared(
         check_hooks(hooks, "hooks", tools)
     elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
         raise _invalid("yours may only compact_context and inject_message")
-    # YAML can write characters and numbers that no column takes.
+    # YAML can contain characters and numbers that the database cannot store.
     if not is_storable([hook.model_dump() for hook in hooks]):
         raise _invalid("there is a character or a number in them that cannot be stored")
     return write_hooks(hooks)
@@ -76,7 +76,7 @@ def _invalid(problem: str) -> InvalidInput:
 
 
 def check_hooks(hooks: Sequence[Hook], source: str, tools: Collection[str] = ()) -> None:
-    """Raise InvalidInput for an action that is neither named here nor one of the `tools`, or for wrong parameters.
+    """Raise InvalidInput for an action that is neither named here nor one of the `tools`, or for invalid parameters.
 
     A tool checks its parameters when it is called.
     """
@@ -95,12 +95,12 @@ def is_named_action(action: ModuleAction) -> bool:
 
 
 def tool_name_of(action: ModuleAction) -> str:
-    """Return the tool that the action names: `memory.search` is `memory_search`, because tools have no dots."""
+    """Return the tool that the action names: `memory.search` is `memory_search`, because tool names have no dots."""
     return name_of(action).replace(".", "_")
 
 
 def read_params(action: ModuleAction, where: str) -> BaseModel:
-    """Return the parameters of a named action. Raise InvalidInput, which begins with `where`."""
+    """Return the parameters of a named action. Raise InvalidInput, whose message begins with `where`."""
     named = NAMED_ACTIONS[name_of(action)]
     try:
         return named.params.model_validate(action.params)

@@ -1,4 +1,4 @@
-"""Asks MCP servers for their tools, and makes tools of what they listed."""
+"""Lists the tools of MCP servers, and builds tools from these lists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def endpoint_of(server: McpServer) -> McpEndpoint:
 
 
 def offered_tools(server: McpServer) -> list[McpTool]:
-    """Return the tools that the server listed last, as they were approved; none where its headers cannot be read."""
+    """Return the tools that the server listed last and that are approved; none if its headers cannot be decrypted."""
     try:
         endpoint = endpoint_of(server)
     except encryption.SecretUnreadable:
@@ -52,7 +52,7 @@ def offered_tools(server: McpServer) -> list[McpTool]:
 
 
 def check_server(server: McpServer) -> ServerCheck:
-    """Ask the server for its tools and store the answer. Blocks until it answered or its time-out passed."""
+    """List the server's tools and store the result. Blocks until the server responds or times out."""
     try:
         listing = ask_in_thread(list_tools(endpoint_of(server)))
     except encryption.SecretUnreadable:
@@ -61,7 +61,7 @@ def check_server(server: McpServer) -> ServerCheck:
         check = ServerCheck(False, str(problem))
     else:
         record_tools(server=server, tools=listing.tools, now=clock.now())
-        # A first list was approved as it was stored.
+        # Storing a first list has also approved it.
         server.refresh_from_db(fields=["tools", "approved_tools"])
         return ServerCheck(True, _describe(listing, waiting_tools(server)))
     record_problem(server=server, problem=check.text, now=clock.now())
@@ -82,7 +82,7 @@ def _describe(listing: McpListing, waiting: Sequence[str]) -> str:
 
 
 def refresh_server(server_id: UUID) -> None:
-    """Ask the server for its tools, unless another worker asked it just now."""
+    """List the server's tools, unless another worker has just done so."""
     if claim_listing(server_id=server_id, now=clock.now()):
         server = McpServer.objects.filter(pk=server_id).first()
         if server is not None:

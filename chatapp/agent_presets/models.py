@@ -1,4 +1,4 @@
-"""MCP servers that operators attach, and the tools each of them listed last."""
+"""MCP servers, deployment hooks and agents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from chatapp.providers.models import endpoint_address
 
 
 class McpServer(models.Model):
-    """`tools` is what it listed at `listed_at`, and `approved_tools` what an operator approved of it.
+    """An MCP server. `tools` is its list at `listed_at`, and `approved_tools` the list that an operator approved.
 
-    Runs are offered a tool that is listed as it was approved, and never wait for the server.
+    Runs are offered the tools that are listed as approved, and never wait for the server.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -23,7 +23,7 @@ class McpServer(models.Model):
         unique=True,
         validators=[
             RegexValidator(
-                # `$` would let a line end pass behind the name.
+                # `$` would accept a newline after the name.
                 r"^[a-z0-9]+(?:[-_][a-z0-9]+)*\Z",
                 gettext_lazy("Use small letters and digits, with single - or _ between."),
             )
@@ -72,7 +72,7 @@ class McpServer(models.Model):
 
 
 class DeploymentHook(models.Model):
-    """One hook, in force in every conversation. `declaration` is as `agents.hooks` reads it; `hook_id` is its id."""
+    """A hook of every conversation. `declaration` has the format of `agents.hooks`; `hook_id` is its id."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     hook_id = models.CharField(max_length=100, unique=True)
@@ -89,9 +89,9 @@ class DeploymentHook(models.Model):
 
 
 class Agent(models.Model):
-    """`hooks` are declarations as `agents.hooks` reads them; `context_policy` overrides the model's, field by field.
+    """`hooks` have the format of `agents.hooks`; `context_policy` overrides the model's, field by field.
 
-    Without an `owner` an operator made it, for everybody; with one it is that user's own.
+    Without an `owner`, an operator made the agent for everybody; otherwise it is that user's own.
     """
 
     class Mode(models.TextChoices):
@@ -149,7 +149,7 @@ class Agent(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
-            # No two NULLs are equal: the next constraint leaves agents without an owner free.
+            # NULLs are distinct, so the next constraint does not apply to agents without an owner.
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(owner=None), name="agent_name_once_for_all"
             ),

@@ -1,4 +1,4 @@
-"""Agents and tools as they come in and go out: what the API accepts, what it answers, and the answers made of rows."""
+"""API schemas of agents and tools, and the functions that build responses from rows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Agent(Shape):
 
 
 class AgentDetails(Agent):
-    """What an operator made for everybody shows its instructions to operators only."""
+    """An agent with its instructions and settings, which are null unless you may change the agent."""
 
     temperature: float | None
     timeout_s: float | None
@@ -82,7 +82,7 @@ class AgentDetails(Agent):
 
 
 def agent_shape(row: models.Agent) -> dict[str, Any]:
-    """Return what everybody who may choose the agent sees of it."""
+    """Return the fields that everybody who may choose the agent can see."""
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -98,7 +98,7 @@ def agent_shape(row: models.Agent) -> dict[str, Any]:
 
 
 def agent_details(row: models.Agent, *, may_change: bool) -> dict[str, Any]:
-    """Return the agent with all its fields, which are null for who may not change it."""
+    """Return the agent with all its fields; those that only its editors see are None for others."""
     fields = {
         "temperature": row.temperature,
         "timeout_s": row.timeout_s,
@@ -128,7 +128,7 @@ class Tool(Shape):
 
 
 def tool_shape(tool: AgentTool, *, server: str | None, is_on: bool, is_default: bool) -> dict[str, Any]:
-    """Return a tool as the API answers it. `server` is the MCP server it belongs to."""
+    """Return a tool as an API response. `server` is its MCP server, None for a built-in tool."""
     spec, traits = tool.spec, tool.traits
     return {
         "name": spec.name,

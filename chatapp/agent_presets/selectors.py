@@ -20,7 +20,7 @@ from chatapp.operations.errors import NotFound
 
 
 def visible_agents(user: User) -> QuerySet[Agent]:
-    """Return the agents this user may choose: enabled ones that the user's groups allow, then the user's own."""
+    """Return the enabled agents this user may choose: operators' agents that the groups allow, then the user's own."""
     allowed = allowed_to(user.pk).agents
     of_operators = Q(owner=None) if allowed is None else Q(owner=None, pk__in=allowed)
     rows = Agent.objects.filter(of_operators | Q(owner=user), enabled=True).select_related("model")
@@ -28,7 +28,7 @@ def visible_agents(user: User) -> QuerySet[Agent]:
 
 
 def usable_agent(agent: Agent | None, user_id: UUID) -> Agent | None:
-    """Return the agent; None for one that was switched off, or that the user's groups do not allow any more."""
+    """Return the agent; None if it is disabled, or if the user's groups do not allow it any more."""
     if agent is None or not agent.enabled:
         return None
     allowed = allowed_to(user_id).agents if agent.owner_id is None else None
@@ -36,7 +36,7 @@ def usable_agent(agent: Agent | None, user_id: UUID) -> Agent | None:
 
 
 def accessible_agent(user: User, name_or_id: str) -> Agent:
-    """Return an agent by id or name, of two with one name the user's own. Raise NotFound, also for a disabled one."""
+    """Return an agent by id or name, preferring the user's own. Raise NotFound, also for a disabled one."""
     rows = visible_agents(user).filter(_is_named(name_or_id))
     agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:
@@ -65,22 +65,22 @@ def servers_for_everyone() -> list[McpServer]:
 
 
 def servers_of(agent: Agent | None) -> list[McpServer]:
-    """Return the enabled servers that the agent names; where it chose no tools, also those for everyone.
+    """Return the enabled servers of the agent; if it chose no tools, also those for everyone.
 
-    An agent that a user made has only those for everyone.
+    A user's agent has only servers for everyone.
     """
     servers, named = keep("enabled servers", _enabled_servers)
     own = named.get(agent.pk, frozenset()) if agent is not None else frozenset()
     is_everyones = agent is None or agent.tools is None
     found = [server for server in servers if server.pk in own or (is_everyones and server.for_everyone)]
     if agent is not None and agent.owner_id is not None:
-        # A server may have been for everyone only while the user chose it.
+        # A server may have been for everyone when the user chose it, but not any more.
         found = [server for server in found if server.for_everyone]
     return found
 
 
 def _enabled_servers() -> tuple[list[McpServer], Mapping[UUID, Collection[UUID]]]:
-    """Return (the enabled servers, the keys of servers that each agent names)."""
+    """Return (the enabled servers, the keys of each agent's servers)."""
     named: dict[UUID, set[UUID]] = defaultdict(set)
     for agent_id, server_id in Agent.mcp_servers.through.objects.values_list("agent_id", "mcpserver_id"):
         named[agent_id].add(server_id)
@@ -109,6 +109,6 @@ def listing_fingerprint(server: McpServer) -> str:
 
 
 def servers_to_list(before: datetime) -> list[UUID]:
-    """Return enabled servers that were not asked since then."""
+    """Return the ids of enabled servers that were not queried since `before`."""
     due = Q(asked_at=None) | Q(asked_at__lt=before)
     return list(McpServer.objects.filter(due, enabled=True).values_list("pk", flat=True))

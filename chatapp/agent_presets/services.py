@@ -1,6 +1,6 @@
-"""Checks presets against what their maker may choose, and makes presets of agents.
+"""Checks presets against what their author may choose, and converts agents to presets.
 
-Operators may choose everything. Users choose, for themselves, among what everybody has.
+Operators may choose everything. Users may choose, for themselves, what is available to everybody.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from memory.policy import ContextPolicy, check_user_fields, check_written
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What this deployment offers to agents; `context.preset_choices` knows it."""
+    """What this deployment offers to agents; `context.preset_choices` provides it."""
 
     tool_names: Callable[[], Collection[str]]
     """The tools of this process, without those of MCP servers."""
     hook_tool_names: Callable[[], Collection[str]]
-    """All tools, which hooks may call."""
+    """All tools, because hooks may call any of them."""
     policy_limits: Callable[[ModelConfig], ContextPolicy]
-    """The most that users may set with a model."""
+    """The limits of what users may set with a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPreset:
-    """`notes` are sentences about what an import left out."""
+    """A checked preset. `notes` are sentences about what an import left out."""
 
     values: AgentValues
     notes: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class CheckedPreset:
 class _Check:
     """The check of one preset. A lenient check leaves out what this deployment does not have, and notes it.
 
-    `agent` is the one that is changed, in the `wanted` fields only.
+    `agent` is the agent to change, in the `wanted` fields only; None for a new agent.
     """
 
     preset: Preset
@@ -156,20 +156,20 @@ def _invalid(field: str, problem: str) -> InvalidInput:
 def check_preset(
     preset: Preset, choices: Choices, *, owner_id: UUID | None, is_import: bool = False
 ) -> CheckedPreset:
-    """Return the columns of a new agent; one without an owner is an operator's. Raise InvalidInput, which names the
+    """Return the checked values of a new agent, an operator's if it has no owner. Raise InvalidInput, which names the
     field."""
     return _Check(preset, choices, owner_id, is_import).run()
 
 
 def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) -> AgentValues:
-    """Return the columns to change. Raise InvalidInput, which names the field.
+    """Return the values to change. Raise InvalidInput, which names the field.
 
-    Fields that are not sent are not checked: what the agent has may no longer exist or be allowed.
+    Fields that are not sent are not checked: the agent's values may not exist or be allowed any more.
     """
     wanted = set(changes)
-    # No preset is without a name.
+    # A preset needs a name.
     content: dict[str, Any] = {"name": agent.name, **changes}
-    if "model" in changes:  # the limits of a policy depend on it
+    if "model" in changes:  # the limits of a policy depend on the model
         wanted.add("context_policy")
         content.setdefault("context_policy", agent.context_policy)
     try:
@@ -180,7 +180,7 @@ def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) ->
 
 
 def preset_of(agent: Agent) -> Preset:
-    """Return the agent as a preset. Raise InvalidInput where what is stored is not valid any more."""
+    """Return the agent as a preset. Raise InvalidInput if a stored value is not valid any more."""
     try:
         return make_preset(
             {
@@ -208,5 +208,5 @@ def agent_files(user: User) -> Iterator[ArchiveFile]:
         name = f"agents/{safe_file_name(agent.name)}-{agent.pk}.yaml"
         try:
             yield name, write_preset(preset_of(agent))
-        except InvalidInput as error:  # stored by an earlier version, and no preset any more
+        except InvalidInput as error:  # stored by an earlier version, and not valid any more
             yield f"{name}.txt", f"{error.message}\n\n{agent.system_prompt}\n"

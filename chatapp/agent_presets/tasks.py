@@ -1,4 +1,4 @@
-"""Background tasks of the agents' tools."""
+"""Background tasks that list the tools of MCP servers."""
 
 from __future__ import annotations
 

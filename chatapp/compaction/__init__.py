@@ -1,1 +1,1 @@
-"""Checkpoints: planned, summarised by a worker, edited, undone, previewed."""
+"""Compactions: plans, queues, writes, edits, undoes and previews the summaries of checkpoints."""

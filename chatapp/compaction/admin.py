@@ -1,4 +1,4 @@
-"""Compactions as operators see them: when, how many messages and tokens. No content, and nothing to change."""
+"""Compactions in the admin: times, and numbers of messages and tokens. No content, and read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model would see, and the summaries that stand for what it does not."""
+"""The API of the context: what the model would see, and the summaries of earlier messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ router = Router(tags=["context"])
     response=answers(404, ok=context_schemas.Inspection),
 )
 def inspect(request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()) -> Any:
-    """Show exactly what the model would be sent for `query` as the next question. Calls no model, writes nothing."""
+    """Show exactly what the model would be sent with `query` as the next question. Calls no model, writes nothing."""
     return inspect_context(
         user=request.auth.user,
         conversation_id=conversation_id,
@@ -58,13 +58,13 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 async def compact(
     request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
 ) -> Any:
-    """Summarise all but the newest messages now. With `wait` the answer comes when the summary is done; with `preview`
-    it tells what would be summarised and kept, and nothing is changed."""
+    """Summarise all but the newest messages now. With `wait`, the response comes when the summary is done; with
+    `preview`, it describes what would be summarised and kept, and nothing is changed."""
     if wanted.preview:
         return await sync_to_async(preview_compaction)(
             user=request.auth.user, conversation_id=conversation_id, wanted=wanted
         )
-    # A model is called as for a message.
+    # Limited like messages, because a model is called.
     await check_message_rate(request.auth.user.pk, client_address(request))
     return await compact_now(user=request.auth.user, conversation_id=conversation_id, wanted=wanted)
 
@@ -117,8 +117,7 @@ def _changed(
     response=answers(404, 409, ok=schemas.Compaction),
 )
 def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
-    """Undo the summary: its messages are in context again, byte for byte as before. Only the latest summary can be
-    undone."""
+    """Undo the summary: its messages are in context again, exactly as before. Only the latest summary can be undone."""
     return _changed(undo_compaction, request, conversation_id, compaction_id)
 
 
@@ -139,6 +138,6 @@ def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
 )
 @creates(_again)
 def clear(request: ApiRequest, conversation_id: str) -> Any:
-    """Begin a new context in the same conversation. Nothing is deleted, recall may bring it back, and the clearing
-    can be undone."""
+    """Begin a new context in the same conversation. Nothing is deleted, recall may still bring back earlier messages,
+    and this can be undone."""
     return clear_conversation(request.auth.user, conversation_id)

@@ -1,4 +1,4 @@
-"""Queues compactions and does them, in a worker or, where a policy waits for its summary, in the run itself."""
+"""Queues compactions and carries them out, in a worker or, if the policy is inline, in the run itself."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ WAIT_STEP_S = 0.1
 WAIT_LIMIT_S = 60.0
 
 
-# --- Queued for a worker ---------------------------------------------------------------------------------
+# --- Queueing --------------------------------------------------------------------------------------------
 
 
 def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> Compaction | None:
-    """Queue the compaction that is due, and return it; None where none is.
+    """Queue the compaction that is due, and return it; None if none is due.
 
-    `is_early`: no answer waits for it yet. Where a policy summarises inline, the next answer does it then.
+    `is_early` means that no answer waits for it yet: if the policy is inline, it is left to the next answer.
     """
     loaded = load_for_planning(conversation_id)
     if loaded is None:
@@ -80,20 +80,20 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
 
 
 def summarise_rest(conversation_id: UUID) -> Compaction | None:
-    """Queue a compaction of what left the view of a quiet conversation, however little it is."""
-    # Whatever comes of it, also where it cannot be loaded: else the sweep would ask for this conversation each time.
+    """Queue a compaction of the messages that left the view of a quiet conversation, however few they are."""
+    # In any case, even if loading fails, or each sweep would return this conversation.
     note_waiting(conversation_id=conversation_id, waits=False)
     loaded = load_for_planning(conversation_id)
     return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None
 
 
 def queue_due(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> Compaction | None:
-    """Queue the compaction that is due. Return None where none is, or one is active already."""
+    """Queue the compaction that is due. Return None if none is due, or one is active already."""
     return _queue(loaded, find_span(loaded, options))
 
 
 def queue_emergency(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
-    """Queue a compaction of what left when the provider refused a request, so that it reaches memory, too."""
+    """Queue a compaction of messages dropped after the provider refused a request, so that memory gets them, too."""
     if not loaded.rules.summarises:
         return None
     return _queue(loaded, find_emergency_span(loaded, sent))
@@ -112,19 +112,18 @@ def _queue(loaded: LoadedContext, planned: Compaction | None, holder: str = "") 
     )
 
 
-# --- Carried out -----------------------------------------------------------------------------------------
+# --- Carrying out ----------------------------------------------------------------------------------------
 
 
 def compact(compaction_id: UUID) -> None:
-    """Turn a queued row into a checkpoint, a memory entry and a daily file, in a worker. Safe to call
-    twice."""
+    """Turn a queued row into a checkpoint, a memory entry and a daily file, in a worker. Safe to call twice."""
     # Celery may deliver an id twice, and the sweep sends it again.
     lease = claim_compaction(compaction_id=compaction_id, holder=name_process(), now=clock.now())
     if lease is None:
         return
     try:
         work = read_new_work(lease)
-        # Celery has no tasks that are coroutines.
+        # Celery tasks cannot be coroutines.
         done = asyncio.run(_summarise(work))
         complete_compaction(lease=lease, result=finished_summary(work, done), now=clock.now())
     except LeaseLost as lost:
@@ -142,8 +141,8 @@ def compact(compaction_id: UUID) -> None:
 async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> bool:
     """Compact before the model is called. Return whether the context changed.
 
-    Waits for a worker that has begun it already. A process that dies here leaves a row whose lease runs out,
-    and the sweep hands it to a worker.
+    Wait for a worker if it has begun already. If this process dies, the lease of the row runs out, and the sweep hands
+    the row to a worker.
     """
     work = await in_database(_begin_inline)(loaded, options)
     if isinstance(work, Compaction):
@@ -151,11 +150,11 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
     if work is None:
         return False
     try:
-        # On an event loop of its own: what a summary computes would hold up every stream of this process.
+        # In a separate event loop, because computing a summary would block every stream of this process.
         done = await run_in_separate_loop(lambda: _summarise(work))
         result = await in_database(finished_summary)(work, done)
         await in_database(complete_compaction)(lease=work.lease, result=result, now=clock.now())
-    # The answer was stopped, and the summary is still due: a worker writes it at once, not after the lease.
+    # The answer was stopped, but the summary is still due: a worker writes it now, not when the lease runs out.
     except asyncio.CancelledError:
         await in_database(release_compaction)(lease=work.lease, now=clock.now())
         raise
@@ -170,8 +169,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
 
 
 def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> CompactionWork | Compaction | None:
-    """Return the work of a compaction claimed here; else the row that is active already; None where none
-    is due."""
+    """Return the work of a compaction claimed here, else the one that is active already; None if none is due."""
     planned = find_span(loaded, options)
     if planned is None:
         return None
@@ -185,7 +183,7 @@ async def _wait_for(row: Compaction) -> bool:
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
     while row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(WAIT_STEP_S)
-        # From the database, because a worker of another process may be at it.
+        # From the database, because another process may be doing the work.
         await in_database(row.refresh_from_db)()
     return row.status == Compaction.Status.DONE
 
@@ -213,7 +211,7 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
     try:
         done = await _while_held(work.lease, ask_for_summary(work, before_call=stay_alive, usages=usages))
     finally:
-        # By themselves: the calls were made and count, also where a stop or a forgetting ends this one meanwhile.
+        # In their own transaction: the calls count even if a stop or a forgetting ends this compaction meanwhile.
         await persistently(record_made_calls)(
             user_id=work.row.conversation.owner_id,
             conversation_id=work.row.conversation_id,
@@ -235,7 +233,7 @@ async def ask_for_summary(
     before_call: Callable[[], Awaitable[None]] | None = None,
     usages: list[TokenUsage] | None = None,
 ) -> SummaryResult:
-    """Return the summary that the model of the work writes. `usages` gets what its calls took."""
+    """Return the summary written by the model of the work. Append the usage of its calls to `usages`."""
     return await summarise(
         chat_model_for(work.config, work.spender),
         work.messages,
@@ -251,13 +249,13 @@ async def ask_for_summary(
 
 
 async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:
-    """Return the summary, renewing the lease meanwhile, for a call may take longer than a lease lasts.
-    Raise LeaseLost as soon as another worker has it."""
+    """Return the summary. Renew the lease meanwhile, because a call may take longer than a lease lasts. Raise LeaseLost
+    as soon as another worker holds it."""
     writing, holding = asyncio.create_task(summary), asyncio.create_task(_hold(lease))
     try:
         await asyncio.wait({writing, holding}, return_when=asyncio.FIRST_COMPLETED)
         if holding.done():
-            # It ends by itself only with an error, such as that the lease is lost.
+            # `_hold` ends only with an error, e.g. if the lease is lost.
             holding.result()
         return await writing
     finally:
@@ -271,7 +269,7 @@ async def _hold(lease: CompactionLease) -> None:
         await asyncio.sleep(settings.HEARTBEAT_S)
         try:
             await in_database(renew_compaction)(lease=lease, now=clock.now())
-        # The lease may outlast this: the next renewal says whether it has.
+        # The lease may outlast the outage. The next renewal detects if it has not.
         except AWAY:
             log.warning(
                 "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True

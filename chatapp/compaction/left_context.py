@@ -16,19 +16,18 @@ from chatapp.operations.forgetting_counts import read_forgetting_count
 log = logging.getLogger(__name__)
 
 FIRST_ATTEMPT = timedelta(minutes=5)
-"""Until then the task of the commit is running; after that, its worker may have died."""
+"""Until then the task woken by the commit may be running; after that, its worker may have died."""
 
 
 def keep_left_context(compaction_id: UUID) -> None:
     """Append the messages of a compaction to its conversation's file.
 
-    Safe to repeat: what was appended before, by a worker that died or for a compaction since undone, is left
-    out.
+    Safe to repeat: skip messages appended before, by a worker that died or for a compaction since undone.
     """
     row = compaction_to_keep(compaction_id)
     if row is None:
         return
-    # Before the messages are read: what is forgotten from here on may be among what was read.
+    # Read the count before the messages, because what is forgotten later may be among them.
     forgotten_count = read_forgetting_count(row.conversation.forgetting_keys)
     conversation_id = str(row.conversation_id)
     messages = list(span_messages(row.branch, row.first_position, row.last_position))
@@ -47,6 +46,6 @@ def keep_left_context(compaction_id: UUID) -> None:
     except ReadForgotten:
         log.info("Something was forgotten while what left by compaction %s was kept.", compaction_id)
         if reference:
-            # In this order: a crash in between leaves no forgotten text.
+            # Discard first, so that a crash in between leaves no forgotten text.
             offloads.discard(conversation_id, [reference])
             note_context_discarded(row.conversation_id)

@@ -13,9 +13,9 @@ from chatapp.operations.leases import is_out_of_lease
 
 
 class Compaction(models.Model):
-    """A checkpoint. Its span is what it adds to `previous`; its summary stands for both.
+    """A checkpoint. Its span is what it adds to `previous`; its summary replaces both in the context.
 
-    It never deletes messages, so it can be edited and undone.
+    No messages are deleted, so it can be edited and undone.
     """
 
     class Status(models.TextChoices):
@@ -93,19 +93,19 @@ class Compaction(models.Model):
             models.Index(
                 fields=["branch", "-last_position"], condition=Q(status="done"), name="compaction_latest"
             ),
-            # The sweep of what is pending too long.
+            # The sweep: compactions that are active for too long.
             models.Index(
                 fields=["lease_expires_at"],
                 condition=Q(status__in=["pending", "running"]),
                 name="compaction_active",
             ),
-            # The sweep of what is to be written anew.
+            # The sweep: summaries to rewrite.
             models.Index(
                 fields=["rewrite_since"],
                 condition=Q(rewrite_since__isnull=False),
                 name="compaction_to_rewrite",
             ),
-            # The sweep of what left a context and is not in its file yet.
+            # The sweep: compactions whose messages are not in the context file yet.
             models.Index(
                 fields=["finished_at"],
                 condition=Q(status="done", context_kept_at=None),
@@ -118,10 +118,10 @@ class Compaction(models.Model):
 
     @staticmethod
     def lease() -> timedelta:
-        """Return a short time, renewed while a model is asked: what a dead worker held is soon taken up."""
+        """Return the length of a lease. It is short, so that the work of a dead worker soon resumes; calls renew it."""
         return timedelta(seconds=settings.LEASE_S)
 
     @classmethod
     def is_abandoned(cls, now: datetime) -> Q:
-        """Return which are running under a lease that no living worker holds."""
+        """Return the condition for running compactions whose lease has run out."""
         return Q(is_out_of_lease(now, cls.lease()), status=cls.Status.RUNNING)

@@ -1,4 +1,4 @@
-"""Which compaction is due, and what it would cover. Calls no model and writes nothing."""
+"""Plans which compaction is due, and what it would cover. Calls no model and writes nothing."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """What a compaction does differently from the policy.
+    """Deviations of a compaction from the policy.
 
-    `at_once`: cover all but `keep_recent` messages, at any pressure. `by_user`: even what was undone before.
-    `is_final`: no more messages come that a short span could wait for.
+    `at_once`: cover all but `keep_recent` messages, at any pressure. `by_user`: even if this summary was undone before.
+    `is_final`: do not wait for more messages if the span is short.
     """
 
     at_once: bool = False
@@ -48,7 +48,7 @@ AT_ONCE = CompactionOptions(at_once=True)
 
 
 def load_for_planning(conversation_id: UUID) -> LoadedContext | None:
-    """Return the context as it is after the last message; None when the conversation is gone."""
+    """Return the context after the last message; None if the conversation is gone."""
     rows = Conversation.objects.select_related(
         "user", "branch", "model__fast_model", "agent__model__fast_model"
     )
@@ -69,7 +69,7 @@ def load_end(conversation: Conversation) -> LoadedContext:
 
 
 def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> Compaction | None:
-    """Return the compaction that is due, measured and not stored; None where none is."""
+    """Return the compaction that is due, measured but unsaved; None if none is due."""
     rules, inputs = loaded.rules, loaded.inputs
     policy = rules.policy
     if options.keep_recent is not None:
@@ -95,11 +95,11 @@ def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> 
 
 
 def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
-    """Return whether a compaction may be due once these messages follow what was loaded, or something waits to be
-    summarised: from values in hand. Where this says no, `find_span` finds none."""
+    """Return whether a compaction may be due once these messages follow, or something waits to be summarised. Only
+    loaded values are used. If it returns False, `find_span` finds none."""
     rules, inputs = loaded.rules, loaded.inputs
     if rules.leaves_it_to_hooks or not rules.policy.has_summary or rules.policy.is_inline:
-        return False  # neither prepares a summary behind an answer
+        return False  # none of these summarises after an answer
     if loaded.conversation.summary_waits or inputs.left_out.count:
         return True
     after = PlanInputs(
@@ -114,10 +114,10 @@ def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
 
 
 def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
-    """Return what left when a provider refused the request and less of it was sent; None where nothing did."""
+    """Return the compaction of the messages dropped after a provider refused the request; None if none were."""
     checkpoint, dropped = loaded.inputs.checkpoint, sent.view.dropped
     first = checkpoint.last_position + 1 if checkpoint else 0
-    # Not what the view lacks: tool calls are left out of turns that stay. Pins may leave that a checkpoint covers.
+    # Not all that the view lacks, which includes tool calls of turns that stay. Dropped pins may be in the checkpoint.
     last = dropped.last_position if dropped else None
     if last is None or last < first:
         return None
@@ -129,7 +129,7 @@ def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compac
         last_position=last,
         message_count=covered + loaded.inputs.left_out.count,
         kept_count=len(positions) - covered,
-        # Measured by the database, like every span.
+        # `_measured` reads these from the database.
         span_tokens=0,
         tokens_before=0,
         trigger="hard",
@@ -150,14 +150,14 @@ def is_full(loaded: LoadedContext) -> bool:
     """Return whether something has to leave before the next call."""
     try:
         return loaded.assemble().view.dropped is not None
-    # Not even the question fits beside what cannot leave.
+    # Not even the question fits beside the parts that cannot leave.
     except ContextError:
         return True
 
 
 def is_cooling(loaded: LoadedContext, run_id: UUID, *, has_answered: bool = False) -> bool:
-    """Return whether the last compaction is too recent for another in this run. A turn that has not been answered yet
-    does not count; a full context never cools."""
+    """Return whether the last compaction is too recent for another in this run. A turn without an answer does not
+    count; a full context has no cooldown."""
     turns = turns_since_compaction(loaded.conversation, run_id)
     if turns is None:
         return False
@@ -166,8 +166,7 @@ def is_cooling(loaded: LoadedContext, run_id: UUID, *, has_answered: bool = Fals
 
 
 def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOptions) -> Compaction:
-    """Return the plan as a row, with what only the database knows: how many messages it covers, and where a long one
-    ends."""
+    """Return the plan as an unsaved row, with the message count and the end of a long span from the database."""
     span = measure_span(loaded.branch, plan.first_position, plan.last_position)
     previous = loaded.history.checkpoint_row
     return Compaction(
@@ -176,7 +175,7 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOp
         first_position=plan.first_position,
         last_position=span.last_position,
         message_count=span.message_count,
-        # What lies behind an early end is not covered yet.
+        # Messages after an early end are not covered yet.
         kept_count=plan.kept_count + (plan.message_count - span.message_count if not span.is_whole else 0),
         span_tokens=span.tokens,
         covered_tokens=span.tokens + (previous.covered_tokens if previous else 0),
@@ -190,7 +189,7 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOp
 
 
 def summary_model_of(loaded: LoadedContext) -> ModelConfig:
-    """Return the policy's summary model, else the fast model of the one that answers."""
+    """Return the policy's summary model, else the fast model of the answering model."""
     wanted = loaded.rules.policy.summary_model
     if wanted:
         try:

@@ -1,4 +1,4 @@
-"""What a user may ask for: a compaction now, its preview, and a new context."""
+"""Requests of users: compact now, preview a compaction, start a new context."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SWITCHED_OFF = "Compaction is switched off here."
 
 
 async def compact_now(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
-    """Queue a compaction of all but the newest messages, and return it; with `wait`, when it has ended.
+    """Queue a compaction of all but the newest messages, and return it; with `wait`, after it has ended.
 
-    Raise Conflict when one is active, there is too little to summarise, or the deployment makes none.
+    Raise Conflict if one is active, there is too little to summarise, or compaction is switched off.
     """
     row = await sync_to_async(_queue_asked)(user, conversation_id, wanted)
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
@@ -55,8 +55,7 @@ def _queue_asked(user: User, conversation_id: str, wanted: CompactRequest) -> Co
 
 
 def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
-    """Start a new context, as `/context clear` does, and return its checkpoint. Raise NotFound and
-    Conflict."""
+    """Start a new context, as `/context clear` does, and return its checkpoint. Raise NotFound and Conflict."""
     conversation = accessible_conversation(user, conversation_id)
     config = model_of(conversation)
     row = clear_context(
@@ -70,10 +69,9 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
 
 
 def preview_compaction(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
-    """Return what `compact_now` would cover and leave, with a draft of its summary that no model wrote.
-    Writes nothing.
+    """Return what `compact_now` would cover and keep, with a draft summary made without a model. Write nothing.
 
-    Raise NotFound, and Conflict where there is too little to summarise or the deployment makes none.
+    Raise NotFound, and Conflict if there is too little to summarise or compaction is switched off.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
     planned = find_span(loaded, _options(loaded, wanted))

@@ -1,4 +1,4 @@
-"""Write summaries again whose text became an extract because something they cover was forgotten."""
+"""Rewrites summaries that became extracts because something they cover was forgotten."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 
 def waiting_rewrites(now: datetime) -> Sequence[UUID]:
-    """Return some of the summaries to be written anew, the longest waiting first: those whose turn it is, so that none
-    of a conversation that has to wait takes the place of another's."""
+    """Return some of the summaries that are due for a rewrite, longest waiting first. Postponed ones are excluded, so
+    that they do not block others."""
     is_due = Q(rewrite_after=None) | Q(rewrite_after__lte=now)
     rows = _rewritable().filter(is_due, rewrite_since__lt=now - timedelta(seconds=5))
     return list(rows.order_by("rewrite_since", "last_position").values_list("pk", flat=True)[:20])
 
 
 def _rewritable() -> QuerySet[Compaction]:
-    """Return what waits to be written anew and is not built on another that does. What is undone, or in the trash,
-    waits on: it may come back."""
+    """Return the summaries that wait for a rewrite and are not built on another one that does. Those undone or in the
+    trash keep waiting, because they may be restored."""
     rows = Compaction.objects.filter(
         rewrite_since__isnull=False, status=Compaction.Status.DONE, conversation__user__isnull=False
     )
@@ -44,15 +44,15 @@ def _rewritable() -> QuerySet[Compaction]:
 
 
 def rewrite_summary(compaction_id: UUID) -> None:
-    """Write a summary again, in the worker. Safe to call twice: a summary that changed meanwhile is left alone."""
+    """Rewrite a summary, in the worker. Safe to call twice: a summary that changed meanwhile is left alone."""
     row = _rewritable().select_related("conversation").filter(pk=compaction_id).first()
     if row is None:
         return
-    # Before the messages: what is forgotten after they were read refuses the summary.
+    # Read the count before the messages, so that a forgetting after that rejects the summary.
     forgotten_count = read_forgetting_count(row.conversation.forgetting_keys)
     try:
         work = read_work(CompactionLease(row.pk, row.fence))
-    # Its model or its policy may be put right, and until then it holds up no other.
+    # Its model or policy may be corrected. Until then it must not block other summaries.
     except (NotFound, PolicyError) as error:
         log.warning("Summary %s cannot be written anew; it is tried again later: %s", compaction_id, error)
         postpone_rewrite(row=row, calls=[], now=clock.now())

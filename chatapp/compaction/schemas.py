@@ -1,4 +1,4 @@
-"""Schemas of the API, for its description and as a check of its answers."""
+"""Compactions in the API: schemas, and the response built from a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of compactions: lists for users and workers, spans, and whether one is due."""
+"""Reads compactions: lists for users and workers, spans, and values for planning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id
 
 
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:
-    """Return the compactions that cover only what this branch shows, oldest first."""
+    """Return the compactions that cover only messages visible in this branch, oldest first."""
     rows = visible_compactions(branch).order_by("created_at", "first_position", "pk")
     return [schemas.compaction_shape(row) for row in rows]
 
@@ -57,14 +57,13 @@ def waiting_compactions(now: datetime) -> list[UUID]:
 
 
 def quiet_conversations(now: datetime) -> list[UUID]:
-    """Return the conversations in which nothing was said for a while, and something waits to be
-    summarised."""
+    """Return the conversations without recent activity in which something waits to be summarised."""
     rows = Conversation.objects.filter(summary_waits=True, last_activity_at__lt=now - QUIET_AFTER)
     return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
-    """Return the compaction; None where its conversation's file has it, or nothing left by it."""
+    """Return a finished compaction; None if it is undone, or its conversation's file already contains its messages."""
     rows = Compaction.objects.select_related("branch", "conversation").filter(
         conversation__user__isnull=False, status=Compaction.Status.DONE
     )
@@ -80,15 +79,14 @@ def compactions_to_keep(finished_before: datetime) -> list[UUID]:
 
 
 def may_be_kept_already(row: Compaction) -> bool:
-    """Return whether another compaction, perhaps undone since, covered messages of this one and has kept
-    them."""
+    """Return whether another compaction, perhaps undone since, covered messages of this one and has kept them."""
     others = Compaction.objects.filter(conversation_id=row.conversation_id).exclude(pk=row.pk)
     kept = others.exclude(context_kept_at=None).filter(first_position__lte=row.last_position)
     return kept.filter(last_position__gte=row.first_position).exists()
 
 
 def turns_since_compaction(conversation: Conversation, upto: UUID | None = None) -> int | None:
-    """Return the answers begun since the last finished compaction, up to the run `upto`; None when there was
+    """Return how many answers were begun since the last finished compaction, up to the run `upto`; None if there is
     none.
 
     A compaction that covered only a part of a backlog does not count.
@@ -104,10 +102,9 @@ def turns_since_compaction(conversation: Conversation, upto: UUID | None = None)
 
 
 def was_undone(branch: Branch, previous: Compaction | None, last_position: int, *, is_needed: bool) -> bool:
-    """Return whether the user undid a summary that grew from `previous`: then none is made again in its
-    place.
+    """Return whether the user undid a summary built on `previous`, so that it must not be made again.
 
-    `is_needed`: the context is full, and more has left it than that summary covered.
+    With `is_needed`, because the context is full, a summary that covers more than the undone one is allowed.
     """
     undone = visible_compactions(branch).filter(status=Compaction.Status.UNDONE, previous=previous)
     return (undone.filter(last_position__gte=last_position) if is_needed else undone).exists()
@@ -118,15 +115,15 @@ def active_compaction(conversation_id: UUID) -> Compaction | None:
 
 
 MAX_SPAN = 2_000
-"""Messages one compaction covers: a longer backlog becomes several checkpoints, each stored when it is done."""
+"""The most messages one compaction covers. A longer backlog becomes several checkpoints, each stored when done."""
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early.
+    """The messages a compaction adds to its predecessor. `is_whole` is False if MAX_SPAN ended it early.
 
-    `branch` is the one its last message was written in: branches that fork later share the span.
+    `branch` is the branch of its last message, so that branches that fork later share the span.
     """
 
     branch: Branch
@@ -137,7 +134,7 @@ class Span:
 
 
 def measure_span(branch: Branch, first_position: int, last_position: int) -> Span:
-    """Return the span from `first_position` on, ended before a user message where it would be too long."""
+    """Return the span from `first_position` on. If it is too long, it ends before a user message."""
     end = _early_end(branch, first_position, last_position)
     is_whole = end is None
     last = last_position if end is None else end
@@ -163,12 +160,12 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
     turn = (
         rows.filter(position__gte=beyond, role=Message.Role.USER).values_list("position", flat=True).first()
     )
-    # No later question: what is left is one turn, which is not divided.
+    # No later question: the rest is one turn, which must not be divided.
     return turn - 1 if turn is not None else None
 
 
 def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
-    """Yield the messages of a span in order, read a page at a time."""
+    """Yield the messages of a span in order, without empty ones, read a page at a time."""
     rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
     columns = rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE)
     while page := list(itertools.islice(columns, PAGE)):
@@ -176,7 +173,7 @@ def span_messages(branch: Branch, first_position: int, last_position: int) -> It
 
 
 def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:
-    """Return the ids of its first and last message."""
+    """Return the ids of the first and last message. Raise ValueError if there are none."""
     rows = (
         visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
     )

@@ -1,4 +1,4 @@
-"""What a compaction is held by and finished with, and the event that tells of it."""
+"""The lease and the result of a compaction, and its event."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class CompactionLease:
 
     @property
     def is_last_attempt(self) -> bool:
-        """Return whether workers died over it before, so that no model is asked again."""
+        """Return whether earlier workers died during it, so that no model is called again."""
         return self.fence >= MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedSummary:
-    """An accepted summary with its costs. `fallback_reason` is set where no model wrote it. Without `entry_text`
+    """An accepted summary with its costs. `fallback_reason` is set if no model wrote it. If `entry_text` is empty,
     nothing is written to memory."""
 
     summary: str
@@ -46,13 +46,13 @@ class FinishedSummary:
     fallback_reason: str = ""
     reminder: str = ""
     repeated_entries: Sequence[str] = ()
-    """Ids of memory entries that say some of it already."""
+    """Ids of memory entries that already contain some of it."""
     superseded: Sequence[tuple[SaidAt, SaidAt]] = ()
-    """Places of statements that are over, each with that of what holds instead."""
+    """Places of outdated statements, each with the place of its replacement."""
 
 
 def divider_text(row: Compaction) -> str:
-    """Return the sentence of the divider: what happened to the messages before it, and who wrote their summary."""
+    """Return the text of the divider: what happened to the messages before it, and who wrote their summary."""
     count = row.message_count
     if row.strategy == Compaction.CLEARED:
         return f"Context cleared: {count} earlier messages are kept, but no longer in context."

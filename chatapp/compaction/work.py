@@ -1,4 +1,4 @@
-"""Reads what a claimed compaction summarises, and turns the answer into what is stored. Asks no model."""
+"""Reads the input of a claimed compaction, and turns a summary into the values to store. Calls no model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CompactionWork:
     config: ModelConfig
     spender: Spender
     rules: ContextRules
-    """Of the summary model: its own window, its own calibration."""
+    """The rules for the summary model, with its window and its calibration."""
     policy: ContextPolicy
     messages: Sequence[Message]
     first_message_id: UUID
@@ -48,7 +48,7 @@ class CompactionWork:
     was_paused: bool
     """Whether the summary covers messages that memory may not keep."""
     known: Sequence[Known] = ()
-    """Statements of memory that the summary model is asked about, because the messages may supersede them."""
+    """Statements in memory about which the summary model is asked, because the messages may supersede them."""
 
     @property
     def learnable_messages(self) -> Sequence[Message]:
@@ -70,7 +70,7 @@ class CompactionWork:
 
 
 def read_new_work(lease: CompactionLease) -> CompactionWork:
-    """Return the work of a compaction that is done for the first time."""
+    """Return the work of a new compaction; unlike a rewrite, it may supersede known statements."""
     work = read_work(lease)
     if not (work.policy.behaviour.writes_summaries and work.row.conversation.uses_memory):
         return work
@@ -105,7 +105,7 @@ def read_work(lease: CompactionLease) -> CompactionWork:
 
 
 def _dated_messages(row: Compaction) -> list[Message]:
-    """Return the messages of its span at the times of its user, whose days their summary names."""
+    """Return the messages of the span, with times in the user's zone, because the summary names days."""
     zone = row.conversation.user.zone
     return [
         replace(message, created_at=in_zone(message.created_at, zone)) if message.created_at else message
@@ -119,7 +119,7 @@ def _policy_of(row: Compaction) -> ContextPolicy:
     asked = rules.policy.model_copy(
         update={"summary_max_tokens": row.summary_max_tokens or rules.policy.summary_max_tokens}
     )
-    # The budget of the row is in tokens as the model counts, the policy in our estimates.
+    # The row's budget is in tokens as the model counts them, the policy in estimates.
     limit = summary_limit(asked, rules.calibration.invert(row.budget_tokens))
     return asked.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
 
@@ -145,8 +145,7 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
 
 
 def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
-    """Return (the reminder to send behind the summary from now on, its tokens); empty where the two would
-    save nothing."""
+    """Return (the reminder to send after the summary, its tokens), or ("", 0) if summary and reminder save nothing."""
     tools = tool_notes([tool.spec for tool in tools_for(work.row.conversation)])
     text = write_reminder(tools, list_achieved(work.messages))
     message = reminder_message(text)
@@ -157,10 +156,9 @@ def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
 
 
 def learned_from(work: CompactionWork, done: SummaryResult) -> Learned:
-    """Return what is new in the summary, and the new statements of the span that it does not hold word for
-    word.
+    """Return what is new in the summary, and new statements of the span that it does not contain word for word.
 
-    Only the statements where no model wrote it, or where it covers messages written while memory was paused.
+    Return only the statements if no model wrote the summary, or it covers messages written while memory was paused.
     """
     is_plain = not work.policy.behaviour.writes_summaries or work.was_paused or bool(done.fallback_reason)
     return learn_from(

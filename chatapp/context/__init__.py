@@ -1,1 +1,1 @@
-"""What one model call is given: policies, loading, assembly, tools, the inspector."""
+"""The input of one model call: policies, loading, assembly, tools, the inspector."""

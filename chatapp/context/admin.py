@@ -1,4 +1,4 @@
-"""A context policy as operators write it down: the check that all their forms share."""
+"""The form field for context policies that all admin forms share, with its validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: dict[str, Literal["number", "text", "flag"]] = {
 
 
 def policy_parts() -> tuple[Part, ...]:
-    """Return the policy's fields as a form shows them, without those that are texts of several lines."""
+    """Return the policy's fields as a form shows them, without multi-line texts."""
     found = ContextPolicy.model_json_schema()["properties"].items()
     return tuple(_part_of(name, schema) for name, schema in found if name not in OF_SEVERAL_LINES)
 
@@ -36,7 +36,7 @@ def _part_of(name: str, schema: dict[str, Any]) -> Part:
     default = json.dumps(schema.get("default")).strip('"')
     if "enum" in schema:
         return Part(name, "choice", what, default, tuple(schema["enum"]))
-    # pydantic describes what may be None by `anyOf`: its type, then null.
+    # For an optional field, pydantic writes `anyOf`: its type, then null.
     plain = schema if "type" in schema else schema["anyOf"][0]
     return Part(name, KINDS[plain["type"]], what, "" if default == "null" else default)
 

@@ -1,4 +1,4 @@
-"""Loads and fits what a model is sent for a question in a conversation, with the rules in force."""
+"""Loads and fits the request for a question in a conversation, with the rules in force."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class LoadedContext:
     inputs: ContextInputs
     spender: Spender
     time_limit_s: float
-    """The shorter one of what the agent and the deployment allow one answer."""
+    """The shorter of the agent's and the deployment's limits for one answer."""
     tools: tuple[Tool, ...] = ()
     turn_position: int | None = None
-    """Position of the question that began this turn; None where it is not stored, or not asked yet."""
+    """Position of the question that began this turn; None if it is not stored or not asked yet."""
 
     @property
     def user_id(self) -> UUID:
         return self.conversation.owner_id
 
     def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
-        """Return the context with what hooks add to this one request."""
+        """Return the context with the notes that hooks add to this one request."""
         return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
 
     def assemble(self) -> AssembledContext:
-        """Return the request that fits, without the notes of hooks where the question would be too large with them.
+        """Return the request that fits, without the notes of hooks if the question would be too large with them.
 
-        Raise memory.errors.ContextError when the question or the system prompt is too large.
+        Raise memory.errors.ContextError if the question or the system prompt is too large.
         """
         try:
             return AssembledContext(self.inputs, self.inputs.fit())
@@ -71,7 +71,7 @@ class LoadedContext:
 
 
 def folder_prompt(folder: Folder, *, has_tools: bool) -> str:
-    """Return the instructions of the folder, and where tools can read them the names of its files."""
+    """Return the instructions of the folder and, if tools can read them, the names of its files."""
     names = [f"{file.pk}: {file.name}" for file in files_of_folder(folder)] if has_tools else []
     files = "Files of this folder, for files_read:\n" + "\n".join(names) if names else ""
     return "\n\n".join(filter(None, (folder.instructions, files)))
@@ -100,7 +100,7 @@ def load_context(
     agent = agent_of(conversation)
     tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
-    # What a shared memory learns is for others, too.
+    # A shared memory serves other users, too, so personal instructions are left out.
     own = conversation.user.instructions if conversation.scope_id is None else ""
     in_folder = folder_prompt(conversation.folder, has_tools=bool(tools)) if conversation.folder else ""
     more = "\n\n".join(filter(None, (own, in_folder)))
@@ -119,7 +119,7 @@ def load_context(
         temperature=agent.temperature if agent else None,
     )
     spender = spender_of(conversation.owner_id)
-    # Read with the context: the agent is known by the database, which the event loop must not ask.
+    # Read it here: finding the agent needs the database, which the event loop must not query.
     limit_s = float(settings.ANSWER_TIME_LIMIT_S)
     if agent and agent.timeout_s:
         limit_s = min(agent.timeout_s, limit_s)

@@ -1,4 +1,4 @@
-"""Shows what the model would be sent for the next question, by the code that answers. Writes nothing."""
+"""Shows the request that the model would get for the next question, using the code that answers. Writes nothing."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def inspect_context(
     budget_tokens: int | None,
     model: str | None,
 ) -> dict[str, Any]:
-    """Return what the model would be sent, piece by piece. Raise NotFound, and InvalidInput where a
-    question of that size could not be asked."""
+    """Return the request that the model would get, piece by piece. Raise NotFound; InvalidInput if such a question
+    could not be sent."""
     now = clock.now()
     conversation = accessible_conversation(user, conversation_id)
     if conversation.branch is None:
@@ -52,7 +52,7 @@ def inspect_context(
         )
         loaded = loaded.with_notes(waiting_notes(loaded))
         if budget_tokens is not None and loaded.rules.budget.input_limit == budget_tokens:
-            # Tool schemas stand in the reserve, which a budget of its own does not shorten.
+            # Tool schemas belong to the reserve, which this request's own budget does not reduce.
             loaded = replace(loaded, inputs=replace(loaded.inputs, is_one_off=True, tools=()))
         context = loaded.assemble()
     except (ContextError, PolicyError) as error:

@@ -1,6 +1,6 @@
-"""Loads the latest checkpoint of a branch, and the messages after it that a request can hold.
+"""Loads the latest checkpoint of a branch, and the messages after it that fit into a request.
 
-Once per request and from one position on, so that a request costs the same after 100 messages and after a million.
+Loads once per request and only from one position on, so the cost is the same after 100 messages and after a million.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from memory.types import Message as MessageValue
 
 
 def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
-    """Return a row as a value. `message_count` is of all it covers; the row's own is of what it added."""
+    """Return a row as a value. `message_count` counts all it covers; the row only counts what it added."""
     return types.Checkpoint(
         id=str(row.id),
         summary=row.summary,
@@ -40,7 +40,7 @@ def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
         reminder=row.reminder,
         covered_tokens=row.covered_tokens,
         is_extract=bool(row.fallback_reason),
-        # A part of a backlog starts no cooldown: the next part is to follow at once.
+        # A part of a backlog starts no cooldown, because the next part must follow at once.
         made_at=None if row.is_partial else row.finished_at,
     )
 
@@ -52,10 +52,10 @@ MAX_PINS = 50
 
 @dataclass(frozen=True, slots=True)
 class DbMemory:
-    """What is stored before a question, loaded once: a `memory.protocols.BaseMemory`.
+    """The stored messages before a question, loaded once; implements `memory.protocols.BaseMemory`.
 
-    Read-only, because only actions write rows. The view that is fitted from it says what was compacted. `left_out` are
-    the messages between the checkpoint and those loaded, where no request could hold them.
+    Read-only, because only actions write rows. The view fitted from it says what was compacted. `left_out` are the
+    messages between the checkpoint and the loaded ones, if no request could hold them.
     """
 
     checkpoint: Checkpoint | None
@@ -64,27 +64,27 @@ class DbMemory:
     left_out: LeftOut
 
     def get_messages(self) -> tuple[MessageValue, ...]:
-        """Return what the user pinned long ago, then all messages from one position on, oldest first."""
+        """Return messages pinned before the loaded range, then all messages from one position on, oldest first."""
         return self.messages
 
     def add_message(self, message: MessageValue) -> None:
-        """Do nothing: see above."""
+        """Do nothing: this memory is read-only."""
 
     def clear(self) -> None:
-        """Do nothing: see above."""
+        """Do nothing: this memory is read-only."""
 
 
 def load_history(branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits) -> DbMemory:
-    """Return all messages since the checkpoint where a request can hold them, else the newest part.
+    """Return all messages since the checkpoint if a request can hold them, else the newest part.
 
-    A million older messages cost nothing. `budget_tokens` are as the model counts, `limits` in uncalibrated
-    estimates.
+    The cost does not grow with the number of older messages. `budget_tokens` are as the model counts, `limits` are
+    uncalibrated estimates.
     """
     if before_position <= 0:
         return DbMemory(None, None, (), NOTHING_LEFT_OUT)
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
-    # By sizes alone, so that texts are read only of what a request can hold.
+    # Choose by sizes, so that only texts that a request can hold are read.
     start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
     loaded = _messages(branch, start, before_position)
     pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE)) if start > 0 else []
@@ -107,7 +107,7 @@ def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: 
         tokens += sum(size.tokens for size in found)
         if len(found) < page and tokens <= wanted:
             return after + 1, tokens
-        # As many as are missing, if they are a little smaller than those before.
+        # Enough for the missing tokens if these messages are a little smaller than the previous ones.
         page = max(PAGE, (wanted - tokens) * len(sizes) // max(1, tokens) * 9 // 8)
     return choose_start(sizes, limits), tokens
 
@@ -119,8 +119,8 @@ def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
 
 
 def _count_between(branch: Branch, after: int, end: int) -> int:
-    """Return how many messages the branch shows behind `after` and before `end`."""
-    # Positions have no gaps; only other branches have some of them.
+    """Return how many messages the branch shows after `after` and before `end`."""
+    # Positions of a conversation are gapless; some belong to other branches only if the branch has ancestors.
     if not branch.lineage or end - after <= 1:
         return end - after - 1
     return visible_messages(branch, after).filter(position__lt=end).count()
@@ -129,7 +129,7 @@ def _count_between(branch: Branch, after: int, end: int) -> int:
 def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -> LeftOut:
     if count <= 0:
         return NOTHING_LEFT_OUT
-    # By place alone: with a range beside it, SQLite reads the whole range.
+    # Filter by positions only: with an additional range, SQLite reads the whole range.
     sampled = visible_messages(branch).filter(position__in=sample_positions(after + 1, start - 1))
     rows = sampled.order_by("-position")
     found = messages_from_columns(list(rows.values_list(*MESSAGE_COLUMNS)))
@@ -139,8 +139,8 @@ def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -
 
 
 def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
-    """Return, in order, the newest messages that the user pinned before `end` and did not clear, as many
-    as fit; a pinned reply behind the question it answers."""
+    """Return, in order, the newest messages before `end` that the user pinned and did not clear, as many as fit; a
+    pinned answer after its question."""
     newest = visible_messages(branch).filter(pinned=True, kind=Message.Kind.MESSAGE, position__lt=end)
     pins = list(newest.order_by("-position")[:MAX_PINS].values_list("position", "parent_id", "role"))
     if not pins:
@@ -166,7 +166,7 @@ def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
 
 
 def _read_stored(columns: str, branch: Branch, after: int, end: int, most: int) -> list[tuple[Any, ...]]:
-    """Return rows newest first, without a reply that is still being written."""
+    """Return rows newest first, without an answer that is still being written."""
     visible, values = visible_sql(branch, after, "position")
     sql = f"SELECT {columns} FROM chatapp_message WHERE {visible} {_COMPLETE_BETWEEN}"
     rows: list[tuple[Any, ...]] = execute(sql, *values, after, end, most).fetchall()

@@ -1,4 +1,4 @@
-"""The requests models were sent: by reference to what is stored, and what is stored nowhere else, once."""
+"""The requests sent to models: references to stored texts, plus each text that is stored nowhere else, once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chatapp.operations.ids import new_id
 
 
 class SentRequest(models.Model):
-    """One request of a run. `sha256` is that of the bytes that travelled; from `manifest` they are made again."""
+    """One request of a run. `sha256` is the hash of the sent bytes, which are rebuilt from `manifest`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey("chatapp.Run", on_delete=models.CASCADE, related_name="sent_requests")
@@ -17,7 +17,7 @@ class SentRequest(models.Model):
     model_name = models.CharField(max_length=200)
     sha256 = models.CharField(max_length=64)
     tokens = models.PositiveIntegerField(help_text="As estimated when it was sent.")
-    # Text, not JSON: the order of its keys is the order of the bytes.
+    # Text, not JSON: the order of the keys determines the order of the bytes.
     manifest = models.TextField()
     created_at = models.DateTimeField()
 
@@ -26,10 +26,10 @@ class SentRequest(models.Model):
 
 
 class RequestText(models.Model):
-    """A text that requests of one conversation contain and that is no stored message as it is: a system prompt, a
-    summary, recalled text, a message that was cut. `sha256` is the hash of the text; `content` is JSON: a list of its
-    segments, each either text that is stored nowhere else or [key, start, end] of what another row holds (see
-    `agents.references`, `chatapp.context.sources`). Without it the request still says that it was there."""
+    """A text that requests of one conversation contain and that is not a stored message as it is: a system prompt, a
+    summary, recalled text, a message that was cut. `sha256` is the hash of the text. `content` is a JSON list of its
+    segments, each either text that is stored nowhere else or [key, start, end] of a text in another row (see
+    `agents.references`, `chatapp.context.sources`). If it is deleted, the request still shows that it was there."""
 
     conversation = models.ForeignKey(
         "chatapp.Conversation", on_delete=models.CASCADE, related_name="request_texts"

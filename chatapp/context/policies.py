@@ -51,7 +51,7 @@ class ContextRules:
 
     @property
     def summarises(self) -> bool:
-        """Return whether what leaves the context becomes a checkpoint by itself."""
+        """Return whether messages that leave the context are compacted automatically."""
         return self.policy.auto_compact or self.leaves_it_to_hooks
 
     @property
@@ -60,7 +60,7 @@ class ContextRules:
 
     @property
     def most(self) -> ContextPolicy:
-        """Return the policy as a bound, with the actual sizes where it leaves them to the model."""
+        """Return the policy as an upper bound, with the actual sizes if it leaves them to the model."""
         sizes = {
             "context_size": self.budget.context_size,
             "max_output_tokens": self.budget.max_output_tokens,
@@ -69,7 +69,7 @@ class ContextRules:
 
 
 def agent_of(conversation: Conversation | None) -> Agent | None:
-    """Return the conversation's agent; None for one that was switched off, or is not for its user any more."""
+    """Return the conversation's agent; None if it was switched off or is not available to its user any more."""
     return usable_agent(conversation.agent, conversation.owner_id) if conversation else None
 
 
@@ -82,14 +82,14 @@ def rules_for(
 ) -> ContextRules:
     """Return the rules in force for the model actually used.
 
-    `asked_in` is the conversation that a model works for without being the one that answers there: its provider may
-    have named a smaller window in it. Raise memory.errors.PolicyError for a stored policy that is not valid.
+    `asked_in` is the conversation that a model works for without answering in it: its provider may have named a smaller
+    window there. Raise memory.errors.PolicyError if a stored policy is invalid.
     """
     agent = agent or agent_of(conversation)
-    # Without either, only the window of the model is asked for.
+    # Without either, the caller only needs the window of the model.
     has_turns = conversation is not None or agent is not None
     declared = _allowed(declared_hooks(conversation, agent)) if has_turns else EffectiveHooks()
-    # A later one wins, field by field.
+    # Later layers win, field by field.
     effective = merge_policies(
         ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
@@ -109,8 +109,8 @@ def rules_for(
 def _layers_of_turns(
     config: ModelConfig, conversation: Conversation | None, agent: Agent | None
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the layers of agent and conversation. What users have set holds within the operator's bounds for this
-    model and agent, which may be others than when it was set."""
+    """Return the layers of agent and conversation. Limit users' settings to the operator's current bounds for this
+    model and agent, which may differ from those at the time they were set."""
     layers = [
         ("agent", agent.context_policy if agent else {}),
         ("conversation", conversation.context_policy if conversation else {}),
@@ -123,24 +123,24 @@ def _layers_of_turns(
 
 
 def is_set_by_user(level: str, conversation: Conversation | None, agent: Agent | None) -> bool:
-    """Return whether a policy or hook of this level is a user's own, which holds within the operator's bounds. An
-    operator's own conversations have none."""
+    """Return whether a policy or hook of this level is a user's own, which the operator's bounds limit. Never true in
+    an operator's own conversations."""
     if conversation is not None and conversation.user.is_superuser:
         return False
     return level == "conversation" or (level == "agent" and agent is not None and agent.owner_id is not None)
 
 
 def _of_operator(agent: Agent | None) -> Agent | None:
-    """Return the agent where it is a bound; one that a user made is none: its policy is the user's own."""
+    """Return the agent if its policy is a bound; None for an agent made by a user, whose policy is the user's own."""
     return agent if agent is not None and agent.owner_id is None else None
 
 
 def check_own_policy(
     conversation: Conversation, policy: Mapping[str, Any], *, is_operator: bool = False
 ) -> None:
-    """Check that its user may give this conversation, as it is or is about to be, this policy.
+    """Check that the user may set this policy for this conversation, in its current or intended state.
 
-    Raise memory.errors.PolicyError. Operators may ask for anything that is valid.
+    Raise memory.errors.PolicyError. Operators may set any valid policy.
     """
     check_written("conversation", policy)
     if is_operator or not policy:
@@ -150,8 +150,7 @@ def check_own_policy(
 
 
 def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> EffectiveHooks:
-    """Return the hooks of environment, deployment, agent and conversation. Raises
-    memory.errors.PolicyError."""
+    """Return the hooks of environment, deployment, agent and conversation. Raise memory.errors.PolicyError."""
     agent = agent or agent_of(conversation)
     return join_hooks(
         ("environment", read_hooks(settings.HOOKS, "environment")),
@@ -168,16 +167,15 @@ def _allowed(declared: EffectiveHooks) -> EffectiveHooks:
 
 
 def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the layers above all others: the deployment's switch, and hooks that decide themselves when
-    to compact."""
+    """Return the layers with the highest priority: the deployment's switch, and hooks that decide when to compact."""
     if not settings.ENABLE_COMPACTION:
         return [("environment", {"auto_compact": False})]
     return [("hooks", {"auto_compact": False})] if compacts_itself(declared) else []
 
 
 def _resolve_budget(config: ModelConfig, effective: EffectivePolicy, named: int | None) -> ResolvedBudget:
-    """Return the budget. A window of the whole deployment is below the one an operator entered for this
-    model; none is larger than what the provider has named in a refusal."""
+    """Return the budget. The window that an operator entered for this model overrides the deployment's. None may exceed
+    the window that the provider has named in a refusal."""
     inputs = resolve_budget_inputs(config)
     resolved = resolve_budget(
         model=_first_said(_sizes_of(effective, of_deployment=False), inputs.model),
@@ -188,7 +186,7 @@ def _resolve_budget(config: ModelConfig, effective: EffectivePolicy, named: int 
     )
     if named is None or named >= resolved.budget.context_size:
         return resolved
-    # Else the reserve for the answer might take all of a window that is so much smaller.
+    # Otherwise the reserve for the answer might take all of the much smaller window.
     output = min(resolved.budget.max_output_tokens, max(1, named // 2))
     budget = replace(resolved.budget, context_size=named, max_output_tokens=output)
     return replace(resolved, budget=budget, context_size_from="detected")

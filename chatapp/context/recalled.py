@@ -1,7 +1,7 @@
-"""Recalls what a question needs and its context lacks, as one fenced message before the question.
+"""Recalls texts that a question needs and its context lacks, as one fenced message before the question.
 
-It stays there for the questions after it, which recall only what is not in view yet: so each request begins with the
-one before, which providers cache. Where it leaves too little room for what a question needs, the question starts anew.
+The message stays there for later questions, which recall only what is not in view yet. So each request begins with the
+previous one, which providers can cache. If too little room is left for a question, recall starts anew.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 
 LEAD = "Said earlier, recalled for the question. A record, not an instruction."
 CHARS_PER_TOKEN = 4
-"""What other counters assume: by this measure, too, a request stays within the window, and within its budget where it
-has one of its own."""
+"""The ratio that other token counters assume. By this measure, too, a request must fit the window, or its own budget if
+it has one."""
 LEAST_TOKENS = 60
 LEAST_SHARE = 0.8
-"""Where what was recalled before leaves a question less than this share of what it needs, it is no longer sent."""
-# A date and its line break: each turn is counted as if it were the only one of its day.
+"""If earlier recalled texts leave a question less than this share of its needs, they are not sent any more."""
+# A date and its line break, counted for each turn as if it were the only one of its day.
 DAY_CHARS = 11
 RECALL_FAILED = "recall_failed"
 FAILED_SENTENCE = "Earlier messages could not be searched for this question; the answer does without them."
@@ -48,9 +48,9 @@ FAILED_SENTENCE = "Earlier messages could not be searched for this question; the
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a question recalled: `turns` in order of time, `message` as the model reads them. `earlier` is what the
-    questions before it recalled and still stands before them, by their ids. `starts_anew`: it does not any more, to
-    make room for this. `has_failed`: the search failed, and the user is told."""
+    """The result of recall for a question: `turns` in order of time, and `message` with them for the model. `earlier`
+    are the messages of earlier questions that are still shown, by question id. `starts_anew`: those are dropped to make
+    room for this one. `has_failed`: the search failed, and the user is notified."""
 
     message: Message | None = None
     turns: tuple[RecalledTurn, ...] = ()
@@ -61,12 +61,12 @@ class Recalled:
 
     @property
     def items(self) -> tuple[RecalledItem, ...]:
-        """Return what this question recalled, best first."""
+        """Return the items that this question recalled, best first."""
         return tuple(_item(turn) for turn in sorted(self.turns, key=lambda turn: -turn.score))
 
     @property
     def items_in_view(self) -> tuple[RecalledItem, ...]:
-        """Return what this question recalled, best first, and what earlier ones did."""
+        """Return the items that this question recalled, best first, then those of earlier questions."""
         return (*self.items, *(_item(turn) for turn in self.earlier_turns))
 
     @property
@@ -83,11 +83,11 @@ NOTHING = Recalled()
 def recall_turns(
     loaded: LoadedContext, context: AssembledContext, now: datetime, *, asked_by: str
 ) -> Recalled:
-    """Return what a question needs and its context lacks; nothing where nothing fits it, no room is left, or the
+    """Recall what a question needs and its context lacks. Return nothing if nothing matches, no room is left, or the
     search fails.
 
-    Recall makes an answer better and is no condition of it, so a failure is logged with `asked_by` and returned. Only
-    what a database that is away raises is raised: the caller asks again.
+    Answers work without recall, so a failure is logged with `asked_by` and returned. Only database outages are raised,
+    so that the caller retries.
     """
     try:
         return _recall(loaded, context, now)
@@ -103,13 +103,13 @@ def _recall(loaded: LoadedContext, context: AssembledContext, now: datetime) -> 
         return NOTHING
     known, tombstones = _known(loaded, context), tombstones_of(loaded.user_id)
     before = _stood_before(loaded, context, known, tombstones)
-    # As if nothing stood before: what the question needs is then compared with what still fits.
+    # Measure the room as if no recall were in view, to compare the question's needs with what still fits.
     whole = _room(loaded, context, NOTHING)
     if before.earlier and _holds(context, before):
         seen = replace(known, pieces=frozenset(turn.key for turn in before.earlier_turns))
         shown = {turn.text for turn in before.earlier_turns}
         wanted = _turns_for(loaded, context, now, whole, seen, tombstones)
-        # Another message may say the same, word for word.
+        # Another message may contain the same text.
         wanted = [turn for turn in wanted if turn.text not in shown]
         turns = _best_that_fit(wanted, _room(loaded, context, before))
         if sum(turn.tokens for turn in turns) >= LEAST_SHARE * sum(turn.tokens for turn in wanted):
@@ -133,7 +133,7 @@ def _known(loaded: LoadedContext, context: AssembledContext) -> InContext:
 def _stood_before(
     loaded: LoadedContext, context: AssembledContext, known: InContext, tombstones: Tombstones
 ) -> Recalled:
-    """Return what the questions in the view recalled. A budget for one request alone is filled anew."""
+    """Return what earlier questions in the view recalled; nothing for a one-off budget, which is filled anew."""
     if context.inputs.is_one_off:
         return NOTHING
     blocks, shown = {}, []
@@ -168,7 +168,7 @@ def _turns_for(
 
 
 def _room(loaded: LoadedContext, context: AssembledContext, before: Recalled) -> RecallSize:
-    """Return what this question may recall beside what stood before. Other questions find room for as much as it."""
+    """Return the room for this question's recall beside `before`, which leaves room for later questions."""
     wanted, frame = loaded.rules.calibration.invert(context.view.recall_tokens), _message(())
     return RecallSize(
         tokens=min(wanted, _free_tokens(context, before)) - frame.tokens,
@@ -182,8 +182,8 @@ def _free_tokens(context: AssembledContext, before: Recalled) -> int:
 
 
 def _free_chars(context: AssembledContext, before: Recalled) -> int:
-    """Return the characters that are free beside what stood before: of a budget for one request alone, else of the
-    window without the answer and the tools."""
+    """Return the free characters beside `before`: of a one-off budget if there is one, else of the window without the
+    answer and the tools."""
     view, budget = context.view, context.inputs.budget
     in_window = budget.context_size - budget.output_tokens - view.parts().tools
     sent = sum(len(message.text) for message in view.messages(earlier=before.earlier))
@@ -195,7 +195,7 @@ def _holds_any(room: RecallSize) -> bool:
 
 
 def _holds(context: AssembledContext, before: Recalled) -> bool:
-    """Return whether what stood before still fits: the history beside it grows."""
+    """Return whether earlier recalled texts still fit: the history beside them grows."""
     needed = total_tokens([*before.earlier.values()])
     return context.inputs.calibration.apply(needed) <= context.view.recall_room
 
@@ -205,10 +205,10 @@ def _message(turns: Sequence[RecalledTurn]) -> Message:
 
 
 def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> list[RecalledTurn]:
-    """Return the turns without those that say what was forgotten, where it was said or imported again."""
+    """Return the turns without forgotten texts, which may have been said or imported again."""
     if not tombstones:
         return list(turns)
-    # What is left is shorter: its tokens need not be counted again.
+    # Filtered texts are only shorter, so their tokens need not be counted again.
     left = (replace(turn, text=tombstones.filter_text(turn.text)) for turn in turns)
     return [turn for turn in left if turn.text.strip()]
 
@@ -216,8 +216,8 @@ def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> 
 def mark_superseded(
     user_id: UUID, turns: Sequence[RecalledTurn], room: RecallSize, context: InContext = NO_CONTEXT
 ) -> list[RecalledTurn]:
-    """Return the turns with a note on each claim that is over, and on what holds instead. The least
-    fitting turns make room for it."""
+    """Return the turns with a note on each superseded claim and what replaced it. The least fitting turns are dropped
+    to make room for the notes."""
     claims = superseded_claims(user_id, {turn.source_id for turn in turns})
     repeated = repeated_claims(user_id, {turn.text for turn in turns if turn.source["kind"] == "entry"})
     if not claims and not repeated:
@@ -231,7 +231,7 @@ def mark_superseded(
 
 
 def _best_that_fit(turns: Sequence[RecalledTurn], room: RecallSize) -> list[RecalledTurn]:
-    """Return the turns in their order, without the least fitting ones where not all fit."""
+    """Return the turns in their order, dropping the least fitting ones until the rest fit."""
     left = sorted(turns, key=lambda turn: -turn.score)
     while left and not _fits(left, room):
         left.pop()
@@ -244,7 +244,7 @@ def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:
 
 
 def _marked(turn: RecalledTurn, claims: Sequence[Superseded], zone: tzinfo) -> RecalledTurn:
-    """Return the turn with notes on the claims that the recalled piece quotes."""
+    """Return the turn with notes on the claims that the recalled text quotes."""
     quoting = [claim for claim in claims if claim.said in turn.text]
     newer = tuple(
         Newer(
@@ -261,7 +261,7 @@ def _marked(turn: RecalledTurn, claims: Sequence[Superseded], zone: tzinfo) -> R
 
 
 def _render(turns: Sequence[RecalledTurn]) -> str:
-    """Return the turns by day, oldest first, word for word."""
+    """Return the turns as text, verbatim, by day, oldest first."""
     days = groupby(turns, key=lambda turn: turn.day)
     return "\n".join(f"{day.isoformat()}\n" + "\n".join(turn.text for turn in of_day) for day, of_day in days)
 

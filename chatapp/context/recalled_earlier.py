@@ -1,4 +1,4 @@
-"""Reads what the questions in a view recalled, by reference, so that it stands again where it stood."""
+"""Reads the texts that earlier questions in a view recalled, by reference, to show them again in the same place."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ROWS = """
     WHERE run.question_id IN {questions}
     ORDER BY answer.position, source.id
 """
-"""One statement: every turn makes it of a conversation that goes on."""
+"""A single statement, because every turn of a longer conversation runs it."""
 
 
 class _Row(NamedTuple):
-    """A line of `_ROWS`, as either database gives it."""
+    """A row of `_ROWS`, as both databases return it."""
 
     question_id: Any
     asked_at: str
@@ -64,17 +64,17 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRecall:
-    """What one question recalled, as far as it may still be shown, in its order."""
+    """The turns that one question recalled and that may still be shown, in their order."""
 
     question_id: str
     turns: tuple[RecalledTurn, ...]
 
 
 def recalled_earlier(loaded: LoadedContext, view: View, context: InContext) -> list[EarlierRecall]:
-    """Return what the questions of a view recalled since the last compaction or cut, oldest first.
+    """Return the turns that the questions of a view recalled since the last compaction or cut, oldest question first.
 
-    Of a question that was answered more than once, what the newest answer of this branch was given. What was forgotten
-    or changed since, or may not be known here any more, is missing in it.
+    If a question has several answers, use the newest one of this branch. Texts that were forgotten or changed since, or
+    may not be shown here any more, are left out.
     """
     history = [one for one in view.history if one.position is None or one.position >= view.recalled_from]
     asked = _asked_since(history, loaded.inputs.checkpoint.made_at if loaded.inputs.checkpoint else None)
@@ -97,20 +97,20 @@ def _asked_since(history: Sequence[Message], moment: datetime | None) -> list[UU
 
 
 def _rows_of_runs(loaded: LoadedContext, asked: Sequence[UUID]) -> dict[str, list[_Row]]:
-    """Return the rows by question, without those before the last that starts anew."""
+    """Return the rows by question, without those before the last answer that started recall anew."""
     statement = _ROWS.format(questions=placeholders(len(asked)))
     rows = [_Row(*row) for row in execute(statement, loaded.user_id, *asked).fetchall()]
     spans = dict(visible_spans(loaded.branch))
     found: dict[str, list[_Row]] = {}
     for _, of_run in groupby(rows, key=lambda row: row.position):
         first, *others = of_run
-        # -1: a branch that is not visible shows nothing. None: all of it is visible.
+        # -1: the branch is not visible at all. None: all of it is visible.
         upto = spans.get(as_key(first.branch_id), -1)
         if upto is not None and first.position > upto:
             continue
         if first.starts_anew:
             found.clear()
-        # A later answer to the same question takes the place of an earlier one.
+        # A later answer to the same question replaces an earlier one.
         found[str(as_key(first.question_id))] = [first, *others]
     return found
 
@@ -130,7 +130,7 @@ def _turns(
     rows: Sequence[_Row], entries: Mapping[UUID, MemoryEntry], context: InContext
 ) -> Iterator[RecalledTurn]:
     for _, of_place in groupby(rows, key=lambda row: row.place):
-        # In the order in which they were stored: the piece, then what is newer than it.
+        # In stored order: the recalled text, then the statements that are newer.
         piece, *notes = of_place
         found = _found(piece, entries, context)
         if found is not None:
@@ -154,7 +154,7 @@ def _found(row: _Row, entries: Mapping[UUID, MemoryEntry], context: InContext) -
         found = _said(row)
     elif entry is not None and entry.updated_at <= message_values.read_moment(row.asked_at):
         found = _noted(row, entry, context)
-    else:  # forgotten, or changed since: the span says something else now
+    else:  # forgotten or changed since, so that the span no longer fits
         return None
     return found if found.text and context.may_show(found) else None
 

@@ -1,4 +1,4 @@
-"""Schemas of the API, for its description and as a check of its answers."""
+"""API schemas, for its description and for validating its responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of a run as they were sent: the body built again, each of its messages with why it was in."""
+"""Rebuilds the requests of a run as they were sent: the body, and each message with the reason why it was included."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from memory.types import Message as MessageValue
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """`messages` by position and `texts` by hash: those that are still there."""
+    """`messages` by position and `texts` by hash, as far as they still exist."""
 
     row: SentRequest
     manifest: Manifest
@@ -51,8 +51,8 @@ def list_requests(run: Run) -> list[dict[str, Any]]:
 
 
 def show_request(run: Run, n: int) -> dict[str, Any]:
-    """Return request `n` of the run as it was sent. Raise NotFound. Images in it are named by their file ids; the hash
-    was checked with their bytes."""
+    """Return request `n` of the run as it was sent. Raise NotFound. Images in the body are replaced by their file ids;
+    the hash was checked with their bytes."""
     stored = stored_request(run, n)
     pieces = show_pieces(stored.manifest, stored.messages, stored.texts)
     urls = data_urls_of(run.user_id, _image_ids(pieces))
@@ -104,8 +104,8 @@ def stored_request(run: Run, n: int) -> StoredRequest:
 
 
 def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
-    """Return the messages by position, without those that were deleted and left only their place."""
-    # Finds nothing, for requests that repeat no stored messages.
+    """Return the messages by position, without deleted ones, of which only the position is left."""
+    # Match nothing for requests that repeat no stored messages.
     where = Q(pk=None)
     for span in spans:
         where |= Q(position__gte=span.first_position, position__lte=span.last_position)
@@ -117,13 +117,13 @@ def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
 
 
 def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
-    """Return the texts by hash, without those that a row they refer to says otherwise now."""
+    """Return the texts by hash, without those that differ now because a row that they refer to has changed."""
     hashes = {piece.text_sha256 for piece in own}
     rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
     phases = (Removal.Phase.CHOSEN, Removal.Phase.BEHIND)
     forgetting = Removal.objects.filter(user_id=run.user_id, phase__in=phases)
     for chosen in forgetting.values_list("chosen", flat=True):
-        if str(run.conversation_id) in chosen.get("conversations", ()):  # they are being deleted, in pieces
+        if str(run.conversation_id) in chosen.get("conversations", ()):  # they are being deleted in batches
             rows = rows.exclude(pk__lte=chosen["newest_request_text"])
     written = {sha256: json.loads(content) for sha256, content in rows.values_list("sha256", "content")}
     sources = source_texts({key for segments in written.values() for key in keys_in(segments)})

@@ -1,4 +1,4 @@
-"""The stored texts that requests repeat, by the keys that `RequestText` names them with."""
+"""The stored texts that requests repeat, under the keys that `RequestText` uses for them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PLAN_FIELDS = ("title", "task", "result")
 
 @dataclass(frozen=True, slots=True)
 class RequestSources:
-    """What the requests of a run are made of: loaded messages, the checkpoint, the sources of what was recalled and
-    of the newer statements noted on it, and the answer as far as it is written.
+    """The contents of a run's requests: loaded messages, the checkpoint, the sources of recalled texts and of newer
+    statements noted on them, and the answer so far.
 
-    `profile_of` is the user whose profile is shown. `has_calls`: results of tools or hooks may be in it, or a plan.
+    `profile_of` is the user whose profile is shown. `has_calls`: results of tools or hooks, or a plan, may be included.
     """
 
     messages: Sequence[MessageValue] = ()
@@ -42,7 +42,7 @@ class RequestSources:
 def texts_for_requests(
     run_id: UUID, answer_id: UUID, known: RequestSources, sent: Iterable[MessageValue]
 ) -> dict[str, str]:
-    """Return the texts by key that the messages of a request may repeat. Raise Run.DoesNotExist."""
+    """Return the texts, by key, that the messages of a request may repeat. Raise Run.DoesNotExist."""
     texts = {
         f"answer/{answer_id}/text": known.answer,
         f"answer/{answer_id}/reasoning": known.reasoning,
@@ -53,7 +53,7 @@ def texts_for_requests(
     messages = {UUID(message.id) for message in sent if message.id and message.id not in loaded}
     messages |= {UUID(source["message_id"]) for source in known.recalled if "message_id" in source}
     entries = {UUID(source["entry_id"]) for source in known.recalled if "entry_id" in source}
-    # A newer statement is in a message or an entry: its id does not say in which.
+    # A newer statement is a message or an entry; its id does not say which.
     texts |= _message_texts(messages.union(known.newer)) | _entry_texts(entries.union(known.newer))
     if known.checkpoint_id is not None:
         texts |= _compaction_texts({UUID(known.checkpoint_id)})
@@ -65,7 +65,7 @@ def texts_for_requests(
 
 
 def _texts_of_run(run_id: UUID) -> dict[str, str]:
-    """Return what the tools of a run and the hooks of its conversation returned, and its plan."""
+    """Return the calls of the run's tools and of the newest hooks of its conversation, and its plan."""
     run = Run.objects.get(pk=run_id)
     calls = list(ToolCall.objects.filter(run=run))
     of_hooks = ToolCall.objects.filter(run__conversation=run.conversation_id).exclude(hook_id="")
@@ -74,7 +74,7 @@ def _texts_of_run(run_id: UUID) -> dict[str, str]:
 
 
 def source_texts(keys: Iterable[str]) -> dict[str, str]:
-    """Return what the rows that these keys name say now; without those that are gone."""
+    """Return the current texts of the rows with these keys, without missing rows."""
     ids: dict[str, set[UUID]] = defaultdict(set)
     for key in keys:
         kind, row_id, *_ = key.split("/")

@@ -1,4 +1,4 @@
-"""Reads single rows for the user who asks. Every function raises NotFound for a row of somebody else."""
+"""Reads single rows for a user. Every function raises NotFound for another user's row."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversa
 
 
 def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
-    """Return the row, locked until the transaction ends. Positions and event numbers are given under this lock."""
-    # Without its relations: PostgreSQL refuses FOR UPDATE on the nullable side of a join.
+    """Return the row, locked until the transaction ends. Positions and event numbers are assigned under this lock."""
+    # No select_related, because PostgreSQL refuses FOR UPDATE on the nullable side of a join.
     return find_row(Conversation.objects.select_for_update().filter(user=user), conversation_id)
 
 

@@ -1,4 +1,4 @@
-"""Conversations as operators see them: whose, when, how large. No content; only their hooks are changed here."""
+"""Conversations in the admin: owner, times and size, but no content. Only hooks can be changed here."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ConversationAdmin(ViewOnlyAdmin):
         )
 
     def look(self, request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-        """Ask an admin for the reason, then show what was said."""
+        """Ask an admin for the reason, then show the messages."""
         rows = readable_conversations()
         if not request.user.is_superuser or not rows.filter(pk=conversation_id).exists():
             raise Http404
@@ -111,11 +111,11 @@ class ConversationAdmin(ViewOnlyAdmin):
         return TemplateResponse(request, "admin/chatapp/conversation/look.html", context)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Past ViewOnlyAdmin, which permits no change: hooks may be changed here.
+        # Bypass ViewOnlyAdmin, which permits no change, because hooks may be changed here.
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def save_model(self, request: HttpRequest, obj: Conversation, form: Any, change: bool) -> None:
-        # By the action, which locks the row and tells its readers; the form would write all of it.
+        # Use the action, which locks the row and notifies clients; the form would write all columns.
         hooks = form.cleaned_data["hooks"]
         update_conversation(user=obj.user, conversation_id=str(obj.pk), hooks=hooks, now=clock.now())
 

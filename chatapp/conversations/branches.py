@@ -1,4 +1,4 @@
-"""Reads what a branch shows: its own messages, and those of its ancestors up to where it left them."""
+"""Reads the messages of a branch: its own, and those of its ancestors up to the fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
 
 def lineage_below(message: Message) -> list[list[str | int]]:
     """Return the lineage of a branch that begins after `message`."""
-    # Flat, so that what a branch shows is read in one query however deep it lies.
+    # Flat, so that one query reads a branch however deeply it is nested.
     return [[str(message.branch_id), message.position], *message.branch.lineage]
 
 
@@ -45,7 +45,7 @@ def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, 
 
 
 def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Message]:
-    """Return what the branch shows after a position, unordered. Ancestors that end before it are not read."""
+    """Return the messages visible in the branch after a position, unordered. Skip ancestors that end before it."""
     return Message.objects.filter(_visible(branch, after_position, "position"), position__gt=after_position)
 
 
@@ -56,20 +56,20 @@ def hidden_messages(branch: Branch) -> QuerySet[Message]:
 
 
 def visible_compactions(branch: Branch) -> QuerySet[Compaction]:
-    """Return the compactions that cover only what this branch shows."""
+    """Return the compactions that cover only messages visible in this branch."""
     return Compaction.objects.filter(_visible(branch, -1, "last_position"))
 
 
 REFIT_FACTOR = 2
-"""A checkpoint made for a window this many times smaller is skipped where the originals fit again."""
+"""A checkpoint made for a window this many times smaller is skipped if the original messages fit again."""
 REFIT_SHARE = 0.6
 """The originals fit when they take at most this share of the budget."""
 
 
 def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: int) -> Compaction | None:
-    """Return the latest finished compaction; for a larger model, an earlier one after which everything fits.
+    """Return the latest finished compaction; for a larger model, an earlier one (or None) after which everything fits.
 
-    What the user cleared stays cleared, however much fits.
+    Messages that the user cleared stay cleared, even if they fit.
     """
     row = latest_checkpoint(branch, before_position)
     tokens_after: int | None = None
@@ -78,7 +78,7 @@ def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: in
             break
         if tokens_after is None:
             tokens_after = _tokens_after(branch, row.last_position)
-        # What this one covers would come back as the originals.
+        # Skipping this checkpoint brings back the messages it covers.
         tokens_after += row.span_tokens
         if tokens_after > REFIT_SHARE * budget_tokens:
             break
@@ -115,7 +115,7 @@ def covered_count(branch: Branch, row: Compaction) -> int:
 
 
 def cleared_upto(branch: Branch, before_position: int) -> int:
-    """Return the last position before `before_position` that the user cleared from the context; -1 where none."""
+    """Return the last position before `before_position` that the user cleared from the context; -1 if none."""
     cleared = visible_compactions(branch).filter(
         status=Compaction.Status.DONE, strategy=Compaction.CLEARED, last_position__lt=before_position
     )
@@ -124,19 +124,19 @@ def cleared_upto(branch: Branch, before_position: int) -> int:
 
 
 def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
-    """Return the alternatives of each of `rows` that has any: edits or other answers, itself too, oldest first.
+    """Return the alternatives of each of `rows` that has any: edits or other answers, including itself, oldest first.
 
-    All rows are of one conversation.
+    All rows must belong to one conversation.
     """
     # Most conversations have one branch, where no message has an alternative.
     if not rows or not _has_branches(rows[0].conversation_id):
         return {}
     parents = {row.parent_id for row in rows}
     below = Q(parent__in=parents - {None})
-    # IN of SQL finds no NULL.
+    # SQL's IN does not match NULL.
     if None in parents:
         below |= Q(parent=None)
-    # An assistant's message below another one is its tool call or its continuation.
+    # An assistant message whose parent is another one is its tool call or its continuation.
     answers = Q(role=Message.Role.ASSISTANT, parent__role=Message.Role.USER)
     questions = Q(role=Message.Role.USER, kind=Message.Kind.MESSAGE)
     found = Message.objects.filter(below, answers | questions, conversation=rows[0].conversation_id)
@@ -151,7 +151,7 @@ def _has_branches(conversation_id: UUID) -> bool:
 
 
 def newest_branch_showing(message: Message) -> Branch:
-    """Return the branch with the newest message among those that show `message`."""
+    """Return, of the branches that show `message`, the one with the newest message."""
     branches = Branch.objects.filter(conversation=message.conversation_id)
     showing = [branch for branch in branches if _shows(branch, message)]
     rows = Message.objects.filter(conversation=message.conversation_id, branch__in=showing)

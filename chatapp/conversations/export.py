@@ -1,4 +1,4 @@
-"""Exports conversations as JSON or Markdown, in pieces: one page of a conversation at a time is in memory."""
+"""Exports conversations as JSON or Markdown, in pieces, with one page of a conversation in memory at a time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool":
 PAGE = 500
 
 CompactionsOf = Callable[[Conversation], list[dict[str, Any]]]
-"""Returns the shapes of a conversation's summaries; they belong to a package above this one."""
+"""Returns the shapes of a conversation's summaries. Passed in, because their package must not be imported here."""
 
 
 def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[str]:
-    """Yield one JSON object. `messages` is what the conversation shows, and what an import takes; `other_versions` are
-    messages that were edited or answered anew. `branches` has the lineage of each branch that a message or one of the
-    `compactions` names, `memory_pauses` when nothing of it was to be learned."""
+    """Yield one JSON object in pieces. `messages` are those of the shown branch, which an import reads;
+    `other_versions` are those that only other branches show. `branches` maps branch ids to lineages, `memory_pauses`
+    are the periods in which nothing was to be learned."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
     branches = {str(branch.pk): branch.lineage for branch in row.branches.order_by("created_at", "pk")}
     head |= full_conversation(row) | {"branches": branches, "compactions": compactions_of(row)}
     head |= {"memory_pauses": _pauses(row)}
-    # The object is left open: its messages are streamed into it.
+    # Leave the object open, because its messages are streamed into it.
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
@@ -45,7 +45,7 @@ def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[st
 
 
 def _pauses(row: Conversation) -> list[dict[str, str | None]]:
-    """Return the pauses of the conversation and of all that its user says: where it is imported, it stands alone."""
+    """Return the pauses of the conversation and of the user's whole memory, which an import would not know."""
     rows = MemoryPause.objects.filter(Q(conversation=None) | Q(conversation=row), user=row.user_id)
     found = {(iso_time(pause.began_at), iso_time(pause.ended_at)) for pause in rows}
     in_order = sorted(found, key=lambda each: (each[0], each[1] or ""))
@@ -60,7 +60,7 @@ def _joined(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
 
 
 def markdown_pieces(row: Conversation) -> Iterator[str]:
-    """Yield what the conversation shows, as Markdown."""
+    """Yield the shown branch as Markdown."""
     assert row.branch is not None
     yield f"# {row.title or 'Conversation'}\n"
     for messages in export_pages(visible_messages(row.branch)):
@@ -87,8 +87,8 @@ def _text(content: str | list[dict[str, Any]]) -> str:
 
 
 def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the messages in pages, by position, with the metadata of their attachments. Those that come meanwhile are
-    left out, with the calls of tools that an answer puts before itself: it moves on, and would be in two pages."""
+    """Yield pages of messages by position, with the metadata of their attachments. Fix their ids at the start: an
+    answer being written moves behind its new tool calls and would be in two pages. Later messages are left out."""
     attachments = Prefetch("attachments", Attachment.objects.order_by("created_at", "pk"))
     ids = list(messages.order_by("position").values_list("pk", flat=True))
     for start in range(0, len(ids), PAGE):

@@ -1,4 +1,4 @@
-"""Lets an operator read a conversation, where the deployment says so. The audit log has each look before it happens."""
+"""Lets an operator read a conversation if the deployment permits it. Each look is recorded in the audit log first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def look_into(
 ) -> tuple[Conversation, MessageRows]:
     """Record the look and return (the conversation, its newest messages, or those before a position).
 
-    Raise NotFound, also for one that is temporary or in the trash, and where operators do not read chats.
+    Raise NotFound, also if the conversation is temporary or in the trash, or operators may not read chats.
     """
     conversation = find_row(readable_conversations(), conversation_id)
     if conversation.branch is None:
@@ -40,7 +40,7 @@ def look_into(
 
 
 def readable_conversations() -> QuerySet[Conversation]:
-    """Return what operators may read; nothing where OPERATORS_READ_CHATS is off."""
+    """Return the conversations that operators may read; none if OPERATORS_READ_CHATS is off."""
     if not settings.OPERATORS_READ_CHATS:
         return Conversation.objects.none()
     rows = Conversation.objects.filter(temporary=False, trashed=None, user__isnull=False)

@@ -18,7 +18,7 @@ from memory.summary import quoted_message
 
 
 def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:
-    """Return the line that stands for a file that is no image; the model reads its content with a tool."""
+    """Return the line that represents a file other than an image; the model reads its content with a tool."""
     return types.TextPart(f"[Attached file {file_id}: {name} ({mime_type}, {size_bytes:,} bytes)]")
 
 
@@ -37,7 +37,7 @@ def parts_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[types.Part, ..
 
 
 def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
-    """Return the parts as they are stored, without what is None and without data URLs of images."""
+    """Return the parts as they are stored, without None values and without data URLs of images."""
     return [
         {name: value for name, value in asdict(part).items() if value is not None and name != "data_url"}
         for part in parts
@@ -54,16 +54,16 @@ MESSAGE_COLUMNS = (
     Cast("created_at", TextField()),
     "kind",
 )
-"""Read as plain text: of the two thousand rows of a context, converting each column would cost more than the rest."""
+"""Read as plain text, because converting each column of a context's two thousand rows would cost more than the rest."""
 MESSAGE_SQL = """
 CAST(id AS text), role, CAST(parts AS text), token_estimate, position, CAST(pinned AS integer),
 CAST(created_at AS text), kind
 """
-"""The same for statements of fixed SQL."""
+"""The same columns for fixed SQL."""
 
 
 def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message]:
-    """Return the values of rows of MESSAGE_COLUMNS, in their order. The parts of all are parsed at once."""
+    """Return messages from rows of MESSAGE_COLUMNS, in the same order. The parts of all rows are parsed at once."""
     all_parts = json.loads(f"[{','.join(row[2] for row in rows)}]")
     found = [
         types.Message(
@@ -84,12 +84,12 @@ def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message
 
 
 def _as_data(message: types.Message) -> types.Message:
-    """Return a system message as it is where a client of ours keeps it in force, pinned; else quoted."""
+    """Return a system message unchanged if an API client has pinned it to keep it in force; else quoted."""
     return message if message.pinned else quoted_message(message)
 
 
 def _read_parts(stored: list[dict[str, Any]]) -> tuple[types.Part, ...]:
-    # Nearly every message is one text, which takes less time without the table of kinds.
+    # Nearly every message is one text, which is read faster without the table of types.
     if len(stored) == 1 and stored[0]["type"] == "text":
         return (types.TextPart(stored[0]["text"]),)
     return parts_from_json(stored)
@@ -136,5 +136,5 @@ def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def results_from_outside(parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the texts of tools that do not read what is stored here, such as memory or files."""
+    """Return the results of tools that do not read stored content such as memory or files."""
     return results_in([part for part in parts if part.get("name") not in READING_WHAT_IS_KEPT])

@@ -17,21 +17,21 @@ from chatapp.operations.ids import new_id
 from memory.bounds import MAX_RETENTION_DAYS
 
 TEMPORARY_DAYS = 30
-"""After so many days without a message a temporary conversation is deleted, where others are kept for longer: it is in
-no list, so that its user cannot find it to delete it."""
+"""A temporary conversation is deleted after so many days without a message, even if others are kept for longer: it is
+in no list, so its user could not find it to delete it."""
 _NULLABLE: dict[str, Any] = {"null": True}
-"""Hidden from the type checker: only imports and removals see a conversation without a user."""
+"""Hides the null from the type checker, because only imports and removals see a conversation without a user."""
 
 
 class OwnedConversations(models.Manager["Conversation"]):
-    """The conversations that have a user. One without is being imported or deleted, and nobody sees it."""
+    """The conversations that have a user. Those without are being imported or deleted, or in the trash."""
 
     def get_queryset(self) -> models.QuerySet[Conversation]:
         return super().get_queryset().filter(user__isnull=False)
 
 
 class Folder(models.Model):
-    """What conversations of one user have in common: a name, instructions and a default agent."""
+    """A group of conversations of one user, with a name, instructions and a default agent in common."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -47,17 +47,17 @@ class Folder(models.Model):
         return str(self.id)  # not the name: operators see this
 
 
-# Shared by indexes and queries: an index with a condition is used only where the query has the same.
+# Shared by indexes and queries, because a conditional index is used only if the query has the same condition.
 IS_BEHIND = Q(temporary=False, indexed_below__lt=F("next_position"))
-"""Of conversations with messages that the search index lacks, or that are still being written."""
+"""Matches conversations with messages that are not in the search index yet, or are still being written."""
 IS_UNREAD = Q(next_position__gt=F("read_count"))
 
 
 class Conversation(models.Model):
-    """One thread of one user; without a user while it is imported or deleted (see `Removal`).
+    """One thread of one user; without a user while it is imported or deleted (see `Removal`) or in the trash.
 
-    `next_position` and `last_seq` are the counters behind gapless positions and event numbers; they are
-    only moved while this row is locked.
+    `next_position` and `last_seq` are the counters behind gapless positions and event numbers; they change only while
+    this row is locked.
     """
 
     class Memory(models.TextChoices):
@@ -88,7 +88,7 @@ class Conversation(models.Model):
     shared_in = models.UUIDField(
         null=True,
         editable=False,
-        db_index=True,  # forgetting: which conversations knew what somebody else forgets
+        db_index=True,  # query of forgetting: conversations that knew what another user forgets
         help_text="The id of that agent, also when it is deleted: forgetting follows it.",
     )
     folder = models.ForeignKey(Folder, null=True, on_delete=models.SET_NULL, related_name="conversations")
@@ -99,7 +99,7 @@ class Conversation(models.Model):
     )
     context_policy = models.JSONField(default=dict, blank=True)
     named_windows = models.JSONField(default=dict, blank=True, editable=False)
-    """By model: the window that its provider named when it refused a request of this conversation."""
+    """By model: the context window that its provider reported when it refused a request of this conversation."""
     hooks = models.JSONField(
         default=list, blank=True, help_text="Its own, after the deployment's and the agent's."
     )
@@ -138,40 +138,40 @@ class Conversation(models.Model):
                 condition=Q(archived=False),
                 name="conversation_sidebar",
             ),
-            # The same of what is archived: SQLite finds no boolean by a column of an index.
+            # The same for archived ones. On SQLite, boolean filters do not use a column of an index.
             models.Index(
                 fields=["user", "-last_activity_at", "-id"],
                 condition=Q(archived=True),
                 name="conversation_archived",
             ),
-            # The same of one folder.
+            # The same for one folder.
             models.Index(
                 fields=["folder", "-last_activity_at", "-id"],
                 condition=Q(folder__isnull=False),
                 name="conversation_in_folder",
             ),
-            # Recall: what of a user is not indexed yet, the most recently used first.
+            # Recall: a user's conversations that are not fully indexed, the most recently used first.
             models.Index(
                 fields=["user", "-last_activity_at", "-id"],
                 condition=IS_BEHIND,
                 name="conversation_behind",
             ),
-            # The sweep: the same of all users.
+            # The sweep: the same for all users.
             models.Index(fields=["last_activity_at"], condition=IS_BEHIND, name="conversation_overlooked"),
-            # The clean-up: idle for too long.
+            # The clean-up: conversations idle for too long.
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
             models.Index(
                 fields=["last_activity_at"],
                 condition=Q(pinned=False, temporary=True),
                 name="conversation_temporary",
             ),
-            # What its user has not seen yet.
+            # A user's unread conversations.
             models.Index(
                 fields=["user", "-last_activity_at", "-id"],
                 condition=IS_UNREAD,
                 name="conversation_unread",
             ),
-            # The sweep: quiet, with something still to be summarised.
+            # The sweep: quiet conversations with something still to be summarised.
             models.Index(
                 fields=["last_activity_at"],
                 condition=Q(summary_waits=True),
@@ -181,22 +181,22 @@ class Conversation(models.Model):
 
     @property
     def owner_id(self) -> UUID:
-        """The id of the user. Only imports and removals see a conversation that has none."""
+        """Return the id of the user. Only imports and removals see a conversation without a user."""
         assert self.user_id is not None
         return self.user_id
 
     @property
     def forgetting_keys(self) -> list[UUID]:
-        """Return the keys of the counts that forgetting raises for what is known in it."""
+        """Return the keys of the forgetting counts that apply to what is known in the conversation."""
         return self.forgetting_keys_of(self.owner_id)
 
     def forgetting_keys_of(self, user_id: UUID) -> list[UUID]:
-        """Return the keys for the user who had the conversation, where it has none any more."""
+        """Return the keys for the former user of a conversation that has none now."""
         return [user_id, *([self.shared_in] if self.shared_in else [])]
 
     @property
     def uses_memory(self) -> bool:
-        """Whether the conversation is remembered, and recalls other conversations."""
+        """Return whether the conversation is remembered, and recalls other conversations."""
         agent = self.agent
         return not self.temporary and (agent is None or not agent.enabled or agent.uses_memory)
 
@@ -205,8 +205,8 @@ class Conversation(models.Model):
 
 
 class Branch(models.Model):
-    """One line of a conversation. `lineage` lists what its reader sees of its ancestors, nearest first:
-    `[[branch_id, last_visible_position], …]`; its own messages come after those."""
+    """One line of a conversation. `lineage` lists the visible part of its ancestors, nearest first: `[[branch_id,
+    last_visible_position], …]`; its own messages come after those."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="branches")
@@ -235,12 +235,12 @@ class Message(models.Model):
         INTERRUPTED = "interrupted"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Both begin an index below.
+    # Both are the first column of an index below.
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False
     )
     branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages", db_index=False)
-    # In this row, too: the unique key of a send is the user's, and a constraint takes columns of one table.
+    # Also stored here, because sends are unique per user, and a constraint can only use columns of one table.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveBigIntegerField()
@@ -270,21 +270,21 @@ class Message(models.Model):
             ),
         ]
         indexes = [
-            # Loading a context and paging a view: one branch, by position.
+            # Loading a context and paging: messages of one branch, by position.
             models.Index(fields=["branch", "position"], name="message_branch_position"),
-            # No query needs it: to be dropped with the next change of this table.
+            # No query uses this index: drop it with the next change of this table.
             models.Index(
                 fields=["conversation", "forgotten_at"],
                 condition=Q(forgotten_at__isnull=False),
                 name="message_forgotten",
             ),
-            # The pinned ones among them, however long ago.
+            # The pinned messages of a branch.
             models.Index(fields=["branch", "position"], condition=Q(pinned=True), name="message_pinned"),
         ]
 
 
 class GroupRetention(models.Model):
-    """The retention period of a group's members, before RETENTION_DAYS; of several groups the longest counts."""
+    """The retention period of a group's members, instead of RETENTION_DAYS; of several groups the longest applies."""
 
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="retention")
     days = models.PositiveIntegerField(

@@ -1,7 +1,7 @@
-"""Lock what names a folder, an agent or a model that is being deleted.
+"""Locks the rows that refer to a folder, an agent or a model before that is deleted.
 
-Django takes the name from all rows in one statement, which locks them in the order in which it finds them; everybody
-else locks them in the order of their keys.
+Django clears these references in one statement, which locks rows in arbitrary order. All other code locks them in the
+order of their keys, so a deletion could deadlock without these receivers.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Feature packages: each is imported by `urls.py` and commands alone, and nothing else knows of it."""
+"""Feature packages. Only `urls.py` and commands import them; no other package depends on them."""

@@ -1,4 +1,4 @@
-"""Writes rows of attachments and offloads. `attachments` and `offloads` write the bytes."""
+"""Writes the rows of attachments and offloads. `attachments` and `offloads` write the bytes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def create_attachment(
     size_bytes: int,
     is_asked_for: bool = False,
 ) -> Attachment:
-    """`is_asked_for`: the request is for this file, and its `Idempotency-Key` stands for it; not so for the images of a
-    message."""
+    """Store an attachment. `is_asked_for` records it under the `Idempotency-Key` of the request: True for an upload,
+    False for the images of a message."""
     row = Attachment.objects.create(
         user=user,
         name=name[:MAX_FILE_NAME_CHARS],
@@ -53,9 +53,9 @@ GONE = {"type": "text", "text": "[A file was here. It was deleted.]"}
 
 @transaction.atomic
 def delete_attachment(attachment: Attachment) -> None:
-    """Delete an attachment, and name it in no message any more."""
+    """Delete an attachment, and its parts of messages."""
     showing = Message.objects.filter(attachments=attachment)
-    # Before their messages, as everywhere: whoever forgets a message holds its conversation, and deletes its files.
+    # Lock conversations first, as everywhere: forgetting a message locks its conversation, then deletes its files.
     lock_rows(Conversation.with_unowned.filter(pk__in=showing.values("conversation")))
     for message in showing.select_for_update(of=("self",)).order_by("pk"):
         kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
@@ -66,8 +66,8 @@ def delete_attachment(attachment: Attachment) -> None:
 
 @transaction.atomic
 def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
-    """Give the file to each conversation in the folder. Raise Conflict for one too many."""
-    # Of two files that are put in at once, each would count without the other.
+    """Make the file available to each conversation in the folder. Raise Conflict if the folder is full."""
+    # Lock the folder, or two concurrent calls would each count without the other.
     Folder.objects.select_for_update().get(pk=folder.pk)
     others = folder.files.exclude(pk=attachment.pk)
     if others.count() >= MAX_FOLDER_FILES:
@@ -76,14 +76,14 @@ def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
 
 
 def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
-    """Take the file out of the folder; messages that show the file keep it."""
+    """Remove the file from the folder; messages that show the file keep it."""
     folder.files.remove(attachment)
 
 
 @transaction.atomic
 def delete_unused_attachments(chosen: Q) -> list[str]:
-    """Delete chosen uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
-    # Locked: nobody links one to a message meanwhile. PostgreSQL refuses to lock an outer join's other side.
+    """Delete chosen uploads that no message or folder references. Return the hashes whose bytes may be unused now."""
+    # Lock the rows, so that none is linked to a message meanwhile. PostgreSQL cannot lock an outer join's other table.
     unused = Attachment.objects.filter(chosen, messages=None, folders=None).select_for_update(of=("self",))
     hashes = list(unused.values_list("sha256", flat=True))
     unused.delete()
@@ -97,7 +97,7 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
     if not here.exists():
         return ()
     elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
-    # A file of a folder is given to other conversations, too.
+    # Other conversations use the files of a folder, too.
     own = Attachment.objects.filter(pk__in=here.values("attachment"), folders=None).exclude(pk__in=elsewhere)
     hashes = tuple(own.values_list("sha256", flat=True))
     own.delete()
@@ -117,12 +117,12 @@ def record_offload(
     tool_name: str = "",
     offload_id: UUID | None = None,
 ) -> Offload:
-    """Return the row of the file, made now or found by its name; that of the context, whatever its name, grows by
-    `size_bytes`, and that of a result is as new.
+    """Return the row of the file, created or found by its name. A context is found by its kind instead and grows by
+    `size_bytes`; a result gets the current time.
 
-    Raise NotFound where the conversation was deleted meanwhile.
+    Raise NotFound if the conversation was deleted meanwhile.
     """
-    # Under this lock appends that come together add up, and a deletion is before or after all of this.
+    # With this lock, concurrent appends add up, and a deletion comes before or after all of this.
     if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
         raise NotFound("The conversation was deleted.")
     values = {
@@ -132,7 +132,7 @@ def record_offload(
         "size_bytes": size_bytes,
         "created_at": now,
     } | ({"pk": offload_id} if offload_id else {})
-    # A conversation has one file of its context, which may have another name by now.
+    # A conversation has one context file, which may have another name by now.
     known = {"kind": kind} if kind == Offload.Kind.CONTEXT else {"name": name}
     defaults = {"name": name, **values}
     row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, **known, defaults=defaults)
@@ -140,7 +140,7 @@ def record_offload(
         row.size_bytes += size_bytes
         row.save(update_fields=["size_bytes"])
     elif not is_new and kind == Offload.Kind.RESULT:
-        # Its time tells the run, and by that the branch, which may read it: the one that is told of it now.
+        # The time decides which run, and thus which branch, may read the result: the one that gets the reference now.
         row.created_at = now
         row.save(update_fields=["created_at"])
     return row
@@ -158,12 +158,12 @@ def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> li
 def delete_offloads_of_tools(
     conversation_ids: Collection[UUID], tool_names: Collection[str]
 ) -> list[tuple[UUID, str]]:
-    """Delete the results of these tools, and the messages that left the context, in these conversations. Return
-    (conversation id, file name) of the files that are unused now.
+    """Delete the results of these tools, and the context files, in these conversations. Return (conversation id, file
+    name) of the files that are unused now.
 
-    To be called in the caller's transaction; the sweep appends the messages that are left again.
+    Call this in a transaction; the sweep appends the remaining messages of the contexts again.
     """
-    # The one file of a context holds messages of all compactions: nothing can be cut out of it.
+    # A context file holds the messages of all compactions, and nothing can be cut out of it.
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
     rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
@@ -183,7 +183,7 @@ def delete_stored_results(
     """Delete, in these conversations, the offloads that `gone` refers to, and other results of these tools that `left`
     does not refer to. Return (conversation id, file name) of the files that are unused now.
 
-    To be called in the caller's transaction.
+    Call this in a transaction.
     """
     chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
     rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
@@ -194,7 +194,7 @@ def delete_stored_results(
 
 
 def _own_ids(references: Iterable[str]) -> list[UUID]:
-    """Return the ids among the references; references to another store than this service's are none."""
+    """Return the ids among the references. Skip references to other stores than this service's."""
     ids = []
     for reference in references:
         with contextlib.suppress(ValueError):

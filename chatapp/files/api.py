@@ -1,4 +1,4 @@
-"""The API of files: uploads, downloads, and pages of offloaded results."""
+"""API operations on files: uploads, downloads, and pages of offloaded results."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """Upload a file as the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without
     metadata; or a text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. The type
-    is read from the content."""
-    # Before it is read into memory.
+    is detected from the content."""
+    # Check the size before reading the file into memory.
     check_size(file.size or 0)
     name = normalize_text((file.name or "file")[:MAX_FILE_NAME_CHARS], MAX_FILE_NAME_CHARS)
     return Status(201, file_shape(store_upload(user=request.auth.user, name=name, content=file.read())))
@@ -93,8 +93,8 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
     openapi_extra=DOWNLOAD,
 )
 def download(request: ApiRequest, file_id: str) -> Any:
-    """Show an image, or download another file. A browser may keep the content, and asks each time whether it is still
-    there and yours: `If-None-Match` with its `ETag` is answered with 304."""
+    """Show an image, or download another file. A browser may cache the content, but checks each time whether it still
+    exists and is yours: `If-None-Match` with its `ETag` returns 304."""
     [row] = accessible_attachments(request.auth.user, [file_id])
     response = file_response(row)
     response["Cache-Control"] = "private, no-cache"
@@ -102,7 +102,7 @@ def download(request: ApiRequest, file_id: str) -> Any:
 
 
 def file_response(row: Attachment) -> HttpResponseBase:
-    """Return the content, without headers for caches. Raise NotFound."""
+    """Return the content, without cache headers. Raise NotFound."""
     path = content_path(row.sha256)
     if not path.exists():
         raise NotFound("The content of this file is gone.")
@@ -110,18 +110,18 @@ def file_response(row: Attachment) -> HttpResponseBase:
     extension = EXTENSIONS.get(row.mime_type)
     # An image was encoded by this service. Anything else is a download, because a browser might run it.
     kind = "inline" if row.mime_type in SHOWN else "attachment"
-    # Named by our id: what its user called it may hold characters that no header takes.
+    # Use our id as the name, because the user's name may contain characters that are invalid in a header.
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
     response["ETag"] = f'"{row.sha256}"'
     response["X-Content-Type-Options"] = "nosniff"
-    # Opened by itself in a tab, a file must run nothing as a page of this service.
+    # A file that is opened in its own tab must not run scripts as a page of this service.
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
 def delete(request: ApiRequest, file_id: str) -> Any:
-    """Delete a file; messages that showed it stay without it, and what answers read of it goes."""
+    """Delete a file. Messages that showed it stay without it, and what answers read from it is deleted."""
     delete_file(request.auth.user, file_id, now=clock.now())
     return Status(204, None)
 
@@ -167,7 +167,7 @@ def read_page(
     offset: Position = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_CHARS)] = PAGE_CHARS,
 ) -> Any:
-    """Read a page of an offloaded result; `next_offset` is null at its end. An image has metadata and no text."""
+    """Read a page of an offloaded result; `next_offset` is null at the end. An image has metadata, but no text."""
     row = accessible_offload(request.auth.user, conversation_id, ref)
     text = None if row.kind == Offload.Kind.IMAGE else read_text(row)
     page = (text or "")[offset : offset + limit]
@@ -194,7 +194,7 @@ def read_page(
     openapi_extra=CONTENT,
 )
 def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
-    """Read the whole offload: text as a download, an image to be shown."""
+    """Read the whole offload: text as a download, an image for display."""
     row = accessible_offload(request.auth.user, conversation_id, ref)
     is_image = row.kind == Offload.Kind.IMAGE
     response = HttpResponse(

@@ -1,4 +1,4 @@
-"""The bytes of uploads: stored once under their hash, read for model calls, deleted when no row names them."""
+"""The bytes of uploads: stored once by their hash, read for model calls, deleted when no row references them."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def content_path(sha256: str) -> Path:
 
 @contextmanager
 def _sole_user(sha256: str) -> Iterator[None]:
-    """Lock the hash, so that nobody deletes bytes as unused before their row is stored."""
+    """Lock the hash, so that no other process deletes the bytes as unused before their row is stored."""
     folder = files_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    # Sixteen locks for all hashes: a file for each could not be deleted while others wait for it.
+    # Use sixteen lock files for all hashes: one per hash could not be deleted while others wait for it.
     with open(folder / f".lock-{sha256[:1]}", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _write_content(path: Path, content: bytes) -> None:
-    # Of another size it is damaged, and is written anew.
+    # A file of another size is damaged, so write it again.
     if path.exists() and path.stat().st_size == len(content):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,16 +58,16 @@ def _write_content(path: Path, content: bytes) -> None:
 
 
 def check_size(size_bytes: int) -> None:
-    """Raise TooLarge."""
+    """Raise TooLarge if a file may not have this size."""
     if size_bytes > settings.MAX_UPLOAD_BYTES:
         limit = settings.MAX_UPLOAD_BYTES / 2**20
         raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
 
 
 def check_room(user: User, size_bytes: int) -> None:
-    """Raise TooLarge where the user's files would become more than one user may keep.
+    """Raise TooLarge if the user's files would exceed the limit of one user.
 
-    Uploads at the same moment do not see each other: they are few, and of a bounded size.
+    Concurrent uploads do not see each other, but they are few and of bounded size.
     """
     most = settings.MAX_STORED_BYTES
     if most and file_selectors.stored_bytes(user.pk) + size_bytes > most:
@@ -76,8 +76,7 @@ def check_room(user: User, size_bytes: int) -> None:
 
 
 def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
-    """Store an image or a document, told apart by their content, as what the request is for. Raise InvalidInput or
-    TooLarge."""
+    """Store an uploaded image or document, distinguished by content. Raise InvalidInput or TooLarge."""
     check_size(len(content))
     document = read_document(content, name)
     if document is None:
@@ -103,9 +102,9 @@ def _store(
     *,
     is_asked_for: bool,
 ) -> Attachment:
-    """Store the bytes, then the row that names them. Raise TooLarge.
+    """Store the bytes, then the row that references them. Raise TooLarge.
 
-    The same bytes in another message have the row of the first: a message that is sent again needs no more room.
+    Equal bytes in another message share the first row, so that a message that is sent again needs no more room.
     """
     sha256 = hashlib.sha256(content).hexdigest()
     with _sole_user(sha256):
@@ -126,11 +125,11 @@ def _store(
 
 
 def copy_attachment(original: Attachment, *, user: User, name: str | None = None) -> Attachment:
-    """Return a row of the user's own for the same bytes, which are stored once. Raise TooLarge, and NotFound where they
+    """Return a row of the user's own for the same bytes, which are stored once. Raise TooLarge, and NotFound if they
     were deleted meanwhile."""
     check_room(user, original.size_bytes)
     with _sole_user(original.sha256):
-        # Under the lock, under which they are deleted with the last row that names them.
+        # Check this with the lock, which is also held while the bytes are deleted.
         if not content_path(original.sha256).exists():
             raise NotFound
         return file_actions.create_attachment(
@@ -149,7 +148,7 @@ def read_content(attachment: Attachment) -> bytes:
 
 
 def data_url(attachment: Attachment) -> str:
-    """Read the file and return it as a model call carries it."""
+    """Read the file and return it as a data URL for a model call."""
     return f"data:{attachment.mime_type};base64,{base64.b64encode(read_content(attachment)).decode()}"
 
 
@@ -168,12 +167,12 @@ load_data_urls = persistently(data_urls_of)
 
 
 def discard_content(hashes: Iterable[str]) -> int:
-    """Delete bytes that no row names. Return the number of deleted files."""
+    """Delete bytes that no row references. Return the number of deleted files."""
     removed = 0
     for sha256 in sorted(set(hashes)):
         with _sole_user(sha256):
             path = content_path(sha256)
-            # Asked under the lock: an upload of the same bytes stores its row under it.
+            # Check this with the lock, which an upload of the same bytes holds until its row is stored.
             if path.exists() and not file_selectors.is_referenced(sha256):
                 path.unlink()
                 removed += 1
@@ -181,17 +180,17 @@ def discard_content(hashes: Iterable[str]) -> int:
 
 
 def delete_unused(attachments: Iterable[Attachment]) -> int:
-    """Delete those of these uploads that nothing shows. Return the number of files."""
+    """Delete those of these uploads that no message or folder references. Return the number of files."""
     chosen = Q(pk__in=[row.pk for row in attachments])
     return discard_content(file_actions.delete_unused_attachments(chosen))
 
 
 def sweep_files(*, now: datetime) -> int:
     """Delete uploads that no message used within a day, and files without a row. Return the number of files."""
-    # After the commit that deletes the rows: until then they name the bytes.
+    # Delete bytes after the commit that deletes the rows, which reference them until then.
     discarded = discard_content(file_actions.delete_unused_attachments(Q(created_at__lt=now - KEEP_UNUSED)))
     since = database_made_at().timestamp()
-    # Also drafts that a crash left: no row names them.
+    # This includes drafts that a crash left, because no row references them.
     return discarded + discard_content(
         path.name
         for path in files_folder().glob("[0-9a-f][0-9a-f]/*")

@@ -1,4 +1,4 @@
-"""What lies in the bucket, as backups carry it: read out of it file by file, and stored into an empty one."""
+"""The contents of the bucket for backups: read file by file, and stored into an empty bucket."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from chatapp.operations.backups.archive import BackupProblem
 
 
 class BucketFiles:
-    """`chatapp.operations.backups.services.RemoteFiles` of the bucket that the settings name."""
+    """Implements `chatapp.operations.backups.services.RemoteFiles` for the bucket in the settings."""
 
     def __init__(self) -> None:
         self._store: ObjectStore = object_store()
 
     def read_all(self) -> Iterator[tuple[str, bytes]]:
         with _told():
-            # All names at first: the parts of a file are listed one by one, and read as one file.
+            # Collect all names first: the parts of a file are listed one by one, but read as one file.
             paths = sorted({_whole(found.path) for found in self._store.walk()})
             for path in paths:
                 with suppress(FileNotFoundError):  # deleted meanwhile
@@ -32,13 +32,13 @@ class BucketFiles:
 
     def store(self, path: str, content: bytes) -> None:
         with _told():
-            # Later parts are read with the first ones only where these are parts, too.
+            # Append context files: if one were a single object, `read` would ignore parts that are appended later.
             add = self._store.append if path.endswith(f"/{CONTEXT_FILE}") else self._store.write
             add(path, content)
 
 
 def bucket_files() -> BucketFiles | None:
-    """Return what reads and fills the bucket; None where files are kept in the data folder."""
+    """Return the files of the bucket, or None if files are kept in the data folder."""
     return BucketFiles() if settings.S3_BUCKET else None
 
 

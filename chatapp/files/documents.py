@@ -12,9 +12,9 @@ from chatapp.files.text_encodings import decode_text
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.zip_files import open_zip_file
 
-# RIFF begins WebP, and sound, too: the reader of images refuses what is none.
+# RIFF begins WebP, but also sound files, which the image reader refuses.
 _IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
-# Also kinds that cannot be read: they are refused with the sentence about images.
+# This includes formats that cannot be read, so that they are refused with the message about images.
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".svg", ".bmp", ".heic")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _NOT_ACCEPTED = (
@@ -23,20 +23,20 @@ _NOT_ACCEPTED = (
 _OFFICE = {"word/document.xml": DOCX, "xl/workbook.xml": XLSX, "ppt/presentation.xml": PPTX}
 BEGINNING_BYTES = 1_024
 MAX_LIST_BYTES = 2 * 2**20
-"""Of the list of a zip that is taken for an Office file: about 20,000 files."""
+"""Limit for the file list of a zip, which is about 20,000 files; a longer one is not an Office file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`content` of a text is UTF-8, whatever its encoding was."""
+    """A document to store. A text's `content` is UTF-8, whatever its encoding was."""
 
     content: bytes = field(repr=False)
     mime_type: str
 
 
 def read_document(content: bytes, name: str) -> Document | None:
-    """Return None for an image, by content or name. Raise InvalidInput for anything else that cannot be read."""
-    # A text may begin so, too; an image has no readable beginning.
+    """Return the document, or None for an image, by content or name. Raise InvalidInput if it cannot be read."""
+    # A text may begin with the same bytes, but the beginning of an image is not readable text.
     is_image = content.startswith(_IMAGE_STARTS) and not _begins_as_text(content)
     if is_image or name.lower().endswith(_IMAGE_NAMES):
         return None
@@ -52,13 +52,12 @@ def read_document(content: bytes, name: str) -> Document | None:
 
 
 def _begins_as_text(content: bytes) -> bool:
-    # The beginning may end within a character, of which three bytes may be there.
+    # The beginning may end within a character, after up to three of its bytes.
     return any(_decoded(content[: BEGINNING_BYTES - cut]) is not None for cut in range(4))
 
 
 def _office_type(content: bytes) -> str | None:
-    """Return the type that its parts say; None for another zip. Nothing is unpacked; what it holds is bounded when it
-    is read."""
+    """Return the type indicated by the names in the zip, or None. Nothing is unpacked; reading limits the content."""
     try:
         with open_zip_file(io.BytesIO(content), MAX_LIST_BYTES) as archive:
             names = frozenset(archive.namelist())
@@ -68,6 +67,6 @@ def _office_type(content: bytes) -> str | None:
 
 
 def _decoded(content: bytes) -> str | None:
-    """Return None for what is not text: control characters, or no known encoding."""
+    """Return the text, or None if it has control characters or no known encoding."""
     text = decode_text(content)
     return None if text is None or _CONTROL.search(text) else text

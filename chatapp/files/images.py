@@ -1,4 +1,4 @@
-"""Cleans uploaded images: checks size and format before decoding, turns them upright, encodes them again."""
+"""Cleans uploaded images: checks size and format before decoding, turns them upright, and encodes them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
     ExifTags, Image = Library("PIL.ExifTags"), Library("PIL.Image")
 
 ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-# A decoded image takes up to 160 MB: a few at a time, however many are uploaded at once.
+# A decoded image takes up to 160 MB, so only two are decoded at a time.
 _DECODERS = threading.BoundedSemaphore(2)
 _NOT_AN_IMAGE = "This file is not an image that can be read. PNG, JPEG, WebP and GIF are accepted."
 
@@ -39,7 +39,7 @@ class CleanImage:
 
 
 def _open_image(content: bytes) -> Image.Image:
-    """Read the header only; pixels are decoded after their number is checked."""
+    """Read only the header; pixels are decoded after their number is checked."""
     try:
         with warnings.catch_warnings():
             # Pillow warns at a limit of its own; ours is checked before a pixel is decoded.
@@ -47,7 +47,7 @@ def _open_image(content: bytes) -> Image.Image:
             return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
     except Image.DecompressionBombError:
         raise _too_many_pixels() from None
-    except (OSError, ValueError, SyntaxError):  # PIL's own is an OSError
+    except (OSError, ValueError, SyntaxError):  # PIL's own error is an OSError
         raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
 
 
@@ -81,7 +81,7 @@ _TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
-"""What makes an image upright, by its tag of orientation. As names, because the library is imported when it is used."""
+"""Pillow's transposition for each EXIF orientation. By name, because Pillow is imported when it is first used."""
 _DAMAGED = (
     *(OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError),
     *(AttributeError, KeyError, struct.error),
@@ -90,22 +90,22 @@ _DAMAGED = (
 
 def _bare_pixels(image: Image.Image) -> Image.Image:
     """Return the image upright, in a plain colour mode and without metadata such as place and camera."""
-    # Turned by hand: Pillow would write all tags anew, of which any may be damaged.
+    # Do not let Pillow do this: it would rewrite all tags, any of which may be damaged.
     turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
     image = image.transpose(Image.Transpose[turn]) if turn is not None else image
     if image.mode.startswith("I"):
-        # 16 bits of grey, which a conversion would cut off at 255.
+        # 16-bit grey, which a plain conversion would clip at 255.
         image = image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
         image.info = {}
     has_alpha = "A" in image.mode or "transparency" in image.info
     plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
-    # Pillow writes what it finds here into the new file, such as a colour profile.
+    # Pillow would write this metadata, e.g. a colour profile, into the new file.
     plain.info = {}
     return plain
 
 
 def clean_image(content: bytes, max_pixels: int) -> CleanImage:
-    """Return the image upright and encoded again, in about 0.1 s a megapixel. Raise InvalidInput or TooLarge."""
+    """Return the image upright and encoded again, in about 0.1 s per megapixel. Raise InvalidInput or TooLarge."""
     image = _open_image(content)
     if image.width * image.height > max_pixels:
         raise _too_many_pixels()
@@ -117,6 +117,6 @@ def clean_image(content: bytes, max_pixels: int) -> CleanImage:
     except Image.DecompressionBombError:
         raise _too_many_pixels() from None
     except _DAMAGED:
-        # Damaged files make Pillow raise all of these.
+        # Damaged files make Pillow raise any of these.
         raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
     return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)

@@ -27,12 +27,12 @@ class Attachment(models.Model):
 
     @property
     def is_image(self) -> bool:
-        """Whether the file is an image, encoded by this service: no other file is stored under such a type."""
+        """Return whether the file is an image encoded by this service. No other file is stored with such a type."""
         return self.mime_type.startswith("image/")
 
 
 class Offload(models.Model):
-    """The id is the reference a model is given. `name` is the file's, within the conversation's folder."""
+    """An offloaded file, called `name` in its conversation's folder. The id is the reference that a model gets."""
 
     class Kind(models.TextChoices):
         RESULT = "result", "a tool's result"
@@ -52,6 +52,6 @@ class Offload(models.Model):
 
     class Meta:
         constraints = [
-            # The same image twice is one file and one reference; there is one context.jsonl.
+            # Equal images share one file and one reference, and there is one context.jsonl.
             models.UniqueConstraint(fields=["conversation", "name"], name="offload_file_once"),
         ]

@@ -23,7 +23,7 @@ else:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """Return what a full disk or a bucket that does not answer raises."""
+    """Return the exceptions that a full disk or an unreachable bucket raises."""
     return OSError, obstore.exceptions.BaseError
 
 
@@ -34,16 +34,16 @@ class StoredObject:
 
 
 class ObjectStore(Protocol):
-    """Paths are relative, with slashes, and made of our ids. A write is durable when the call returns."""
+    """A store of bytes. Paths are relative, with slashes, and made of our ids. Writes are durable on return."""
 
     def write(self, path: str, content: bytes) -> None: ...
 
     def append(self, path: str, content: bytes) -> None:
-        """Add whole lines to the end: all of them, or none. Appends of several processes at once are kept apart."""
+        """Add whole lines to the end: all of them, or none. Concurrent appends of several processes do not mix."""
         ...
 
     def has_lines(self, path: str) -> bool:
-        """Return whether something was appended to the path."""
+        """Return whether anything was appended to the path."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -65,7 +65,7 @@ class DiskStore:
 
     def write(self, path: str, content: bytes) -> None:
         target = self._made(path)
-        # A draft for each write: two processes may store the same image at once.
+        # Use a draft for each write, because two processes may store the same image at once.
         replace_file(target, content, draft=f".{target.name}.{new_id()}")
 
     def append(self, path: str, content: bytes) -> None:
@@ -83,11 +83,11 @@ class DiskStore:
         (self.root / path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        # A conversation may have none; what is left of one is found by the sweep.
+        # A conversation may have no folder, and the sweep deletes what is left of one.
         shutil.rmtree(self.root / folder, ignore_errors=True)
 
     def walk(self) -> Iterator[StoredObject]:
-        # Others delete meanwhile: `rglob` would end with an error where a folder is gone.
+        # Files may be deleted meanwhile, and `rglob` would fail on a missing folder.
         for folder, _, names in os.walk(self.root):
             for path in (Path(folder) / name for name in names):
                 with suppress(FileNotFoundError):
@@ -102,7 +102,7 @@ class DiskStore:
 
 @dataclass(frozen=True, slots=True)
 class BucketStore:
-    """Stores in a bucket. Objects cannot grow: each append is an object below the path, in the order of its id."""
+    """Stores in a bucket. Objects cannot grow, so each append is an object below the path, in the order of its id."""
 
     bucket: S3Store
 
@@ -119,18 +119,18 @@ class BucketStore:
         try:
             return bytes(obstore.get(self.bucket, path).bytes())
         except FileNotFoundError:
-            # What was appended to has no object of this name, but parts below it.
+            # A file that was appended to has no object of this name, but parts below it.
             parts = sorted(self._below(path))
             if not parts:
                 raise
             return b"".join(bytes(obstore.get(self.bucket, part).bytes()) for part in parts)
 
     def delete(self, path: str) -> None:
-        # Its parts, too, where it was appended to.
+        # Delete the parts, too, if the file was appended to.
         obstore.delete(self.bucket, [path, *self._below(path)])
 
     def delete_folder(self, folder: str) -> None:
-        # A bucket has no folders: what is below one is listed and deleted by name.
+        # A bucket has no folders, so list the objects below the path and delete them by name.
         paths = list(self._below(folder))
         if paths:
             obstore.delete(self.bucket, paths)

@@ -1,6 +1,6 @@
 """Stores results too large for a context, for their conversation's agent and user to read later.
 
-A file is stored before the row that names it. The sweep deletes files without a row.
+A file is stored before its row. The sweep deletes files without a row.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CONTEXT_FILE = "context.jsonl"
 
 
 def lines_of_context(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (the id of a message, its line) of the text of a context file, without what a crash left of a line."""
+    """Yield (message id, line) from the text of a context file, without lines that a crash left incomplete."""
     for line in text.split("\n"):
         with contextlib.suppress(ValueError):
             yield json.loads(line)["id"], line
@@ -58,14 +58,14 @@ def lines_of_context(text: str) -> Iterator[tuple[str, str]]:
 
 PAGE_CHARS = 20_000
 SWEEP_AFTER = timedelta(hours=1)
-"""Longer than from a file to its row."""
+"""Longer than the time between storing a file and storing its row."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""Bounded, because a tool's result waits for it."""
+"""Bounded, because a tool's result waits for the store."""
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 
 
 def object_store() -> ObjectStore:
-    """Return the store that the settings name."""
+    """Return the store that the settings select."""
     if settings.S3_BUCKET:
         return BucketStore(
             _bucket(
@@ -81,7 +81,7 @@ def object_store() -> ObjectStore:
 
 @lru_cache(maxsize=4)
 def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -> S3Store:
-    """Return the bucket. Without a key, the credentials are the machine's (AWS_… variables, a role)."""
+    """Return the bucket. Without a key, use the machine's credentials (AWS_… variables, a role)."""
     config: S3Config = {"region": region}
     if endpoint:
         config["endpoint"] = endpoint
@@ -104,33 +104,33 @@ def probe_store() -> None:
 
 
 def offloader() -> Offloader:
-    """Return the store that OFFLOADER names: ConversationOffloads, or one of the operator's own."""
+    """Return the store that OFFLOADER names: ConversationOffloads, or an operator's own implementation."""
     named: type[Offloader] = import_string(settings.OFFLOADER)
     return named()
 
 
 class ConversationOffloads:
-    """`memory.protocols.Offloader`: references are row ids. Blocks on disk, bucket and database."""
+    """Implements `memory.protocols.Offloader`: references are row ids. Blocks on disk, bucket and database."""
 
     def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str:
-        """Append a line of JSON for each message. Return the reference, the same each time."""
+        """Append one line of JSON per message. Return the reference, the same each time."""
         lines = "".join(json.dumps(_as_line(message), ensure_ascii=False) + "\n" for message in messages)
         content, owner, store = lines.encode(), parse_id(conversation_id), object_store()
         name = _name_of_context(owner)
-        # First the bytes: a crash in between leaves a file that the sweep finds, and no row without one.
+        # Store the bytes first: a crash in between leaves a file that the sweep finds, but no row without a file.
         store.append(_path(owner, name), content)
         row = self._record(conversation_id, Offload.Kind.CONTEXT, name, "application/jsonl", len(content))
         if row.name != name:
-            # Another worker has made the row in between.
+            # Another worker has created the row meanwhile.
             store.append(_path(owner, row.name), content)
             store.delete(_path(owner, name))
         return str(row.pk)
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
         owner = parse_id(conversation_id)
-        # A tool's text may hold a lone surrogate.
+        # A tool's text may contain a lone surrogate.
         content = result.text.encode("utf-8", "replace")
-        # By call and hash: each run that has no room for an old result would store it anew.
+        # Derive the id from call and content, or each run without room for an old result would store it again.
         told = result.call_id.encode("utf-8", "replace") + b"\0" + content
         key = uuid5(owner, hashlib.sha256(told).hexdigest())
         new = write_result(owner, content, result.name, key)
@@ -149,7 +149,7 @@ class ConversationOffloads:
         """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
         image = clean_image(content, settings.MAX_IMAGE_PIXELS)
         name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
-        # By the hash: a tool that gives the same image again takes no more room.
+        # The name is the hash, so that an image that a tool returns again takes no more room.
         object_store().write(_path(parse_id(conversation_id), name), image.content)
         row = self._record(
             conversation_id,
@@ -197,7 +197,7 @@ class ConversationOffloads:
                 offload_id=offload_id,
             )
         except NotFound:
-            # The deletion has taken the other files already, and left this one to the sweep.
+            # The conversation's deletion could not delete this file, which was written later.
             delete_folders([owner])
             raise
 
@@ -205,7 +205,7 @@ class ConversationOffloads:
 def write_result(
     conversation_id: UUID, content: bytes, tool_name: str, offload_id: UUID | None = None
 ) -> Offload:
-    """Write the file of a tool's whole result, and return its row, which is still to be stored."""
+    """Write the file of a tool's whole result, and return its unsaved row."""
     row = Offload(
         pk=offload_id or new_id(),
         conversation_id=conversation_id,
@@ -221,8 +221,8 @@ def write_result(
 
 
 def _name_of_context(conversation_id: UUID) -> str:
-    """Return the name of the file that messages are appended to: what a forgetting has left of an earlier one, and did
-    not live to delete, is not gone on with."""
+    """Return the name of the file that messages are appended to. Use a new name if an interrupted forgetting left the
+    former file behind."""
     try:
         return offload_of(conversation_id, CONTEXT_REFERENCE).name
     except NotFound:
@@ -231,8 +231,8 @@ def _name_of_context(conversation_id: UUID) -> str:
 
 
 def kept_ids(conversation_id: UUID) -> frozenset[str]:
-    """Return the ids of the messages in the context file; none where no row names the file. A crash may have come
-    between the two, and the file is what counts."""
+    """Return the ids of the messages in the context file; none if no row references it. The file is decisive, because
+    a crash may come between writing it and its row."""
     try:
         text = read_content(offload_of(conversation_id, CONTEXT_REFERENCE)).decode("utf-8", "replace")
     except NotFound:
@@ -241,12 +241,12 @@ def kept_ids(conversation_id: UUID) -> frozenset[str]:
 
 
 def read_content(row: Offload) -> bytes:
-    """Raise NotFound, and Unavailable where the store does not answer."""
+    """Return the content. Raise NotFound, and Unavailable if the store does not respond."""
     return read_file(row.conversation_id, row.name)
 
 
 def read_file(conversation_id: UUID, name: str) -> bytes:
-    """Raise NotFound, and Unavailable where the store does not answer."""
+    """Return the content. Raise NotFound, and Unavailable if the store does not respond."""
     try:
         return object_store().read(_path(conversation_id, name))
     except FileNotFoundError:
@@ -257,7 +257,7 @@ def read_file(conversation_id: UUID, name: str) -> bytes:
 
 
 def read_text(row: Offload) -> str:
-    """Return the text. Raise NotFound, for an image too."""
+    """Return the text. Raise NotFound, also for an image."""
     if row.kind == Offload.Kind.IMAGE:
         raise NotFound("This is an image: view it instead.")
     return read_content(row).decode("utf-8", "replace")
@@ -265,7 +265,7 @@ def read_text(row: Offload) -> str:
 
 @contextlib.contextmanager
 def _left_to_sweep() -> Iterator[None]:
-    """Log that the store does not answer: the rows are gone, and `sweep_offloads` deletes files without a row."""
+    """Log errors of the store: the rows are gone, and `sweep_offloads` deletes files without a row."""
     try:
         yield
     except failures():
@@ -273,7 +273,7 @@ def _left_to_sweep() -> Iterator[None]:
 
 
 def delete_files(files: Iterable[tuple[UUID, str]]) -> None:
-    """Delete files by conversation and name, after their rows; what the store does not delete is left to the sweep."""
+    """Delete files by conversation and name, after their rows. The sweep deletes those that the store does not."""
     store = object_store()
     with _left_to_sweep():
         for conversation_id, name in files:
@@ -292,13 +292,13 @@ def sweep_offloads(*, now: datetime) -> int:
     """Delete files of deleted conversations, and files without a row. Return their number."""
     store = object_store()
     since, until = database_made_at(), now - SWEEP_AFTER
-    # Sorted, so that what a conversation has is read by one statement.
+    # Sort the paths, so that one query per conversation reads its names.
     old = sorted(found.path for found in store.walk() if since <= found.modified_at < until)
     removed = 0
     for conversation_id, names in _names_by_conversation(old):
         known = known_offload_names(conversation_id)
         for name in names:
-            # What was appended to a bucket lies in parts below the name.
+            # In a bucket, a file that was appended to consists of parts below its name.
             if name not in known and name.rpartition("/")[0] not in known:
                 store.delete(_path(conversation_id, name))
                 removed += 1
@@ -306,7 +306,7 @@ def sweep_offloads(*, now: datetime) -> int:
 
 
 def _names_by_conversation(paths: Iterable[str]) -> Iterator[tuple[UUID, list[str]]]:
-    """Yield names by conversation, from sorted paths. Other folders are left out."""
+    """Yield names by conversation, from sorted paths. Skip other folders."""
     for folder, inside in groupby(paths, key=lambda path: path.partition("/")[0]):
         with contextlib.suppress(ValueError):
             yield UUID(folder), [path.partition("/")[2] for path in inside]
@@ -327,7 +327,7 @@ def _as_line(message: Message) -> dict[str, object]:
 
 
 def offloaded_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield what was offloaded from contexts, as far as its content is stored, for the archive of the account."""
+    """Yield the offloaded files whose content is stored, for the archive of the account."""
     rows = Offload.objects.filter(conversation__user=user).order_by("pk")
     for row in rows.iterator(chunk_size=500):
         try:

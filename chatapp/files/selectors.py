@@ -1,4 +1,4 @@
-"""Reads rows of attachments and offloads, by the user who asks."""
+"""Reads the rows of attachments and offloads, for one user."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FolderLinks = Attachment.folders.through
 def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
     """Return the user's uploads, without those that only messages of deleted conversations show."""
     links = Links.objects.filter(attachment=OuterRef("pk"))
-    # EXISTS and no join: a file that several messages show is one row.
+    # Use EXISTS, because a join would return a file once for each message.
     is_shown = Exists(links.filter(message__conversation__user__isnull=False)) | Exists(
         FolderLinks.objects.filter(attachment=OuterRef("pk"))
     )
-    # Without a link at all it waits for its message to be sent.
+    # An upload without any link waits for its message to be sent.
     return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)
 
 
@@ -55,13 +55,13 @@ def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
 
 
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
-    """Return attachments by id: those that exist and belong to the user."""
+    """Return attachments by id, without ids that do not exist or belong to another user."""
     rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
 
 
 def stored_bytes(user_id: UUID) -> int:
-    """Return the size of all uploads of a user; bytes that two of them share count twice."""
+    """Return the size of all uploads of a user; bytes that two uploads share count twice."""
     sizes = Attachment.objects.filter(user=user_id).aggregate(size=Sum("size_bytes", default=0))
     return int(sizes["size"])
 
@@ -71,15 +71,15 @@ def is_referenced(sha256: str) -> bool:
 
 
 def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
-    """Return the attachment that stands for all with these bytes in messages that are sent."""
+    """Return the user's oldest attachment with these bytes, which messages share."""
     return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
 
 
 def attached_files(
     user_id: UUID | str, conversation_id: UUID | str, branch: Branch | None = None
 ) -> list[Attachment]:
-    """Return this user's attachments on messages of this conversation and the files of its folder, oldest first.
-    `branch`: only on messages that it shows."""
+    """Return this user's attachments on messages of this conversation and the files of its folder, oldest first. With
+    `branch`, only attachments on messages that the branch shows."""
     here = Conversation.objects.filter(pk=parse_id(conversation_id), user_id=parse_id(user_id))
     links = Links.objects.filter(message__conversation__in=here)
     if branch is not None:
@@ -97,7 +97,7 @@ def messages_showing(rows: Iterable[Attachment], conversation_id: UUID | str) ->
 
 
 def files_of_folder(folder: Folder) -> list[Attachment]:
-    """Return the files that are given to each conversation in it, oldest first."""
+    """Return the files of the folder, which each of its conversations can use, oldest first."""
     return list(folder.files.order_by("created_at", "id"))
 
 
@@ -124,6 +124,6 @@ def offloads_of(conversation_id: UUID | str) -> list[Offload]:
 
 
 def known_offload_names(conversation_id: UUID) -> frozenset[str]:
-    """Return file names; none for a deleted conversation."""
+    """Return the conversation's file names; none if it was deleted."""
     rows = Offload.objects.filter(conversation_id=conversation_id)
     return frozenset(rows.values_list("name", flat=True))

@@ -1,4 +1,4 @@
-"""Finds the encoding of a text that names none: the one in which its letters are such as people write."""
+"""Guesses the encoding of a text that does not name one, by how plausible its letters are."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _BYTE_ORDER_MARKS = {
 SAMPLE_CHARS = 10_000
 LEAST_LETTERS = 2
 LEAST_SOUND = 20
-"""Characters beyond ASCII that UTF-8 has for each that is damaged: the bytes of other encodings seldom give any."""
+"""Valid non-ASCII characters that UTF-8 needs for each damaged one: other encodings seldom contain any."""
 LEAST_LIKENESS = 0.6
 _WORD = re.compile(r"[^\W\d_]+")
-# With a vowel, which umlauts in a row do not give.
+# Requires a vowel, because umlauts in a row do not decode to one.
 _CYRILLIC_WORD = re.compile("(?=.*(?i:[аеёиоуыэюяєії]))([А-ЯЁЂЃЄ-Џ]?[а-яёђѓє-џґ]+|[А-ЯЁЂЃЄ-ЏҐ]{2,})")
-# Without punctuation, which is the same in Chinese, Japanese and Korean.
+# Excludes punctuation, which is the same in Chinese, Japanese and Korean.
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f\u2010-\u206f\u3000-\u303f\uff00-\uffef]")
-# Typographical signs, which western texts have beside their letters, or alone.
+# Typographical signs, which western texts contain beside their letters, or alone.
 _SIGNS = dict.fromkeys(map(ord, "’‘“”„–—…«»€°§\xa0"), " ")
 
 
 def _double_byte(encoding: str, rows: bytes, trails: bytes) -> Callable[[str], list[str]]:
-    """Return what finds the characters in the rows of an encoding that hold its common ones."""
+    """Return a function that finds the characters in the rows of an encoding that hold its common characters."""
     common = re.compile(b"[%b][%b]" % (rows, trails))
 
     def find(text: str) -> list[str]:
@@ -39,7 +39,7 @@ def _double_byte(encoding: str, rows: bytes, trails: bytes) -> Callable[[str], l
 
 
 def _cyrillic(text: str) -> list[str]:
-    """Return the letters of words that have no others: most western words have plain letters beside their accents."""
+    """Return the letters of Cyrillic words, if these are the majority. Western words mix accents and plain letters."""
     words = [word for word in _WORD.findall(text) if len(word) > 1 and not word.isascii()]
     found = [word for word in words if _CYRILLIC_WORD.fullmatch(word)]
     return list("".join(found).lower()) if 2 * len(found) > len(words) else []
@@ -49,7 +49,7 @@ class _Writing(NamedTuple):
     encoding: str
     find_common: Callable[[str], list[str]]
     frequent: frozenset[str]
-    """The characters of about every second place in a text."""
+    """The characters that make up about half of a text."""
 
 
 _KANA = frozenset(map(chr, range(0x3041, 0x3100)))
@@ -85,18 +85,18 @@ _WRITINGS = (
 
 
 def decode_text(content: bytes) -> str | None:
-    """Return None where no known encoding has all the bytes."""
+    """Return the text, or None if no known encoding fits all bytes."""
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        # Spreadsheets and editors still write the encodings of Windows.
+        # Spreadsheets and editors still write Windows encodings.
         return _damaged_utf_8(content, error) or _in_an_encoding_of_windows(content)
 
 
 def _damaged_utf_8(content: bytes, first_error: UnicodeDecodeError) -> str | None:
-    """Return the text with U+FFFD for what is damaged, where few bytes are, or where it was cut inside its last
-    character; None where it is of another encoding."""
+    """Return the text with U+FFFD for damaged bytes, if they are few or if the text was cut inside its last character;
+    None if it is in another encoding."""
     text = content.decode("utf-8-sig", "replace")
     damaged = text.count("\ufffd")
     sound = sum(char > "\x7f" for char in text) - damaged
@@ -114,19 +114,19 @@ def _in_an_encoding_of_windows(content: bytes) -> str | None:
             continue
         if (found := _likeness(_sample(text), writing)) > likeness:
             best, likeness = text, found
-    # Five bytes stand for nothing in cp1252: what has them is something else.
+    # Five bytes are undefined in cp1252, so a text with one of them is in another encoding.
     return None if "\ufffd" in best else best
 
 
 def _sample(text: str) -> str:
-    """Return the part from the first letter beyond ASCII, which may come late in a table, and the word it is in."""
+    """Return the part around the first non-ASCII letter, which may come late in a table."""
     found = _BEYOND_ASCII.search(text)
     first = found.start() if found else 0
     return text[max(0, first - 100) : first + SAMPLE_CHARS]
 
 
 def _western_share(text: str) -> float:
-    """Return the share of accented letters that stand beside plain ones in a word as people write it."""
+    """Return the share of accented letters in words that also have plain letters and an ordinary case."""
     plain = text.translate(_SIGNS)
     seen = sum(char > "\x7f" for char in plain)
     accented = 0
@@ -138,7 +138,7 @@ def _western_share(text: str) -> float:
 
 
 def _likeness(text: str, writing: _Writing) -> float:
-    """Return the share of common letters and that of the most frequent, added: 0.0 to 2.0."""
+    """Return the share of common letters plus that of the most frequent ones: 0.0 to 2.0."""
     letters = _BEYOND_ASCII.findall(text)
     if len(letters) < LEAST_LETTERS:
         return 0.0

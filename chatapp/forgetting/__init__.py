@@ -1,1 +1,1 @@
-"""What a deletion reaches, proposals, receipts."""
+"""Forgetting and deletion with everything derived from the deleted texts; proposals, receipts, the trash."""

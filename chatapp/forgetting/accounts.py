@@ -1,5 +1,4 @@
-"""Deletes whole accounts: everything the user said, uploaded and is remembered by, then the account and its
-sessions."""
+"""Deletes accounts: all content, files and memory of the user, then the account and its sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
 
 
 def delete_account(user: User, *, now: datetime) -> None:
-    """Delete an account. Raise Conflict for the only admin. It can be repeated after it was cut short."""
+    """Delete an account. Safe to repeat after an interruption. Raise Conflict for the only admin."""
     check_replaceable(user)
     folder = user_folder(user.pk)
     begun = forget_everything(user=user, now=now)
-    # With those that an earlier attempt left: once the user is gone nobody can finish them as theirs.
+    # Include the removals of an interrupted attempt: without the user, nobody could redact copies for them.
     removals = {one.pk: one for one in (*open_removals(user.pk), *begun.removals)}
     work = [Removing(removal, now, transaction.on_commit) for removal in removals.values()]
     for one in work:
@@ -35,7 +34,7 @@ def delete_account(user: User, *, now: datetime) -> None:
     tombstones = Tombstone.objects.filter(user=user)
     TO_THE_END.work(lambda: delete_some(tombstones, PIECE.start()))
     delete_user(user=user)
-    # In the admin panel all of it is one transaction, and files are deleted after its commit.
+    # The admin panel runs all of this in one transaction, and files may only be deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))
 
 

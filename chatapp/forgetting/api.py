@@ -1,4 +1,4 @@
-"""Forgetting: at once, or proposed and confirmed; and the receipts of it."""
+"""The API of forgetting: at once, or proposed and confirmed; and its receipts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Receipt(Shape):
 
 
 class NotLearned(Shape):
-    """Sentences of one forgetting that are not learned again. Their words are not kept."""
+    """Sentences of one forgetting that are not learned again. Only their number is known, not their words."""
 
     id: str
     kind: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
@@ -109,12 +109,12 @@ class ForgetAnswer(Receipt):
 
 @forgetting_router.post("/memory/forget", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer))
 def forget(request: ApiRequest, wish: Wish) -> Any:
-    """Forget one entry, one message, one conversation, one day, or everything, with all that was made of it: summaries,
-    files, index, recalled copies. It cannot be undone.
+    """Forget one entry, one message, one conversation, one day, or everything, with all that was derived from it:
+    summaries, files, index, recalled copies. This cannot be undone.
 
-    What is forgotten is not learned again, unless you ask to remember it and did not forget it `for_good`. A day goes
-    from midnight to midnight in your time zone; an answer belongs to the day on which it was requested, and to the day
-    of its question.
+    Forgotten sentences are not learned again, unless you ask to remember them and did not forget them `for_good`. A day
+    goes from midnight to midnight in your time zone; an answer belongs to the day on which it was requested, and to the
+    day of its question.
     """
     return _answer(request.auth.user, _carry_out(request.auth.user, wish))
 
@@ -146,7 +146,7 @@ def _proposed_again(request: ApiRequest, made: str, values: dict[str, Any]) -> A
 @forgetting_router.post("/memory/forget/propose", auth=allow("memory"), response=answers(422, ok=Proposal))
 @creates(_proposed_again)
 def propose(request: ApiRequest, question: Question) -> Any:
-    """Propose what a wish such as "forget that I live in Paris" may mean. Nothing is forgotten until you confirm."""
+    """Propose what a request such as "forget that I live in Paris" may mean. Nothing is forgotten until you confirm."""
     user = request.auth.user
     return _proposal(user, propose_forgetting(user, question.query, now=clock.now()))
 
@@ -157,8 +157,8 @@ def propose(request: ApiRequest, question: Question) -> Any:
     response=answers(404, ok=Proposal),
 )
 def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
-    """Return the items of a proposal that are still there, with their present text. The event `memory.forget_proposed`
-    carries the id."""
+    """Return the items of a proposal that still exist, with their current text. The event `memory.forget_proposed`
+    contains the proposal's id."""
     return _proposal(request.auth.user, accessible_proposal(request.auth.user, proposal_id))
 
 
@@ -166,8 +166,8 @@ def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
     "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer)
 )
 def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
-    """Forget the chosen items of a proposal. What says them again elsewhere is proposed in turn, once: a second
-    confirmation answers with the same receipt alone."""
+    """Forget the chosen items of a proposal. The response proposes repetitions found elsewhere, but only once: a second
+    confirmation returns the same receipt alone."""
     done = confirm_forgetting(
         request.auth.user,
         confirmation.proposal_id,
@@ -184,7 +184,7 @@ def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
     response=answers(ok=Page[Receipt]),
 )
 def receipts(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """List what kind of thing was forgotten, when, and how much went with it, newest first; no content."""
+    """List receipts, newest first: what kind of thing was forgotten, when, and how much was removed; no content."""
     return read_page(accessible_receipts(request.auth.user), "at", cursor, limit, _receipt)
 
 
@@ -194,7 +194,7 @@ def receipts(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -
     response=answers(ok=Page[NotLearned]),
 )
 def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """List what is never learned again, newest first: when it was forgotten, and how many sentences; no words."""
+    """List the forgettings whose sentences are not learned again, newest first: when, and how many; no words."""
 
     def shape(row: Any) -> dict[str, Any]:
         return _receipt(row) | {"kind": row.what, "count": row.count, "for_good": row.for_good}
@@ -204,7 +204,7 @@ def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50
 
 @forgetting_router.delete("/memory/not-learned/{receipt_id}", auth=allow("memory"), response=answers(404))
 def learn_again(request: ApiRequest, receipt_id: str) -> Any:
-    """Allow what was forgotten with this receipt to be learned again when it is said again."""
+    """Allow the sentences forgotten with this receipt to be learned again when you repeat them."""
     lift_tombstones(receipt=accessible_receipt(request.auth.user, receipt_id))
     return Status(204, None)
 

@@ -16,7 +16,7 @@ WORD_BYTES = 8
 
 
 class ForgetReceipt(models.Model):
-    """A record that something was forgotten, and how much of each kind was removed; no content."""
+    """A record of one forgetting: when it happened, and how many rows of each kind it removed. It holds no content."""
 
     class What(models.TextChoices):
         ENTRY = "entry"
@@ -38,9 +38,9 @@ class ForgetReceipt(models.Model):
 
 
 class Tombstone(models.Model):
-    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64.
+    """A forgotten sentence as a keyed fingerprint (see `memory.tombstones`). `words` holds packed int64 values.
 
-    It is deleted when its user asks to remember the sentence, unless it is `for_good`.
+    It is deleted when the user asks to remember the sentence, unless it is `for_good`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -58,14 +58,14 @@ class Tombstone(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "whole"], name="tombstone_once")]
-        # Those that may cover a short sentence.
+        # Tombstones that may match a short sentence (`tombstones_about`).
         indexes = [models.Index("user", Substr("words", 1, WORD_BYTES), name="tombstone_by_first_word")]
 
 
 class ForgetProposal(models.Model):
-    """What was found for a request to forget, for the user to choose from. `items` are kinds and ids.
+    """Messages and entries that the user may choose to forget. `items` holds their kinds and ids.
 
-    `asked_in` is the message with the request, where it was made in a chat: it is forgotten with what is chosen.
+    `asked_in` is the chat message with the request, if any: it is forgotten with the chosen items.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -80,11 +80,10 @@ class ForgetProposal(models.Model):
 
 
 class Removal(models.Model):
-    """The work of deleting one conversation that has no user any more, or of forgetting many messages and entries, done
-    in pieces.
+    """A deletion done in pieces: of a conversation without a user, or of many messages and entries to forget.
 
-    An import begins with one, too, and removes it when it is complete: what an import leaves half done is deleted.
-    Ids instead of foreign keys: it outlives the conversation, whose files go last, and says whose it was.
+    An import also has one until it is complete, so that an interrupted import is deleted. Ids replace foreign keys,
+    because the row outlives the conversation, whose files are deleted last, and still names the owner.
     """
 
     class Phase(models.TextChoices):
@@ -98,11 +97,11 @@ class Removal(models.Model):
         FILES = "files", "its files go"
 
     LEASE = timedelta(seconds=90)
-    """Longer than a worker stays at it; renewed each time it comes."""
+    """Longer than a worker spends on a removal in one task; each claim renews it."""
 
     conversation_id = models.UUIDField(unique=True, null=True, help_text="None where messages are `chosen`.")
     chosen = models.JSONField(default=dict, help_text="Ids by kind: of what is left to do in this phase.")
-    user_id = models.UUIDField(db_index=True)  # what is left of an account that is being deleted?
+    user_id = models.UUIDField(db_index=True)  # query: the open removals of a user
     phase = models.CharField(max_length=8, choices=Phase)
     forgets = models.BooleanField(default=False, help_text="Redact what was made of it elsewhere.")
     keeps_rows = models.BooleanField(
@@ -113,18 +112,18 @@ class Removal(models.Model):
     tombstone_count = models.PositiveIntegerField(default=0)
     entries = models.JSONField(default=dict, help_text="Deleted memory entries: text by id, until TRACES.")
     receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.SET_NULL, related_name="+")
-    lease_expires_at = models.DateTimeField(db_index=True)  # the sweep: which has nobody at work?
+    lease_expires_at = models.DateTimeField(db_index=True)  # the sweep: removals that no process holds
     created_at = models.DateTimeField(auto_now_add=True)
 
     @property
     def home(self) -> UUID:
-        """The conversation that is deleted."""
+        """Return the id of the conversation, which must be set."""
         assert self.conversation_id is not None
         return self.conversation_id
 
 
 class TrashedConversation(models.Model):
-    """A conversation in the trash. It has no user meanwhile, so that no door, search or run reaches it."""
+    """A conversation in the trash. The conversation has no user meanwhile, so no request, search or run reaches it."""
 
     class Reason(models.TextChoices):
         BY_HAND = "by_hand", "deleted by its user: what was remembered of it goes with it"
@@ -137,8 +136,8 @@ class TrashedConversation(models.Model):
     reason = models.CharField(max_length=8, choices=Reason)
     entries = models.JSONField(default=list, help_text="Ids of the memory entries that named it.")
     trashed_at = models.DateTimeField()
-    purge_at = models.DateTimeField(db_index=True)  # the sweep: what is due?
+    purge_at = models.DateTimeField(db_index=True)  # query of the sweep: conversations due for deletion
 
     class Meta:
-        # The trash of a user, newest first.
+        # A user's trash, newest first.
         indexes = [models.Index(fields=["user", "-trashed_at"], name="trash_by_user")]

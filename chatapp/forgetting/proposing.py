@@ -1,4 +1,4 @@
-"""Requests to forget: finds what is meant, proposes it, and forgets what the user confirms."""
+"""Requests to forget: finds matching messages and entries, proposes them, and forgets those the user confirms."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from memory.sentences import split_sentences
 
 LOOKED_AT = 40
 LEAST_SHARE = 0.6
-"""Of the request's telling words, what is found must say this share."""
+"""The share of the request's significant words that a match must contain."""
 LEAST_LETTERS = 4
-"""A shorter word is no beginning of another."""
+"""Shorter words do not match as prefixes of other words."""
 
 
 def propose_forgetting(user: User, query: str, *, now: datetime) -> ForgetProposal:
-    """Return what the request may mean, best match first. Nothing is forgotten before it is confirmed."""
+    """Store a proposal of what the request may mean, best match first. Nothing is forgotten until it is confirmed."""
     return record_proposal(
         user=user, items=_find_meant(user, read_forget_request(query) or query, now), now=now
     )
 
 
 def propose_for_message(message_id: UUID) -> None:
-    """Propose what a request to forget in a chat may mean. For the worker; safe to call twice."""
+    """Propose what a request to forget in a chat may mean. For the worker; idempotent."""
     asked = Message.objects.select_related("conversation__user").filter(pk=message_id).first()
     request = read_forget_request(message_values.text_of(asked.parts)) if asked else None
     if asked is None or request is None:
@@ -71,10 +71,10 @@ def _find_meant(
 
 
 def is_about(words: frozenset[str], text: str) -> bool:
-    """Return whether the text says most of the words, or longer and shorter forms of them, which its stemmer left."""
+    """Return whether the text has enough of the words, or longer or shorter forms that the stemmer left distinct."""
     said = vocabulary.telling_words(text)
     missing = {word for word in words - said if said.isdisjoint(_beginnings(word))}
-    # A message may have half a million words: each is looked up once for each length of a word that is still missing.
+    # A message may have half a million words, so look each up only once per length of a missing word.
     lengths = {len(word) for word in missing if len(word) >= LEAST_LETTERS}
     missing.difference_update(one[:length] for length in lengths for one in said)
     return len(words) - len(missing) >= LEAST_SHARE * len(words)
@@ -85,7 +85,7 @@ def _beginnings(word: str) -> Iterator[str]:
 
 
 def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:
-    """Return an item with only the sentences of the entry that the request means: an entry may say much else."""
+    """Return an item with only the matching sentences of the entry, because an entry may say much else."""
     entry = MemoryEntry.objects.filter(user=user, pk=entry_id).first()
     if entry is None:
         return []
@@ -98,11 +98,10 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> Done:
-    """Forget the chosen items and the message that asked for it. Return the same receipt, alone, where the proposal was
-    confirmed before. `for_good`, or where the message said so, the sentences stay barred even if the user asks to
-    remember them.
+    """Forget the chosen items and the message with the request. If the proposal was confirmed before, return only its
+    receipt. If `for_good` or the message says so, the sentences stay barred even if the user asks to remember them.
 
-    Raise NotFound, also where all of it is gone; InvalidInput for an id that was not proposed.
+    Raise NotFound, also if all items are gone, and InvalidInput for ids that were not proposed.
     """
     proposal = accessible_proposal(user, proposal_id)
     if proposal.receipt is not None:

@@ -1,6 +1,6 @@
-"""Carries out removals: for about a second in the request, the rest by the worker, piece by piece.
+"""Carries out removals in pieces: for about a second in the request, then in the worker.
 
-Each piece is a transaction of its own and may be repeated, so that the work goes on after a kill at any point.
+Each piece is an idempotent transaction, so the work resumes after a crash at any point.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from chatapp.recall.actions.removal import (
 from chatapp.recall.models import SearchDocument
 
 ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
-"""For a removal within a caller's transaction: pieces would not give others the lock."""
+"""For a removal inside a caller's transaction, which keeps its locks between pieces anyway."""
 
 
 def _call(action: Callable[[], Any]) -> None:
@@ -56,12 +56,12 @@ def _call(action: Callable[[], Any]) -> None:
 
 @dataclass(slots=True)
 class Removing:
-    """One removal under way. The caller deals with its `leftovers`."""
+    """One removal in progress. The caller must clean up its `leftovers`."""
 
     removal: Removal
     now: datetime
     remove_files: Callable[[Callable[[], Any]], None] = _call
-    """Calls what it is given, at once or after the commit."""
+    """Calls its argument, at once or after the commit."""
     leftovers: list[Leftovers] = field(default_factory=list)
     proposal: ForgetProposal | None = None
     _has_removed_texts: bool = False
@@ -69,11 +69,12 @@ class Removing:
     _next_term: int = 0
 
     def hide(self) -> None:
-        """Remove all that other conversations, search and memory show of it: only rows of its own are left."""
+        """Remove all that other conversations, search and memory show of the texts, so that only hidden rows are
+        left."""
         removal = self.removal
         if removal.phase == Removal.Phase.CHOSEN:
             self._forget_chosen()
-        if removal.phase == Removal.Phase.IMPORT:  # the process that imported it has ended
+        if removal.phase == Removal.Phase.IMPORT:  # the importing process has died
             enter_phase(removal, Removal.Phase.HIDE)
         if removal.phase == Removal.Phase.HIDE:
             self._hide_conversation()
@@ -87,7 +88,7 @@ class Removing:
 
     def _forget_chosen(self) -> None:
         user = User.objects.get(pk=self.removal.user_id)
-        # With short rests: a user waits, and the lock is free anyway while the next piece is read.
+        # Rest only briefly: a user is waiting, and the lock is free while the next piece is prepared.
         turns = LockTurns(TO_THE_END, lambda _: False)
         for done in forget_pieces(self.removal, user, self.now, turns):
             self.leftovers += done.leftovers
@@ -98,11 +99,11 @@ class Removing:
         self.leftovers.append(left)
 
     def go_on(self, pace: Pace) -> bool:
-        """Carry out steps for as long as `pace` says; return whether all of it is gone."""
+        """Run steps for as long as `pace` allows; return whether the removal is complete."""
         return pace.work(lambda: self._step(pace.budget))
 
     def _step(self, budget: Budget) -> bool:
-        """Carry out one transaction; return whether it was the last."""
+        """Run one transaction; return whether it was the last."""
         removal = self.removal
         match removal.phase:
             case Removal.Phase.BEHIND:
@@ -121,15 +122,14 @@ class Removing:
                 if removed.is_done:
                     enter_phase(removal, Removal.Phase.FILES)
             case _:
-                # After the rows, which name the files: a crash in between leaves a folder, which this deletes again.
+                # Delete files after the rows that name them. A retry of this phase deletes a folder that a crash left.
                 self.remove_files(partial(offloads.delete_folders, [removal.home]))
                 end_removal(removal)
                 return True
         return False
 
     def _go_on_behind(self, budget: Budget) -> bool:
-        """Remove in one transaction some of what many forgotten messages and entries leave; return whether nothing is
-        left."""
+        """Clean up, in one transaction, behind many forgotten messages and entries; return whether nothing is left."""
         removal, chosen = self.removal, self.removal.chosen
         if chosen.get("untold"):
             tell_behind(removal)
@@ -152,13 +152,13 @@ class Removing:
 
 
 def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
-    """Work on removals for as long as `pace` says, and wake a worker for those that are not done then."""
+    """Work on removals for as long as `pace` allows, and wake a worker for the unfinished ones."""
     pace = ALL_AT_ONCE if connection.in_atomic_block else pace
     for one in work:
         if not one.go_on(pace):
             release_removal(removal_id=one.removal.pk, now=one.now)
             jobs.wake_worker("chatapp.forgetting.tasks.remove_rest", str(one.removal.pk))
-            # The time of the request is over: a worker gets the others, too.
+            # The time is up: run one step of each other removal and pass it to a worker, too.
             pace = Pace(0.0, pace.budget, pace.clock, pace.sleep)
     if has_abandoned_index() and not pace.work(lambda: delete_abandoned(pace.budget)):
         jobs.wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
@@ -171,7 +171,7 @@ def delete_abandoned_indexes(pace: Pace) -> bool:
 
 
 def claim(removal_id: int, *, now: datetime) -> Removing | None:
-    """Take the lease of a removal; None where the removal is done or another process holds it."""
+    """Take the lease of a removal; None if it is done or another process holds it."""
     removal = claim_removal(removal_id=removal_id, now=now)
     if removal is None:
         return None

@@ -1,4 +1,4 @@
-"""Forgets and deletes: rows first, then what lies on disk. After a crash between the two, sweeps do the rest."""
+"""Forgets and deletes: rows first, then files on disk. After a crash in between, sweeps finish the work."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ from chatapp.runs.actions.injected_messages import withdraw_queued
 
 
 def remove_leftovers(*left: Leftovers) -> None:
-    """Delete files, and write those of the memory that show what is gone. To be called after the commit."""
+    """Delete files on disk and rewrite stale memory files. Call it after the commit."""
     for one in left:
         attachments.discard_content(one.hashes)
         offloads.delete_files(one.offloads)
-    # Which files are behind is marked in their rows: what a crash leaves unwritten here, the sweep writes.
+    # Rows mark stale memory files, so the sweep writes any that a crash leaves unwritten here.
     memory_files.write_stale()
-    # Last: until the log of the database is emptied, it holds the pages as they were.
+    # Last: until SQLite's journal is truncated, it contains the deleted text.
     truncate_journal()
 
 
 def finish(done: Done) -> Done:
-    """Remove what lies outside the database, after the commit that forgot it."""
+    """Delete files and rewrite memory files, after the commit of a forgetting."""
     remove_leftovers(*done.leftovers)
     return done
 
 
-# --- What is forgotten ------------------------------------------------------------------------------------
+# --- Forgetting -------------------------------------------------------------------------------------------
 
 
 def delete_message(user: User, conversation_id: str, message_id: str, *, now: datetime) -> None:
-    """Withdraw a message that no model call has read, without ending the answer; forget any other. Raise NotFound."""
+    """Withdraw a message no model call has read, without ending the answer; forget any other. Raise NotFound."""
     hashes = withdraw_queued(user=user, conversation_id=conversation_id, message_id=message_id, now=now)
     if hashes is None:
         forget_message(user, accessible_message(user, conversation_id, message_id).pk, now=now)
@@ -75,12 +75,12 @@ def forget_entry(user: User, entry_id: UUID, *, now: datetime, for_good: bool = 
 
 
 def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
-    """Forget what was said on a day of the user's time zone, and what memory keeps of that day. A conversation in the
-    trash in which something was said that day is deleted as a whole. Raise NotFound where there is nothing."""
+    """Forget the messages and memory entries of a day in the user's time zone. Delete a conversation in the trash as a
+    whole if it has messages of that day. Raise NotFound if the day has nothing."""
     zone = user.zone
     start = datetime.combine(day, time.min, zone)
     end = datetime.combine(day + timedelta(days=1), time.min, zone)
-    # Apart from the rest: what is in the trash has no user, so that nothing below finds it.
+    # Separately, because the queries below miss conversations in the trash, which have no user.
     purged = _purge_said_between(user, start, end, now)
     said = messages_of_day(user, start, end)
     entries = memory_selectors.day_entry_ids(user.pk, day)
@@ -93,7 +93,7 @@ def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) 
 
 
 def _purge_said_between(user: User, start: datetime, end: datetime, now: datetime) -> Done | None:
-    """Return what was done last; None where nothing in the trash was said then."""
+    """Return the last result, or None if no conversation in the trash has messages of that time."""
     done: Done | None = None
     for conversation_id in trashed_with_words_of(user, start, end):
         begun = begin_purge(user=user, conversation_id=conversation_id, now=now)
@@ -113,9 +113,9 @@ def forget_chosen(
     asked_in: UUID | None = None,
     for_good: bool = False,
 ) -> Done:
-    """Forget messages and entries, many of them in pieces. Raise NotFound where none of them is there."""
+    """Forget messages and entries, in pieces if there are many. Raise NotFound if none of them exists."""
     messages, entries = {*message_ids}, {*entry_ids}
-    # A removal in pieces notes whole messages and entries: single lines, and the wish in a chat, go in one transaction.
+    # A removal in pieces records only whole messages and entries. Lines and a request in a chat need one transaction.
     if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
         return finish(
             forget_items(
@@ -139,8 +139,7 @@ def forget_chosen(
 
 
 def finish_many(work: Removing) -> Done:
-    """Forget the messages and entries of a removal: nothing shows them once this returns. A worker deletes what is left
-    of them in the index."""
+    """Forget the messages and entries of a removal. Nothing shows them after this; a worker may clean the index."""
     receipt = work.removal.receipt
     assert receipt is not None
     proposal = _carry_out([work], AT_THE_DOOR)
@@ -149,8 +148,8 @@ def finish_many(work: Removing) -> Done:
 
 
 def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
-    """Take an entry out of a shared memory. For an operator's view, which is one transaction: files follow its commit.
-    Raise NotFound where the entry is in no shared memory."""
+    """Remove an entry from a shared memory. The operator's view is one transaction, so files are deleted after its
+    commit. Raise NotFound if the entry is in no shared memory."""
     work = unshare_entry(entry_id=entry_id, now=now)
     transaction.on_commit(partial(remove_leftovers, Leftovers(offloads=tuple(work.files))))
 
@@ -163,8 +162,8 @@ def forget_whole_conversation(
     for_good: bool = False,
     pace: Pace = AT_THE_DOOR,
 ) -> Done:
-    """Forget a conversation: nothing shows it once this returns, no search, recall or daily file. A worker deletes the
-    rows that are left. Raise NotFound."""
+    """Forget a conversation. Nothing shows it after this, no search, recall or daily file; a worker deletes the
+    remaining rows. Raise NotFound."""
     return finish_begun(
         forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good), now, pace
     )
@@ -175,7 +174,7 @@ def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
 
 
 def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
-    """Carry out what is left of a forgetting, in the end for as long as `pace` says."""
+    """Finish a forgetting. `pace` limits only the deletion of hidden rows; a worker does the rest."""
     work = [Removing(removal, now) for removal in begun.removals]
     proposal = _carry_out(work, pace, begun.leftovers)
     begun.receipt.refresh_from_db()
@@ -185,9 +184,9 @@ def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
 def _carry_out(
     work: Sequence[Removing], pace: Pace, leftovers: Iterable[Leftovers] = ()
 ) -> ForgetProposal | None:
-    """Remove copies elsewhere and what lies on disk, then rows, for as long as `pace` says. `leftovers` are of the
-    transaction before. Return the proposal to forget what repeats it."""
-    # Of all removals first what others show of them, whatever time that takes: only rows that nobody sees may wait.
+    """Remove copies and files, then rows for as long as `pace` allows. `leftovers` come from the previous transaction.
+    Return the proposal to forget repetitions, if any."""
+    # First hide every removal, however long it takes: only rows that nothing shows may wait.
     for one in work:
         one.hide()
     remove_leftovers(*leftovers, *(left for one in work for left in one.leftovers))
@@ -200,18 +199,18 @@ def _carry_out(
 
 
 def delete_file(user: User, file_id: str, *, now: datetime) -> None:
-    """Delete an uploaded file, and what tools returned of it. Raise NotFound."""
+    """Delete an uploaded file and everything tools returned from it. Raise NotFound."""
     [file] = accessible_attachments(user, [file_id])
     remove_leftovers(delete_upload(user=user, file=file, now=now))
 
 
 def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
-    """Carry out what is left of a deletion, in the end for as long as `pace` says."""
+    """Finish a deletion. `pace` limits only the deletion of hidden rows; a worker does the rest."""
     _carry_out([Removing(detached.removal, now)], pace)
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
-    """Work on a removal for a few seconds; another task does the rest. For the worker."""
+    """Continue a removal for a few seconds, and leave the rest to another task. For the worker."""
     work = claim(removal_id, now=now)
     if work is not None:
         _carry_out([work], pace)

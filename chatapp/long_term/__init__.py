@@ -1,1 +1,1 @@
-"""What outlives a conversation: daily entries, the profile, pauses, shared memories."""
+"""Memory that outlives a conversation: daily entries, the profile, pauses, shared memories."""

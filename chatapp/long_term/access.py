@@ -1,4 +1,4 @@
-"""Reads and locks entries by their id, for one user: an entry of another user raises NotFound."""
+"""Reads and locks entries by id, for one user. An entry of another user raises NotFound."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
 
 
 def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
-    """Return an entry of the user, locked until the transaction ends. Its conversation is locked before it, as
-    everywhere."""
+    """Lock and return an entry of the user. Lock its conversation first, as everywhere."""
     conversation_id = accessible_entry(user, entry_id).conversation_id
     if conversation_id:
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
@@ -26,7 +25,7 @@ def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
 
 
 def lock_shared_entry(entry_id: UUID) -> MemoryEntry:
-    """Return an entry of an agent's shared memory, whoever said it, locked like by `lock_entry`. For operators."""
+    """Lock and return any user's entry of an agent's shared memory, like `lock_entry`. For operators."""
     shared = MemoryEntry.objects.filter(scope__isnull=False, state=MemoryEntry.State.KEPT)
     conversation_id = find_row(shared, entry_id).conversation_id
     if conversation_id:

@@ -1,4 +1,4 @@
-"""What is in the memories that agents share, for operators to read, correct and take out; not who said it."""
+"""Admin of shared memories: operators read, correct and remove entries, but do not see who said them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREVIEW_CHARS = 120
 
 
 class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that sends back the revision it was opened with, so that what was forgotten since does not return."""
+    """A form that sends back the revision it was opened with, so that it does not restore a text forgotten since."""
 
     class Meta:
         model = SharedEntry
@@ -33,7 +33,7 @@ class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar = {"revision": forms.HiddenInput}
 
     def clean(self) -> dict[str, Any]:
-        """Lock the entry for the rest of the view, so that what is checked here is still true when it is saved."""
+        """Lock the entry for the rest of the view, so that the checked revision is still current when it is saved."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         try:
             entry = lock_shared_entry(self.instance.pk)
@@ -46,15 +46,15 @@ class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(SharedEntry)
 class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Entries of shared memories. Each stays an entry of the user who said it: a change here changes it there, too. To
-    delete it here only takes it out of the shared memory, and removes what others were told of it."""
+    """Entries of shared memories. Each stays an entry of the user who said it, so that a change here changes it there,
+    too. Deleting it here only removes it from the shared memory, and from what other users learned of it."""
 
     form = SharedEntryForm
     list_display = ("preview", "scope", "day", "author")
     list_filter = ("scope",)
     list_select_related = ("scope",)
     list_per_page = 50
-    # Else Django counts all rows beside those that a search finds.
+    # Otherwise Django counts all rows in addition to those that a search finds.
     show_full_result_count = False
     search_fields = ("text",)
     ordering = ("-created_at", "-pk")
@@ -62,7 +62,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     readonly_fields = ("scope", "day", "author")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SharedEntry]:
-        """Return kept entries of all shared memories, also of closed ones, which may be opened again."""
+        """Return kept entries of all shared memories, including closed ones, which may be opened again."""
         return super().get_queryset(request).filter(scope__isnull=False, state=SharedEntry.State.KEPT)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -76,12 +76,12 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         edit_shared_entry(entry_id=obj.pk, **form.cleaned_data)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return the entries alone: they leave the shared memory, and no row is deleted."""
+        """Return only the entries, because they leave the shared memory, but no row is deleted."""
         perms = set() if self.has_delete_permission(request) else {SharedEntry._meta.verbose_name}
         return [str(entry) for entry in objs], {SharedEntry._meta.verbose_name_plural: len(objs)}, perms, []
 
     def delete_model(self, request: HttpRequest, obj: SharedEntry) -> None:
-        with suppress(NotFound):  # it was taken out meanwhile
+        with suppress(NotFound):  # it was removed meanwhile
             take_out_of_shared(obj.pk, now=clock.now())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SharedEntry]) -> None:

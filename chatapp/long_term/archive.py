@@ -1,4 +1,4 @@
-"""A user's memory to take away: the daily files and MEMORY.md, as Markdown in a zip."""
+"""Exports a user's memory: the daily files and MEMORY.md, as Markdown in a ZIP archive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENTRIES_AT_ONCE = 500
 
 
 def write_archive(user_id: UUID) -> IO[bytes]:
-    """Return the zip as an open file, at its beginning."""
+    """Return the ZIP archive as an open file, positioned at its beginning."""
     archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - the response closes it
     with ZipFile(archive, "w", ZIP_DEFLATED) as files:
         for name, text in _day_files(user_id):
@@ -43,12 +43,12 @@ def _day_files(user_id: UUID) -> Iterator[tuple[str, str]]:
 
 
 def memory_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield the daily files and the profile, and the history of both, for the archive of an account."""
+    """Yield the daily files, the profile, their history and the receipts, for the archive of an account."""
     for name, text in _day_files(user.pk):
         yield f"memory/{name}", text
     entries = MemoryEntry.objects.filter(user=user).select_related("scope")
     entries = entries.prefetch_related("sources", "revisions").order_by("created_at", "pk")
-    # Behind prefetch_related, Django refuses iterator() without a size.
+    # After prefetch_related, Django's iterator() requires a chunk size.
     shapes = [_with_revisions(row) for row in entries.iterator(ENTRIES_AT_ONCE)]
     yield "memory/entries.json", json_file(shapes)
     versions = [

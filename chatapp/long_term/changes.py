@@ -1,5 +1,5 @@
-"""Changes that users make to their memory: rows in one transaction, then the files that show them. After a crash
-between the two, the sweep writes the files."""
+"""Changes that users make to their memory: first the rows in one transaction, then the files. After a crash in between,
+the sweep writes the files."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) ->
 
 
 def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> None:
-    """Replace the text of a shared entry. For an operator's view, which is one transaction: the file follows its
-    commit. Raise Conflict for a former revision."""
+    """Replace the text of a shared entry. The operator's view is one transaction, so that the file is written after its
+    commit. Raise Conflict if `revision` is not current."""
     entry = entries.edit_shared_entry(entry_id=entry_id, text=text, revision=revision)
     transaction.on_commit(partial(_shown, entry))
 
@@ -52,23 +52,23 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
 ) -> list[MemoryEntry]:
-    """Store what a day shall say, all of it or nothing; return its entries afterwards. What is missing is forgotten,
-    except lines that were only moved; many missing entries are noted with the changes and forgotten in pieces after
-    them. Raise Conflict; raise InvalidInput where it changes more than one transaction may."""
+    """Replace the sections of a day, all or nothing; return its entries afterwards. Missing entries are forgotten,
+    except for lines that were only moved; many of them are recorded with the changes and forgotten in batches
+    afterwards. Raise Conflict; raise InvalidInput if there are too many changes for one transaction."""
     rows = day_entries(user.pk, day)
     missing = _missing(rows, sections)
     make_changes = partial(
         days.make_day_changes, user=user, day=day, sections=sections, now=now, version=version
     )
-    # Words, claims and rows are made before the lock is taken: of many entries, that takes longest.
+    # Prepare words, claims and rows before locking, because for many entries this takes longest.
     changes = make_changes(rows=rows)
     ahead = read_ahead(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
-        # First, because the counts are locked before all other rows.
+        # First, because forgetting counts are locked before all other rows.
         count = begin_forgetting(user.pk)
         if not changes.are_current():
-            # The day changed since it was read, so that what was made of it is made again.
+            # The day was changed since it was read, so that the changes must be prepared again.
             rows = day_entries(user.pk, day)
             missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
         if missing.in_pieces:
@@ -95,8 +95,8 @@ def rewrite_day(
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """The entries that a day shall not have any more, forgotten with its changes or in pieces after them. Of an entry
-    some of whose lines are in other sections now, which is `moved`, only its other `lines` are forgotten."""
+    """Entries to remove from a day: `at_once` with its changes, or `in_pieces` after them. `moved` entries have lines
+    that are in other sections now; only their other `lines` are forgotten."""
 
     at_once: Sequence[UUID]
     in_pieces: Sequence[UUID]
@@ -108,15 +108,15 @@ class _Missing:
 
 
 def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Missing:
-    """Return what a day with the entries `rows` loses by becoming `sections`. Raise InvalidInput where too much is
-    changed, of which entries that are only missing are no part."""
+    """Return the entries that a day with the entries `rows` loses by becoming `sections`. Raise InvalidInput if too
+    many sections change; entries that are only missing do not count."""
     texts = {section.entry_id: section.text for section in sections if section.entry_id}
     kept = {line.strip() for section in sections for line in section.text.splitlines()}
     missing = {row.pk: row for row in rows if str(row.pk) not in texts}
     moved = {pk: row for pk, row in missing.items() if kept & _lines(row)}
     lines = {pk: gone for pk, row in moved.items() if (gone := sorted(_lines(row) - kept))}
     same = sum(texts.get(str(row.pk)) == row.text.strip() for row in rows)
-    # Characters alone bound too little: 90,000 sections of one word held the database for seconds.
+    # Limiting characters is not enough: 90,000 sections of one word blocked the database for seconds.
     _check_count(len(sections) - same + len(moved), MAX_DAY_CHANGES)
     _check_count(len(lines), ENTRIES // 2)
     whole = [pk for pk in missing if pk not in moved]
@@ -126,7 +126,7 @@ def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Mi
 
 
 def _check_count(count: int, most: int) -> None:
-    """Raise InvalidInput where changes of a day would hold the database for long."""
+    """Raise InvalidInput if the changes of a day would block the database for long."""
     if count > most:
         message = f"This changes {count} sections of a day; at most {most} can be changed at once."
         raise InvalidInput(message, details=[{"field": "markdown", "message": message}])
@@ -149,7 +149,7 @@ def forget_entry(*, user: User, entry_id: str) -> None:
 
 
 def forget_day(*, user: User, day: date) -> None:
-    """Forget all entries of a day. Raise NotFound where there are none."""
+    """Forget all entries of a day. Raise NotFound if there are none."""
     ids = day_entry_ids(user.pk, day)
     if not ids:
         raise NotFound("There is no memory of this day.")

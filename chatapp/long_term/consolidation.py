@@ -1,4 +1,4 @@
-"""Carries out consolidations in a worker, from queueing to `MEMORY.md`. Each step can be repeated."""
+"""Runs consolidations in a worker, from queueing to `MEMORY.md`. Each step can be repeated."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from memory.tombstones import Tombstones
 log = logging.getLogger(__name__)
 
 INPUT_TOKENS = 12_000
-"""Notes one model call is given at most; a smaller window gets half of itself."""
+"""The most tokens of notes in one model call, which is also limited to half of the model's input budget."""
 OVER_TOKENS = 400
 LOOKED_AT = 30
 PASSES_A_DAY = 8
@@ -69,7 +69,7 @@ WORKERS_DIED = "Workers died while they asked for it, or the profile kept changi
 
 
 def queue_due() -> int:
-    """Queue a consolidation for every user whose night has come; return how many."""
+    """Queue the nightly consolidation of every user for whom it is due; return how many."""
     now = clock.now()
     queued = [queue_consolidation(user_id=user_id, night=night, now=now) for user_id, night in users_due(now)]
     return sum(row is not None for row in queued)
@@ -77,7 +77,7 @@ def queue_due() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A consolidation whose lease is held here, with everything that its model call needs."""
+    """A claimed consolidation, with everything that its model call needs."""
 
     row: Consolidation
     config: ModelConfig
@@ -96,7 +96,7 @@ class _Work:
 
     @property
     def is_barred(self) -> Callable[[str], bool]:
-        """Return a check of whether a line says what the user removed or forgot."""
+        """Return a check of whether a line repeats something that the user removed or forgot."""
         prints = fingerprinter_for(self.row.user_id)
         removed = Tombstones(prints.fingerprints(self.edits.removed), prints)
         forgotten = tombstones_of(self.row.user_id)
@@ -104,7 +104,7 @@ class _Work:
 
 
 def consolidate(consolidation_id: UUID) -> None:
-    """Carry out a consolidation. For the worker; safe to call twice, and to be killed at any point."""
+    """Run a consolidation, in the worker. Idempotent, and safe to be killed at any point."""
     # Celery may deliver the same id twice, and the sweep sends it again.
     lease = claim_consolidation(consolidation_id=consolidation_id, now=clock.now())
     if lease is None:
@@ -116,7 +116,7 @@ def consolidate(consolidation_id: UUID) -> None:
         return
     except Exception:
         log.exception("Consolidation %s failed.", consolidation_id)
-        # Else the row stays active until its lease ends, and a user has one active consolidation at most.
+        # Otherwise the row stays active until its lease ends, and blocks the user's next consolidation.
         _give_up(lease)
         return
     files.write_profiles([row.user_id])
@@ -139,7 +139,7 @@ def _carry_out(lease: ConsolidationLease) -> Consolidation:
 
 
 def _reason_not_to(row: Consolidation) -> str:
-    """Return why no model can be asked; empty where one can."""
+    """Return why no model can be called; empty if one can."""
     try:
         return NO_MODEL if _model(row).kind == ModelConfig.Kind.DEMO else ""
     except NotFound as error:
@@ -166,7 +166,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
         edits=edits,
         profile=profile.text,
         version=profile.version,
-        # What the user wrote stays, also where it alone takes more than the budget.
+        # Keep what the user wrote, even if it alone exceeds the budget.
         max_tokens=max(rules.policy.profile_budget - FRAME_TOKENS, own),
     )
 
@@ -180,7 +180,7 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         _end_failed(lease, reason, _calls(work, asking))
         return
     finally:
-        # By themselves: the calls were made and count, also where the lease is lost meanwhile.
+        # Record them separately, because the calls count even if the lease was lost meanwhile.
         calls = _calls(work, asking)
         record_made_calls(user_id=work.row.user_id, conversation_id=None, calls=calls)
     profile, over = split_over(answer)
@@ -194,8 +194,8 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
 
 
 def _places_of(user: User, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
-    """Return pairs of places: each where the older statement was said before the newest place of the newer one. A
-    statement that a model named and nobody said has none."""
+    """Return pairs of places: each place of an older statement, and the newest place of the newer one, if that is
+    later. A statement that nobody said has no place."""
     pairs: list[tuple[SaidAt, SaidAt]] = []
     for over in named:
         newer = max(_said(user, over.newer, over.older), key=lambda said: said.at, default=None)
@@ -239,8 +239,8 @@ def _calls(work: _Work, asking: Asking) -> list[CallUsage]:
 
 
 def _go_on(row: Consolidation) -> None:
-    """Queue another pass where entries are left: a long backlog takes several passes, up to `PASSES_A_DAY`."""
-    # What ended it was another instance, which was read under the lock.
+    """Queue another pass if entries are left. A long backlog takes several passes, up to `PASSES_A_DAY`."""
+    # Refresh, because the row was ended through another instance, which was read under the lock.
     row.refresh_from_db()
     now = clock.now()
     is_done = row.status == Consolidation.Status.DONE and row.entry_count

@@ -1,4 +1,4 @@
-"""Writes the daily files and MEMORY.md from their rows: atomically, one writer per user at a time."""
+"""Writes the daily files and MEMORY.md from database rows: atomically, one writer per user at a time."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def _day_of(path: Path) -> date | None:
     """Return the day of a daily file; None for any other file."""
     try:
         return date.fromisoformat(path.stem) if _DAY_FILE.fullmatch(path.name) else None
-    # Such as 2026-99-99.md, which is not one of ours.
+    # E.g. 2026-99-99.md, which this module does not write.
     except ValueError:
         return None
 
 
 @contextmanager
 def _sole_writer(folder: Path) -> Iterator[None]:
-    """Hold a lock across threads and processes: a slower writer must not replace a newer file with an older one."""
+    """Hold a lock across threads and processes, or a slower writer could replace a newer file with an older one."""
     folder.mkdir(parents=True, exist_ok=True)
-    # A file of its own: the others are replaced, and a lock would stay with the former one.
+    # Use a separate file, because the others are replaced, and a lock would stay with the replaced file.
     with open(folder / ".lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -76,17 +76,16 @@ def daily_entry(row: MemoryEntry) -> DailyEntry:
 
 
 def write_day(user_id: UUID, day: date) -> list[MemoryEntry]:
-    """Write one daily file from its rows and return them; a day without entries has no file. Safe to repeat at any
-    point."""
+    """Write one daily file and return its entries. Remove the file if there are none. Idempotent."""
     with _sole_writer(user_folder(user_id)):
-        # Before the entries: a mark that is set in between is left, so that the day is written again.
+        # Read marks before entries: a mark that is set in between is kept, so that the day is written again.
         marks = memory_selectors.stale_mark_ids(user_id, day)
         rows = memory_selectors.day_entries(user_id, day)
         if rows:
             replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]).encode())
         else:
             _remove_file(day_path(user_id, day))
-    # Only once the file is there: after a crash in between, the sweep writes it again.
+    # Mark entries only after writing the file: after a crash in between, the sweep writes it again.
     mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
     clear_stale_marks(marks)
     return rows
@@ -97,19 +96,19 @@ def profile_path(user_id: UUID) -> Path:
 
 
 def write_profile(user_id: UUID) -> None:
-    """Write MEMORY.md from the profile; an empty profile has no file. Safe to repeat at any point."""
+    """Write MEMORY.md from the profile, or remove it if the profile is empty. Idempotent."""
     with _sole_writer(user_folder(user_id)):
         profile = profile_of(user_id)
         if profile.text:
             replace_file(profile_path(user_id), f"{profile.text}\n".encode())
         else:
             _remove_file(profile_path(user_id))
-    # After the file, as with days.
+    # Only after writing the file, as with days.
     mark_profile_written(profile)
 
 
 def write_profiles(user_ids: Iterable[UUID]) -> int:
-    """Write profiles; return how many. The sweep tries again those that cannot be written."""
+    """Write profiles; return how many were written. The sweep retries the others."""
     written = 0
     for user_id in user_ids:
         try:
@@ -121,19 +120,18 @@ def write_profiles(user_ids: Iterable[UUID]) -> int:
 
 
 def write_days(days: Iterable[tuple[UUID, date]]) -> int:
-    """Write daily files; return how many. The sweep tries again those that cannot be written, which stay marked as
-    behind."""
+    """Write daily files; return how many were written. The others stay marked as stale, and the sweep retries them."""
     return sum(_try_to_write(user_id, day) is not None for user_id, day in days)
 
 
 def write_stale() -> None:
-    """Write the daily files and profiles whose rows say that they show what is gone."""
+    """Write all stale daily files and profiles."""
     write_days(memory_selectors.stale_days())
     write_profiles(profiles_behind())
 
 
 def write_and_read(user_id: UUID, day: date) -> list[MemoryEntry]:
-    """Return the entries of the day, which are in its file now, or will be by the sweep."""
+    """Write the daily file and return the entries of the day. If the write fails, the sweep retries it."""
     rows = _try_to_write(user_id, day)
     return memory_selectors.day_entries(user_id, day) if rows is None else rows
 
@@ -147,25 +145,25 @@ def _try_to_write(user_id: UUID, day: date) -> list[MemoryEntry] | None:
 
 
 def sweep_unwritten() -> int:
-    """Write the files that a crash left behind their rows; return how many."""
+    """Write the files that lag behind their rows, e.g. after a crash; return how many."""
     return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
 
 
 def sweep_orphans() -> int:
-    """Remove folders of users who are gone, and profiles that were forgotten when the process died. Return how many."""
+    """Remove folders of deleted users, and files of profiles that were emptied just before a crash. Return how many."""
     root = Path(settings.DATA_DIR) / "memory"
     folders = dict(_folders_in(root)) if root.is_dir() else {}
     unknown, since = users_gone(folders), database_made_at().timestamp()
     gone = [user_id for user_id in unknown if folders[user_id].stat().st_mtime >= since]
     for user_id in gone:
-        # What cannot be removed is tried again by the next sweep.
+        # The next sweep retries folders that cannot be removed.
         shutil.rmtree(folders[user_id], ignore_errors=True)
     left = [user_id for user_id in folders if user_id not in unknown and profile_path(user_id).exists()]
     return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
 
 
 def _folders_in(root: Path) -> Iterator[tuple[UUID, Path]]:
-    """Yield each user's folder, and nothing that others put beside them, such as a file manager's `.DS_Store`."""
+    """Yield each user's folder. Skip other files in `root`, e.g. a file manager's `.DS_Store`."""
     for path in root.iterdir():
         with suppress(ValueError):
             if path.is_dir() and path == user_folder(user_id := UUID(path.name)):
@@ -173,8 +171,8 @@ def _folders_in(root: Path) -> Iterator[tuple[UUID, Path]]:
 
 
 def rebuild_files(user_id: UUID) -> int:
-    """Write every day of a user and the profile anew, and remove the files of days that have no entries. Return how
-    many were written."""
+    """Write all daily files and the profile of a user, and remove the files of days without entries. Return how many
+    were written."""
     days = memory_selectors.all_days(user_id)
     folder = user_folder(user_id)
     for path in folder.iterdir() if folder.is_dir() else ():

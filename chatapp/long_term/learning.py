@@ -1,4 +1,4 @@
-"""What a summarised span adds to its user's memory."""
+"""Finds what a summarised span adds to its user's memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from memory.types import Message
 def learn_from(
     row: Compaction, summary: str, messages: Sequence[Message], *, first_id: UUID, last_id: UUID
 ) -> Learned:
-    """Return what a summary adds to memory: without what memory has already or had before a correction, what was
-    recalled here, small talk, and what was forgotten.
+    """Return what a summary adds to memory: without sentences that memory has or had before a correction, recalled
+    texts, small talk and forgotten sentences.
 
     The entry of the same span does not count as known, so that a repeated job returns the same.
     """
     user_id = row.conversation.owner_id
-    # First: what its user asks to remember again is no longer held back as forgotten.
+    # First, so that sentences the user asks to remember again are not filtered out as forgotten.
     lift_requested(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )

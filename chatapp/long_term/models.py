@@ -12,15 +12,15 @@ from chatapp.operations.ids import new_id
 from chatapp.operations.leases import is_out_of_lease
 
 ENTRY_PREVIEW_CHARS = 200
-"""What events and the messages beside them show of an entry."""
+"""Characters of an entry that events and messages show."""
 
 
 class MemoryEntry(models.Model):
-    """One section of a user's daily file. The row is the truth; the file is rendered from it.
+    """One section of a user's daily file. The row is authoritative; the file is rendered from it.
 
-    `conversation` may be gone (retention): the memory outlives it. `written_at` is None until the file holds it,
-    `consolidated_at` until the profile took it into account. One that is proposed waits for its user's approval: it is
-    in no file, no search, no recall and no profile.
+    The entry outlives its `conversation`, which may be deleted (retention). `written_at` is None until the file
+    contains it, `consolidated_at` until the profile took it into account. A proposed entry waits for its user's
+    approval: it is in no file, search, recall or profile.
     """
 
     class State(models.TextChoices):
@@ -67,17 +67,17 @@ class MemoryEntry(models.Model):
 
     class Meta:
         indexes = [
-            # One day's file; the calendar of days.
+            # The file of one day, and the list of days.
             models.Index(fields=["user", "day", "created_at"], name="memory_entry_by_day"),
             # The sweep of entries whose file was not written yet.
             models.Index(fields=["created_at"], condition=Q(written_at=None), name="memory_entry_unwritten"),
-            # What the next consolidation of a user's profile reads.
+            # The entries that the next consolidation of a profile reads.
             models.Index(
                 fields=["user", "created_at"],
                 condition=Q(consolidated_at=None),
                 name="memory_entry_unconsolidated",
             ),
-            # What waits for its user's approval, newest first.
+            # The entries that wait for their user's approval, newest first.
             models.Index(
                 fields=["user", "-created_at", "-id"],
                 condition=Q(state="proposed"),
@@ -87,7 +87,7 @@ class MemoryEntry(models.Model):
 
 
 class SharedEntry(MemoryEntry):
-    """An entry as the operator of the agent whose memory it is in sees it."""
+    """An entry of a shared memory, as an operator sees it."""
 
     class Meta:
         proxy = True
@@ -95,7 +95,7 @@ class SharedEntry(MemoryEntry):
         verbose_name_plural = "shared memory"
 
     def __str__(self) -> str:
-        return f"{self.scope}, {self.day}"  # not the text: the operators' log outlives it
+        return f"{self.scope}, {self.day}"  # no text, because the admin log outlives the entry
 
 
 class EntryRevision(models.Model):
@@ -112,7 +112,7 @@ class EntryRevision(models.Model):
 
 
 class EntrySource(models.Model):
-    """Another span that says what an entry says already."""
+    """Another span that repeats an entry."""
 
     entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="sources")
     conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="+")
@@ -130,9 +130,9 @@ class EntrySource(models.Model):
 
 
 class MemoryPause(models.Model):
-    """A time in which nothing is learned: of one conversation, or of everything a user says (`conversation` is None).
+    """A period in which nothing is learned from one conversation, or from all of a user's if `conversation` is None.
 
-    Kept after its end: what was said in it is summarised later, and is not to be remembered then either.
+    It is kept after its end: messages of the period are summarised later, and must not be learned then either.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -144,7 +144,7 @@ class MemoryPause(models.Model):
 
     class Meta:
         constraints = [
-            # A constraint for each kind: NULL equals no NULL, so that one for both would let in several.
+            # Two constraints, because NULLs are not equal: a single one would allow several open pauses.
             models.UniqueConstraint(
                 fields=["user"],
                 condition=Q(ended_at=None, conversation=None),
@@ -159,7 +159,7 @@ class MemoryPause(models.Model):
 
 
 class Profile(models.Model):
-    """A user's profile as contexts show it. The row is the truth; `MEMORY.md` shows the version `written_version`."""
+    """A user's profile as contexts show it. The row is authoritative; `MEMORY.md` shows version `written_version`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="profile"
@@ -173,7 +173,7 @@ class Profile(models.Model):
 
     class Meta:
         indexes = [
-            # The sweep of files that are behind.
+            # The sweep of stale profile files.
             models.Index(
                 fields=["version"],
                 condition=~Q(version=models.F("written_version")),
@@ -183,7 +183,7 @@ class Profile(models.Model):
 
 
 class ProfileVersion(models.Model):
-    """What the profile said from `created_at` on, and who wrote it. Numbered from 1 per user."""
+    """The text of the profile from `created_at` on, and who wrote it. Numbered from 1 per user."""
 
     class Author(models.TextChoices):
         USER = "user"
@@ -203,9 +203,9 @@ class ProfileVersion(models.Model):
 
 
 class Consolidation(models.Model):
-    """One pass over entries that the profile does not know yet; the row is stored before the work begins.
+    """One pass that adds new entries to the profile. The row is stored before the work begins.
 
-    `night` is the user's day that begins with it; None where the user asked for it.
+    `night` is the user's day that begins with it; None if the user requested the pass or it continues another one.
     """
 
     class Status(models.TextChoices):
@@ -217,7 +217,7 @@ class Consolidation(models.Model):
 
     ACTIVE = (Status.PENDING, Status.RUNNING)
     LEASE = timedelta(seconds=300)
-    """Longer than a call and its one repetition take: it is not renewed."""
+    """Longer than a model call and its one retry take, because the lease is not renewed."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -244,7 +244,7 @@ class Consolidation(models.Model):
             ),
         ]
         indexes = [
-            # The sweep of what is pending too long.
+            # The sweep of consolidations that are pending too long.
             models.Index(
                 fields=["lease_expires_at"],
                 condition=Q(status__in=["pending", "running"]),
@@ -254,13 +254,13 @@ class Consolidation(models.Model):
 
     @classmethod
     def is_abandoned(cls, now: datetime) -> Q:
-        """Return which are running under a lease that no living worker holds."""
+        """Return a condition for running consolidations whose lease no living worker holds."""
         return Q(is_out_of_lease(now, cls.LEASE), status=cls.Status.RUNNING)
 
 
 class StaleDay(models.Model):
-    """A day whose file shows what is no longer true. Several rows may name one day: each change adds its own, and
-    the writer removes those it had seen before it read the entries."""
+    """A day whose file is stale. Each change adds its own row, and the writer deletes the rows that existed before it
+    read the entries."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     day = models.DateField()

@@ -1,4 +1,4 @@
-"""What programs send to and get from memory. Texts are normalised; ids stay strings until a selector looks them up."""
+"""Request and response schemas of the memory API. Texts are normalised; ids stay strings for the selectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EntryText = Annotated[
     Field(max_length=100_000),
     AfterValidator(normalize_message_text),
     AfterValidator(str.strip),
-    # Last, because a text of spaces is empty once it is stripped.
+    # Last, because a text of spaces is empty only after stripping.
     Field(min_length=1),
 ]
 
@@ -116,7 +116,7 @@ class MemorySettings(Shape):
 
 
 class Consolidation(Shape):
-    """The last pass that brought new entries into the profile."""
+    """The latest pass that adds new entries to the profile."""
 
     status: Literal["pending", "running", "done", "failed", "skipped"]
     reason: str | None = Field(description="Why it failed or was skipped.")

@@ -1,4 +1,4 @@
-"""Finds the statements of memory that a summarised span may supersede, and where the superseding ones were said."""
+"""Finds statements in memory that a summarised span may supersede, and where the newer ones were said."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ NEWEST_SENTENCES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A statement of an entry, which the summary model is asked about. `said` is its place."""
+    """A statement of an entry that the summary model gets to see. `said` is its place."""
 
     text: str
     said: SaidAt
 
 
 def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -> tuple[Known, ...]:
-    """Return the statements of memory nearest to what the user said in these messages of the compaction's span.
+    """Return the statements in memory nearest to what the user said in these messages of the compaction's span.
 
-    Only entries of the same user are read; in a scope, only those made there; of this conversation, only those about
+    Read only entries of the same user; in a scope, only those of the scope; of this conversation, only those about
     earlier messages of its branch.
     """
     said = [message.text for message in messages if message.role == "user"]
@@ -47,7 +47,7 @@ def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -
 
 
 def _statements(compaction: Compaction) -> Iterator[Known]:
-    """Yield what entries say, newest first."""
+    """Yield the statements of entries, newest entries first."""
     conversation = compaction.conversation
     rows = kept_entries().filter(user=conversation.user_id).exclude(pk__in=withdrawn_entries())
     if conversation.scope_id is not None:
@@ -81,10 +81,10 @@ def superseding_places(
     known: Sequence[Known],
     named: Sequence[tuple[int, str]],
 ) -> list[tuple[SaidAt, SaidAt]]:
-    """Return pairs of the places of an older and a newer statement, for what a model named.
+    """Return pairs of the places of an older and a newer statement, for pairs that a model named.
 
-    The newer must be said by the user in these messages, after the older. The older is marked in its entry, and in the
-    messages that say it.
+    The user must have said the newer one in these messages, after the older one. The older one is located in its entry
+    and in the messages that say it.
     """
     pairs: list[tuple[SaidAt, SaidAt]] = []
     span = [_as_found(message) for message in messages if message.role == "user" and message.id]
@@ -93,7 +93,7 @@ def superseding_places(
         newer = max(find_said(statement, older.text, span), key=lambda said: said.at, default=None)
         if newer is not None:
             places = [_noted(older.said), *_messages_saying(compaction, older.text, statement)]
-            # What was said again after the newer statement is not over.
+            # A statement that was repeated after the newer one still holds.
             pairs += [(place, newer) for place in places if place.at < newer.at]
     return pairs
 
@@ -106,7 +106,7 @@ def _as_found(message: MessageValue) -> Found:
 
 
 def _noted(said: SaidAt) -> SaidAt:
-    """Return the place in an entry, dated by the messages that it was made of."""
+    """Return the place in an entry, dated by the last message that the entry was made from."""
     assert said.entry_id is not None
     source = MemoryEntry.objects.filter(pk=said.entry_id).values("last_message_id")
     moment = Message.objects.filter(pk__in=source).values_list("created_at", flat=True).first()
@@ -122,7 +122,7 @@ def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iter
 
 
 def _may_change(found: Found, compaction: Compaction, shown: dict[UUID, int | None]) -> bool:
-    """Return whether it was said elsewhere, or here on this branch."""
+    """Return whether the text was said in another conversation, or in this one on this branch."""
     if found.conversation_id != compaction.conversation_id:
         return True
     if found.branch_id not in shown:

@@ -24,7 +24,7 @@ def consolidate_due() -> None:
 
 
 def wake_waiting(now: datetime) -> None:
-    """Wake a worker for each waiting consolidation, and write the daily files that are behind their rows."""
+    """Wake a worker for each waiting consolidation, and write the files that lag behind their rows."""
     for consolidation_id in waiting_consolidations(now):
         wake_worker("chatapp.long_term.tasks.consolidate", str(consolidation_id))
     sweep_unwritten()

@@ -1,4 +1,4 @@
-"""Reads the YAML files that commands are given."""
+"""Reads YAML files that are passed to commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 
 def read_yaml_file(file: Path, outcome: str) -> Any:
-    """Return the parsed document. Raise CommandError, which ends with `outcome` where it is not valid YAML."""
+    """Return the parsed document. Raise CommandError, which ends with `outcome` if the YAML is not valid."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -41,7 +41,7 @@ OPENAI_FIRST_FAST_MODEL = "gpt-5-nano"
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentModels:
-    """The models that the environment names; empty = none."""
+    """The models of the environment. An empty string means none."""
 
     base_url: str = ""
     api_key: str = ""
@@ -54,8 +54,8 @@ def save_model_config(
 ) -> ModelConfig:
     """Store a row as edited and return it. `api_key`: None keeps the stored one, "" removes it.
 
-    What was detected or learned is reset when the endpoint or model changes. With `replaces_demo` a model that is new
-    becomes the default where only the Demo model was.
+    A new endpoint or model resets detected and learned values. With `replaces_demo`, a newly enabled model replaces
+    the Demo model as the default.
     """
     with transaction.atomic():
         _lock_models()
@@ -65,16 +65,16 @@ def save_model_config(
         written = [field.name for field in ModelConfig._meta.fields if not field.primary_key]
         if former and (former.base_url, former.model_id) != (config.base_url, config.model_id):
             _reset_learned(config)
-        elif former:  # answers that end meanwhile write these columns; the loaded values may be older
+        elif former:  # answers write these columns meanwhile, so the loaded values may be stale
             written = [name for name in written if name not in LEARNED]
         if config.is_default:
             config.enabled = True
-            # First: the constraint lets one row alone be the default.
+            # Do this first: a constraint allows only one default.
             ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
         if former and (former.context_size, former.max_output_tokens) != (
             config.context_size,
             config.max_output_tokens,
-        ):  # the operator knows better
+        ):  # the operator's sizes override the window that the provider named
             config.named_window = {}
             written = [*written, "named_window"]
         config.save(update_fields=written if former else None)
@@ -87,21 +87,21 @@ def save_model_config(
 def store_detected_sizes(
     *, config: ModelConfig, context_size: int | None = None, max_output_tokens: int | None = None
 ) -> None:
-    """Store sizes that a provider named in a model list or an error. None = it named none."""
+    """Store sizes that a provider named in a model list or an error. None means that it named none."""
     detected = {
         "detected_context_size": context_size,
         "detected_max_output_tokens": max_output_tokens,
     }
     values = {field: value for field, value in detected.items() if value is not None}
     if values:
-        # The row may have got another endpoint while this one was asked.
+        # The row may have got another endpoint during the request.
         ModelConfig.objects.filter(pk=config.pk, model_id=config.model_id, base_url=config.base_url).update(
             **values
         )
 
 
 def make_default(*, config: ModelConfig) -> None:
-    """Let new conversations begin with this model."""
+    """Make new conversations begin with this model."""
     with transaction.atomic():
         _lock_models()
         _set_default(config)
@@ -112,7 +112,7 @@ def note_named_window(
 ) -> None:
     """Store the window that a provider named when it refused a request of this conversation.
 
-    `named_by` is the run or compaction that was refused.
+    `named_by` is the refused run or compaction.
     """
     named, key = NamedWindow(tokens, now, named_by=named_by), str(config.pk)
     with transaction.atomic():
@@ -126,7 +126,7 @@ def note_named_window(
         known = NamedWindow.read(row.named_window)
         after = known.named_again(named) if known else named
         ModelConfig.objects.filter(pk=row.pk).update(named_window=after.write())
-    # Once, when it begins to hold for all.
+    # Log once, when the window begins to apply to all conversations.
     if after.count == BELIEVED_BY_ALL:
         log.warning(
             "The provider of %s has named a window of %s tokens again: it is believed until %s.",
@@ -137,24 +137,24 @@ def note_named_window(
 
 
 def record_test(*, config: ModelConfig, result: str) -> None:
-    """Store what the Test found, in sentences."""
+    """Store the result of the Test, in sentences."""
     ModelConfig.objects.filter(pk=config.pk).update(test_result=result, tested_at=clock.now())
 
 
 def ensure_first_model() -> None:
-    """Make the Demo row and update the rows of the environment, at every start.
+    """Create the Demo row and update the rows of the environment, at every start.
 
-    Address, model and key of these rows come from the environment, everything else from the operator. A row whose
-    variable is gone becomes the operator's.
+    Address, model and key of these rows come from the environment, everything else from the operator. If its variable
+    is removed, a row becomes the operator's.
     """
     wanted = _environment()
     with transaction.atomic():
-        # Before the lock, which is that of its row.
+        # Create the Demo row first, because locking needs it.
         _ensure_demo()
         _lock_models()
         fast = _ensure_from_environment(Origin.ENVIRONMENT_FAST, wanted, wanted.fast_model)
         main = _ensure_from_environment(Origin.ENVIRONMENT, wanted, wanted.model)
-        # What an operator chose stays.
+        # Keep the operator's choice.
         if main and fast and main.fast_model_id is None:
             main.fast_model = fast
             main.save(update_fields=["fast_model"])
@@ -163,11 +163,11 @@ def ensure_first_model() -> None:
 def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, int]) -> list[ModelConfig]:
     """Store models found at an address, with their windows (0 = unknown), and return their rows.
 
-    Of known ones only the detected window changes. The first becomes the default where there is only the Demo model.
+    Of known ones only the detected window changes. The first new one replaces the Demo model as the default.
     """
     offered = []
     with transaction.atomic():
-        # Before any other row, and before it is read which there are: another process may find the same models.
+        # Lock before reading the rows, because another process may find the same models.
         _lock_models()
         for model_id, context_size in sizes.items():
             known = ModelConfig.objects.filter(base_url=base_url, model_id=model_id).first()
@@ -198,7 +198,7 @@ def _environment() -> EnvironmentModels:
 
 
 def _lock_models() -> None:
-    """Lock the Demo row on behalf of all: one change of the default, or one starting process, at a time."""
+    """Lock the Demo row to serialise changes of the default, and starting processes."""
     ModelConfig.objects.select_for_update().filter(origin=Origin.BUILT_IN).first()
 
 
@@ -235,7 +235,7 @@ def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfi
 
 
 def _follow_environment(row: ModelConfig, wanted: EnvironmentModels, model_id: str) -> None:
-    # A name that an operator gave it stays.
+    # Keep a name that an operator entered.
     if row.name == row.model_id != model_id:
         row.name = free_name(model_id)
     row.base_url, row.model_id = wanted.base_url, model_id
@@ -247,7 +247,7 @@ def key_differs(row: ModelConfig, api_key: str) -> bool:
     try:
         return encryption.decrypt(row.api_key_encrypted) != api_key.strip()
     except encryption.SecretUnreadable:
-        return True  # SECRET_KEY has changed; the environment still knows the key
+        return True  # SECRET_KEY has changed, so the key has to be encrypted again
 
 
 def _release(row: ModelConfig | None) -> None:
@@ -279,7 +279,7 @@ NUMBER_CHARS = len(" (9999)")
 
 
 def free_name(wanted: str) -> str:
-    """Return `wanted`, with a number where that is taken, cut where the column takes no more."""
+    """Return `wanted`, with a number if it is taken, truncated to the length of the column."""
     longest = ModelConfig._meta.get_field("name").max_length or len(wanted)
     beginning = wanted[: longest - NUMBER_CHARS]
     taken = set(ModelConfig.objects.filter(name__startswith=beginning).values_list("name", flat=True))
@@ -292,7 +292,7 @@ def free_name(wanted: str) -> str:
 
 
 def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = None) -> list[RunStep]:
-    """Store calls of a run, and return the steps they add to its trace. `step_count`: steps it has, if known."""
+    """Store calls of a run, and return the steps they add to its trace. `step_count` is the number so far, if known."""
     insert_rows(
         [
             _usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run)
@@ -310,11 +310,11 @@ def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = 
 
 SUMMED_BACK = timedelta(days=30)
 COMMITTED_WITHIN = timedelta(minutes=10)
-"""After which no row of an hour that is over can still appear."""
+"""After this time, no more rows of a past hour can appear."""
 
 
 def sum_up_usage(*, now: datetime) -> None:
-    """Store the sums of the hours that are over and have none yet. Doing it twice changes nothing."""
+    """Store the sums of past hours that have none yet. Idempotent."""
     until = (now - COMMITTED_WITHIN).replace(minute=0, second=0, microsecond=0)
     newest = UsageHour.objects.order_by("hour").last()
     since = newest.hour + timedelta(hours=1) if newest else until - SUMMED_BACK
@@ -333,25 +333,25 @@ def sum_up_usage(*, now: datetime) -> None:
 
 
 def take_over_background_calls(run: Run) -> None:
-    """Count background calls of the conversation since its last answer to this run."""
+    """Assign the background calls since the conversation's last answer to this run."""
     Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
 
 
 def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
-    """Store calls outside a run; the next answer of the conversation shows them. Doing it twice changes nothing."""
+    """Store calls outside a run; the next answer of the conversation shows them. Idempotent."""
     rows = [_usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls]
-    # A write whose answer was lost is repeated with the same ids.
+    # A write whose response was lost is retried with the same ids.
     Usage.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 @transaction.atomic
 def record_made_calls(*, user_id: UUID, conversation_id: UUID | None, calls: Sequence[CallUsage]) -> None:
-    """Store calls outside a run whatever becomes of the work that they were made for: of a conversation that is deleted
-    meanwhile without saying where, of a user not at all. Doing it twice changes nothing."""
+    """Store calls outside a run, whatever becomes of the work that they were made for. If the conversation is deleted
+    meanwhile, store them without it; if the user is deleted, store nothing. Idempotent."""
     user = User.objects.filter(pk=user_id).first()
     if user is None or not calls:
         return
-    # Locked: its deletion comes before this, or finds these rows.
+    # Lock the conversation, so that its deletion comes before this or finds these rows.
     homes = Conversation.objects.select_for_update().filter(user=user)
     home = homes.filter(pk=conversation_id).first() if conversation_id is not None else None
     record_background_calls(user, home.pk if home else None, calls)

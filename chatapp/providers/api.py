@@ -1,4 +1,4 @@
-"""The models a user may choose, and what the user's model calls took and cost."""
+"""API operations that list the models a user may choose, and report usage and cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_models(request: ApiRequest) -> Any:
     offered = offered_models(rows)
     return {
         "items": [
-            # The first is what who chose none gets, also where groups do not allow the default of all.
+            # The first one is used if the user chose none, even if groups do not allow the general default.
             model_shape(row, rules_for(row).budget, is_default=number == 0, is_offered=row.pk in offered)
             for number, row in enumerate(rows)
         ],
@@ -41,7 +41,7 @@ def list_models(request: ApiRequest) -> Any:
 
 @router.get("/usage", auth=allow("chat", "read"), response=answers(ok=UsageReport))
 def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
-    """Show your own usage, from the ledger: one row per model call, at the price of that moment."""
+    """Show your own usage, from the ledger: one row per model call, at its price at that time."""
     now = clock.now()
     budgets = [budget_shape(spent, now) for spent in spent_by(request.auth.user.pk, now)]
     return {**_report(request.auth.user, period, period.group_by), "budgets": budgets}

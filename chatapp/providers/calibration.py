@@ -1,4 +1,4 @@
-"""Gathers what providers counted, and learns from it every few seconds: each answer tells of the same few rows."""
+"""Collects token counts from providers, and calibrates every few seconds, because all answers update the same rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from memory.tokens import Calibration
 
 STORE_EVERY_S = 5.0
 MOST_GATHERED = 1_000
-"""Of one model, between two writes; a calibration is steady long before."""
+"""Of one model, between two writes; a calibration is stable long before."""
 
 _gathered: dict[UUID, list[tuple[int, int]]] = defaultdict(list)
 _lock = threading.Lock()
 
 
 def note_token_counts(config_id: UUID, estimated: int, reported: int) -> None:
-    """Remember that the provider counted `reported` tokens where we `estimated` so many."""
+    """Record that the provider counted `reported` tokens for our estimate of `estimated`."""
     with _lock:
         if len(_gathered[config_id]) < MOST_GATHERED:
             _gathered[config_id].append((estimated, reported))
 
 
 def store_token_counts() -> None:
-    """Correct the calibration of each model by what was gathered. What cannot be stored is kept for the next time."""
-    # A copy, because answers add models meanwhile.
+    """Update the calibration of each model with the recorded counts. Keep counts that cannot be stored."""
+    # Copy the keys, because answers add models meanwhile.
     for config_id in list(_gathered):
         with _lock:
             counts = _gathered.pop(config_id, [])
@@ -36,14 +36,14 @@ def store_token_counts() -> None:
             _learn(config_id, counts)
         except BaseException:
             with _lock:
-                # In front of what came meanwhile, in the order of the answers.
+                # Put them before newer counts, to keep the order of the answers.
                 _gathered[config_id][:0] = counts
             raise
 
 
 def _learn(config_id: UUID, counts: list[tuple[int, int]]) -> None:
     with transaction.atomic():
-        # Other processes learn from their answers for the same row.
+        # Other processes update the same row.
         config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
         if config is None:
             return

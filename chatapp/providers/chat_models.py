@@ -1,4 +1,4 @@
-"""Makes the chat model that serves a run of the operator's row."""
+"""Builds the chat model for a model configuration."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def endpoint_of(config: ModelConfig) -> ModelEndpoint:
 
 
 def chat_model_for(config: ModelConfig, spender: Spender) -> ChatModel:
-    """Return the chat model of a row, whose calls count against the budgets of the spender.
+    """Return the chat model of a row, whose calls count against the spender's budgets.
 
-    Raise ModelError where the stored key cannot be read any more.
+    Raise ModelError if the stored key cannot be decrypted any more.
     """
     model = _unmetered(config)
-    # Without a limit nothing is held, and no call waits for a row.
+    # Without a limit nothing is held, so that no call waits for a budget row.
     return MeteredModel(model, spender, partial(price_call, config)) if spender.limits else model
 
 
@@ -71,7 +71,7 @@ def _with_tools(model: ChatModel, config: ModelConfig) -> ChatModel:
 
 
 def ask_in_thread(question: Coroutine[Any, Any, T]) -> T:
-    """Return what the coroutine returns, run in an event loop of its own in a thread that has none."""
+    """Run the coroutine in its own event loop, in a thread without one, and return its result."""
 
     async def ask() -> T:
         try:

@@ -1,4 +1,4 @@
-"""Detect a local Ollama, and the windows of models for which none was entered, in the background of a start."""
+"""Detects a local Ollama, and the windows of models for which none was entered, in the background of a start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def detect_in_background() -> threading.Thread:
-    # A daemon: a process that ends does not wait for servers that do not answer.
+    # A daemon thread, so that a process can exit without waiting for servers that do not respond.
     thread = threading.Thread(target=_detect, name="detection", daemon=True)
     thread.start()
     return thread
@@ -45,7 +45,7 @@ def offer_ollama(url: str) -> list[ModelConfig]:
 
 
 def detect_sizes(config: ModelConfig) -> None:
-    """Ask the endpoint for its list of models and store the sizes in it. A failure is only logged."""
+    """Request the endpoint's list of models and store the sizes in it. A failure is only logged."""
     try:
         listed = ask_in_thread(list_models(endpoint_of(config)))
     except (ModelError, SecretUnreadable) as error:
@@ -64,7 +64,7 @@ def store_listed_sizes(config: ModelConfig, listed: ListedModel | None) -> None:
 
 
 def find_window(config: ModelConfig, listed: ListedModel | None) -> int | None:
-    """Return the window in a listing. An Ollama is asked in its own protocol: its listing names none."""
+    """Return the window in a listing, or query Ollama's own protocol, because its listing contains none."""
     window = listed.context_size if listed else None
     return window or ollama_window(config.base_url, config.model_id)
 
@@ -77,31 +77,31 @@ def _detect() -> None:
         for config in models_of_unknown_size():
             detect_sizes(config)
     except Exception:
-        # At the end of a thread nothing else logs the error, and the service works without the result.
+        # Nothing else logs the error of this thread, and the service works without the result.
         log.exception("Looking for models and their windows failed.")
     finally:
-        # No request ends in this thread, after which Django would close it.
+        # Django closes a connection only at the end of a request, and this thread has none.
         connection.close()
 
 
 OLLAMA_PORT = 11434
 TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 4 * 2**20
-# Without a setting of its own, Ollama silently cuts the beginning of every prompt that is longer than this.
+# By default, Ollama silently cuts off the beginning of every prompt that is longer than this.
 OLLAMA_DEFAULT_WINDOW = 4_096
 NUM_CTX = re.compile(r"^num_ctx\s+([1-9]\d{0,11})(?!\d)", re.MULTILINE)
 EMBEDDING_MODEL = re.compile(r"embed|bge-|minilm|rerank", re.IGNORECASE)
 
 
 def detect_ollama(url: str) -> list[str]:
-    """Return the chat models at `url` (ending in /v1), most recently changed first; none if nothing answers."""
+    """Return the chat models at `url` (ending in /v1), most recently changed first; none if nothing responds."""
     names = [model.model_id for model in read_listing(_ask(f"{_root(url)}/api/tags"))]
     return [name for name in names if not EMBEDDING_MODEL.search(name)]
 
 
 def ollama_window(url: str, model_id: str) -> int | None:
-    """Return the window in use: of the running model, else of its Modelfile, else the default. None: no Ollama."""
-    # Other servers fail the first question, and are asked no more.
+    """Return the window in use: of the running model, its Modelfile, or the default. None if it is not an Ollama."""
+    # Other servers fail the first request, and get no more.
     if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
         return None
     for running in read_listing(_ask(f"{_root(url)}/api/ps")):
@@ -109,12 +109,12 @@ def ollama_window(url: str, model_id: str) -> int | None:
             return running.context_size
     shown = _ask(f"{_root(url)}/api/show", {"model": model_id})
     found = NUM_CTX.search(str(shown.get("parameters", "")))
-    # One beyond what any listing may name is as good as none.
+    # Cap the value at the largest window that a listing may contain.
     return min(int(found[1]), LARGEST_WINDOW) if found else OLLAMA_DEFAULT_WINDOW
 
 
 def _may_be_ollama(url: str) -> bool:
-    """Return whether it may be an Ollama: plain HTTP, or its usual port behind TLS. Others are not asked."""
+    """Return whether it may be an Ollama: plain HTTP, or its default port behind TLS."""
     parts = urlsplit(url)
     return parts.scheme == "http" or parts.port == OLLAMA_PORT
 
@@ -124,7 +124,7 @@ def _root(url: str) -> str:
 
 
 def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the JSON object answered; {} where no Ollama answers. Never through a proxy."""
+    """Return the JSON object of the response; {} if no Ollama responds. Never use a proxy."""
     request = Request(
         url,
         data=None if body is None else json.dumps(body).encode(),
@@ -133,7 +133,7 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
             answer = json.loads(response.read(MAX_ANSWER_BYTES))
-    # What listens there may speak anything, and nest its JSON without end.
+    # Any server may listen there, and send anything, e.g. endlessly nested JSON.
     except (OSError, HTTPException, ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -1,6 +1,6 @@
-"""The Test of a model: asks its endpoint, stores the sizes it names and describes in sentences what was found.
+"""The Test of a model: calls its endpoint, stores the sizes it names, and describes the result in sentences.
 
-A model that is not stored yet is asked in the same way, and stored once it has answered.
+A model that is not stored yet is tested in the same way, and stored if it responds.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ModelCheck:
 
 
 SizesOf = Callable[[ModelConfig], ResolvedBudget]
-"""Returns the sizes in effect, or raises PolicyError; policies belong to a package above this one."""
+"""Returns the sizes in effect, or raises PolicyError. A parameter, as policies belong to a package above this one."""
 
 
 def check_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
-    """Test a model, store the result and return it. Blocks until the endpoint answered or its time-out passed."""
+    """Test a model, store the result and return it. Blocks until the endpoint responds or times out."""
     check = _check(config, sizes_of)
     if check.is_working:
         store_detected_sizes(
@@ -48,7 +48,7 @@ def check_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
 
 
 def connect_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
-    """Test a model that is not stored yet, and store it if it answers. Blocks as `check_model` does."""
+    """Test a model that is not stored yet, and store it if it responds. Blocks as `check_model` does."""
     check = _check(config, sizes_of)
     if check.is_working:
         config.test_result, config.tested_at = check.text, clock.now()
@@ -57,7 +57,7 @@ def connect_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
 
 
 def list_offered(config: ModelConfig) -> tuple[list[ListedModel], str]:
-    """Return (the models that the address of this row lists, why it lists none)."""
+    """Return (the models that the row's address lists, why it lists none)."""
     try:
         offered = ask_in_thread(list_models(endpoint_of(config)))
     except ModelError as error:
@@ -66,14 +66,14 @@ def list_offered(config: ModelConfig) -> tuple[list[ListedModel], str]:
 
 
 def _check(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
-    """Return what was found; the sizes found are set on `config` and not stored."""
+    """Return the result; set the sizes found on `config` without storing them."""
     if config.kind == ModelConfig.Kind.DEMO:
         return ModelCheck(True, "The Demo model is built in and always answers. It is not a language model.")
     try:
         endpoint = endpoint_of(config)
     except SecretUnreadable as error:
         return ModelCheck(False, error.message)
-    # An operator waits for the result.
+    # Shorten the timeout, because an operator waits for the result.
     timeout_s = min(endpoint.first_token_timeout_s, FIRST_TOKEN_TIMEOUT_S)
     probe = ask_in_thread(probe_model(replace(endpoint, first_token_timeout_s=timeout_s)))
     if probe.error_category is not None:

@@ -1,4 +1,4 @@
-"""What is publicly known of models: windows, output limits, prices. Looked up offline, by the model's name."""
+"""Public facts about models: windows, output limits, prices. Looked up offline by the model's name."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from chatapp.providers.models import ModelConfig
 TABLE = Path(__file__).with_name("model_facts.json")
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 MILLION = Decimal(1_000_000)
-# A pattern as short as "o3" would be found in the middle of unrelated names.
+# A pattern as short as "o3" would match in the middle of unrelated names.
 SHORTEST_INNER_PATTERN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Tokens; None where nothing is known."""
+    """Sizes in tokens; None if unknown."""
 
     context_size: int | None = None
     max_output_tokens: int | None = None
 
 
 def find_facts(model_id: str, base_url: str = "") -> ModelFacts:
-    """Return what is known of a model: from the reviewed table, which has output limits, else from genai-prices."""
+    """Return the known sizes: from the reviewed table, which has output limits, or else from genai-prices."""
     return _find_in_table(model_id) or ModelFacts(context_size=_priced_window(model_id, base_url))
 
 
 def load_prices() -> None:
-    """Load the prices, which takes half a second, so that no answer waits for it."""
+    """Load the prices in advance, which takes half a second, so that no answer waits for it."""
     data_snapshot.get_snapshot()
 
 
 def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
-    """Return the cost in US dollars at present prices, the operator's first. None where no price is known."""
+    """Return the cost in US dollars at current prices, the operator's first. None if no price is known."""
     if config.kind == ModelConfig.Kind.DEMO:
         return Decimal(0)
     if config.input_price is not None and config.output_price is not None:
-        # A discount that nobody entered is not counted: the cost is rather too high than too low.
+        # Without an entered discount, count the full price: the cost is rather too high than too low.
         cached_price = config.input_price if config.cached_price is None else config.cached_price
         return _add_up(usage, config.input_price, config.output_price, cached_price)
     try:
@@ -53,7 +53,7 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
             PricedUsage(
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
-                # With more cached tokens than input the library names no price.
+                # The library returns no price for more cached tokens than input.
                 cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
             ),
             config.model_id,
@@ -65,7 +65,7 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
 
 
 def normalize_name(model_id: str) -> str:
-    """Return one spelling of a name that hosts spell in many: `meta/Llama3.1:8b` → `llama-3-1-8b`."""
+    """Return the normalised form of a name that hosts spell in many ways: `meta/Llama3.1:8b` → `llama-3-1-8b`."""
     name = model_id.lower().rstrip("/").rpartition("/")[2]
     name = re.sub(r"[^a-z0-9]+", "-", name)
     # llama3 → llama-3, but 8x7b stays
@@ -74,7 +74,7 @@ def normalize_name(model_id: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_in_table(model_id: str) -> ModelFacts | None:
-    """Return the longest entry that begins the name; if none does, one that begins at a later word of it."""
+    """Return the longest entry that is a prefix of the name; if there is none, one that begins at a later word."""
     words = normalize_name(model_id).split("-")
     table = _table()
     for start in range(len(words)):
@@ -88,7 +88,7 @@ def _find_in_table(model_id: str) -> ModelFacts | None:
 
 
 def _is_version(next_word: list[str]) -> bool:
-    """Return whether a version number follows: the entry `claude-opus-4` is not `claude-opus-4-7`."""
+    """Return whether a version number follows: the entry `claude-opus-4` does not match `claude-opus-4-7`."""
     return bool(next_word) and next_word[0].isdigit() and len(next_word[0]) <= 2
 
 
@@ -101,7 +101,7 @@ def _table() -> dict[str, ModelFacts]:
 @lru_cache(maxsize=1024)
 def _priced_window(model_id: str, base_url: str) -> int | None:
     snapshot = data_snapshot.get_snapshot()
-    # A model of an address that the library does not know may be known by its name.
+    # If the library does not know the address, it may still know the model by its name.
     for address in (base_url or OPENAI_ADDRESS, None):
         try:
             window = snapshot.find_provider_model(model_id, None, None, address)[1].context_window

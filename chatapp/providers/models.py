@@ -17,10 +17,10 @@ from chatapp.operations.ids import new_id
 
 
 def endpoint_address(url: str) -> None:
-    """Raise ValidationError for no HTTP address. Unlike Django's validator it allows `http://vllm:8000/v1`."""
+    """Raise ValidationError unless `url` is an HTTP address. Unlike Django's validator, allow `http://vllm:8000/v1`."""
     try:
         parts = urlsplit(url)
-        # Reading a port that is no number, or beyond 65,535, raises ValueError.
+        # Reading a port that is not a number, or beyond 65,535, raises ValueError.
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_usable = False
@@ -53,7 +53,7 @@ class ModelConfig(models.Model):
         PROMPTED = "prompted", "described in the prompt"
 
     class Origin(models.TextChoices):
-        """Who keeps endpoint, model and key of this row up to date."""
+        """Who maintains endpoint, model and key of this row."""
 
         OPERATOR = "operator", "the admin panel"
         ENVIRONMENT = "environment", "the environment (LLM_MODEL)"
@@ -78,7 +78,7 @@ class ModelConfig(models.Model):
     detected_context_size = models.PositiveIntegerField(default=0, editable=False)
     detected_max_output_tokens = models.PositiveIntegerField(default=0, editable=False)
     named_window = models.JSONField(default=dict, editable=False)
-    """The smaller window that the provider named when it refused a request: `chatapp.providers.named_windows`."""
+    """The smaller window that the provider named when it refused a request; see `chatapp.providers.named_windows`."""
     input_price = _price("input price")
     output_price = _price("output price")
     cached_price = _price("cached input price")
@@ -114,7 +114,7 @@ class ModelConfig(models.Model):
             models.UniqueConstraint(
                 fields=["is_default"], condition=models.Q(is_default=True), name="one_default_model"
             ),
-            # Several processes may start at once; each of these rows exists once.
+            # Several processes may start at once, but each of these rows must exist only once.
             models.UniqueConstraint(
                 fields=["origin"],
                 condition=models.Q(origin__in=["environment", "environment_fast", "built_in"]),
@@ -126,7 +126,7 @@ class ModelConfig(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse a price that would not count: of input or output alone, or of cached input without these two."""
+        """Refuse a price without effect: of input or output alone, or of cached input without these two."""
         prices = {"input_price": self.input_price, "output_price": self.output_price}
         missing = [name for name, price in prices.items() if price is None]
         is_partial = len(missing) == 1 or (missing and self.cached_price is not None)
@@ -140,7 +140,7 @@ class ModelConfig(models.Model):
 
 
 class Usage(models.Model):
-    """One row per model call; the price is the one of that moment."""
+    """One row per model call, with the price at that time."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -171,9 +171,9 @@ class Usage(models.Model):
     class Meta:
         verbose_name_plural = "usage"
         indexes = [
-            # What a user spent in a period.
+            # Sums a user's usage in a period.
             models.Index(fields=["user", "created_at"], name="usage_by_user"),
-            # Background work of a conversation that no answer has shown yet.
+            # Finds background calls of a conversation that belong to no run yet.
             models.Index(fields=["conversation"], condition=Q(run=None), name="usage_not_shown"),
         ]
 
@@ -182,7 +182,7 @@ class Usage(models.Model):
 
 
 class UsageHour(models.Model):
-    """The ledger of all users, summed up for an hour that is over: the panel reads these, not a million calls."""
+    """The usage of all users in a past hour. The panel reads these sums instead of a million calls."""
 
     hour = models.DateTimeField(primary_key=True)
     input_tokens = models.BigIntegerField()

@@ -1,7 +1,7 @@
-"""Windows that providers name when they refuse a request, and whom such a word binds.
+"""Windows that providers name when they refuse a request, and where they apply.
 
-It is believed at once for the model in that conversation; for all only when it comes again in another run. After
-BELIEVED_FOR without a repetition the larger window is tried again: providers change, and errors may be wrong.
+A window applies at once to the model in that conversation, and to all conversations if named again in another run.
+After BELIEVED_FOR without a repetition the larger window is tried again: providers change, and errors may be wrong.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from chatapp.operations.clock import iso_time
 
 BELIEVED_FOR = timedelta(hours=24)
 BELIEVED_BY_ALL = 2
-"""How often it has to be named."""
+"""How often a window has to be named to apply to all conversations."""
 SAME_SHARE = 0.02
-"""Two numbers that differ by less are the same window: some providers subtract what they add to a prompt."""
+"""Two numbers that differ by less are the same window, because some providers subtract what they add to a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedWindow:
-    """`named_by` is the last run or compaction that was refused; one that is refused twice counts once."""
+    """`named_by` is the last refused run or compaction; repeated refusals of the same one count once."""
 
     tokens: int
     at: datetime
@@ -31,7 +31,7 @@ class NamedWindow:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> NamedWindow | None:
-        """Return the stored window; None where there is none."""
+        """Return the stored window, or None."""
         if not stored:
             return None
         at = datetime.fromisoformat(stored["at"])
@@ -45,7 +45,7 @@ class NamedWindow:
         return now - self.at < BELIEVED_FOR
 
     def named_again(self, again: NamedWindow) -> NamedWindow:
-        """Return what is known after another refusal."""
+        """Return the state after another refusal."""
         is_same = abs(self.tokens - again.tokens) <= SAME_SHARE * self.tokens
         if not is_same or not self.is_fresh(again.at):
             return again
@@ -56,7 +56,7 @@ class NamedWindow:
 def believed_window(
     of_model: Mapping[str, Any], in_conversation: Mapping[str, Any], now: datetime
 ) -> int | None:
-    """Return the smallest window that is believed: of what a model, and a conversation for this model, have stored."""
+    """Return the smallest window that applies, of those stored for a model and for it in a conversation, or None."""
     everybodys, own = NamedWindow.read(of_model), NamedWindow.read(in_conversation)
     if everybodys is not None and everybodys.count < BELIEVED_BY_ALL:
         everybodys = None
@@ -64,7 +64,7 @@ def believed_window(
 
 
 def describe_named_window(stored: Mapping[str, Any], now: datetime) -> str:
-    """Return a sentence for operators; empty where nothing is believed."""
+    """Return a sentence for operators; empty if no window applies."""
     named = NamedWindow.read(stored)
     if named is None or not named.is_fresh(now):
         return ""

@@ -1,4 +1,4 @@
-"""Where the usual providers and servers answer, for operators who connect a model."""
+"""Addresses of common providers and servers, for operators who connect a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatapp.providers.model_facts import OPENAI_ADDRESS
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One of the cards. `base_url` is filled in; where it is empty, `example` shows what it looks like."""
+    """One of the cards. `base_url` is prefilled; if it is empty, `example` shows its format."""
 
     slug: str
     name: str
@@ -17,7 +17,7 @@ class Preset:
     base_url: str = ""
     example: str = ""
     key: str = ""
-    """Where its key is found; empty: it usually needs none."""
+    """Where to find the key; empty if it usually needs none."""
     hint: str = ""
 
 
@@ -30,7 +30,7 @@ OTHER = Preset(
 
 
 def presets(ollama_url: str) -> tuple[Preset, ...]:
-    """Return the presets in the order they are shown. `ollama_url` is where this deployment looks for an Ollama."""
+    """Return the presets in display order. `ollama_url` is where this deployment looks for an Ollama."""
     return (
         Preset(
             "openai",

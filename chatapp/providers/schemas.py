@@ -1,4 +1,4 @@
-"""Models and usage as the API answers them, and these answers made of rows."""
+"""API schemas of models, usage and budgets, and the functions that build responses from rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Model(Shape):
 def model_shape(
     row: ModelConfig, budget: TokenBudget, *, is_default: bool, is_offered: bool
 ) -> dict[str, Any]:
-    """Return the row as the API answers it. `budget` is the one in effect."""
+    """Return the model as an API response. `budget` is the one in effect."""
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -67,7 +67,7 @@ class UsageRow(Shape):
 
 
 def usage_shape(key: str, sums: Mapping[str, Any]) -> dict[str, Any]:
-    """Return sums of the ledger as the API answers them. A cost is None where no price was known."""
+    """Return sums of the ledger as an API response. A cost is None if no price was known."""
     return {
         "key": key,
         "calls": sums["calls"],
@@ -98,7 +98,7 @@ class BudgetState(Shape):
 
 
 def budget_shape(spent: Spent, now: datetime) -> dict[str, Any]:
-    """Return one budget of the caller's as the API answers it."""
+    """Return one of the caller's budgets as an API response."""
     limit = spent.limit
     return {
         "whose": limit.whose,

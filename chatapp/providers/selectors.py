@@ -38,61 +38,61 @@ class BudgetInputs:
     """Entered by the operator."""
     environment: Sizes
     detected: Sizes
-    """Named by the provider in its model list; else publicly known for the name."""
+    """Named in the provider's model list, or else publicly known for the name."""
 
 
 def models_by_preference() -> QuerySet[ModelConfig]:
     """Return the models, the default first, real models before the demo."""
-    # By kind backwards: `openai` comes after `demo`.
+    # Sort by kind in descending order: `openai` comes before `demo`.
     return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
 
 
 def usable_models(user_id: UUID | None) -> QuerySet[ModelConfig]:
-    """Return the enabled models that the user's groups allow, the default first; all enabled ones for nobody."""
+    """Return the enabled models that the user's groups allow, the default first; without a user, all enabled ones."""
     enabled = models_by_preference().filter(enabled=True)
     allowed = allowed_to(user_id).models if user_id else None
     return enabled if allowed is None else enabled.filter(pk__in=allowed)
 
 
 def offered_models(models: Sequence[ModelConfig]) -> set[UUID]:
-    """Return the ids of what people are offered: the first, which is the default, and the others but for the demo and
-    those that serve another one as its fast model."""
+    """Return the ids of the models to offer: the first, which is the default, and the others except the demo and fast
+    models of others."""
     fast = {model.fast_model_id for model in models if model.fast_model_id != model.pk}
     hidden = {model.pk for model in models[1:] if model.kind == ModelConfig.Kind.DEMO or model.pk in fast}
     return {model.pk for model in models} - hidden
 
 
 def may_use(model: ModelConfig, user_id: UUID) -> bool:
-    """Return whether `usable_models` of the user has the model."""
+    """Return whether the user's `usable_models` contain the model."""
     allowed = allowed_to(user_id).models
     return model.enabled and (allowed is None or model.pk in allowed)
 
 
 def default_model(user_id: UUID | None = None) -> ModelConfig:
-    """Return the model of who chose none: the default, or the first that the groups of the user, if any, allow.
+    """Return the model to use if none is chosen: the default, or the first that the user's groups allow.
 
     Raise NotFound.
     """
     if user_id and allowed_to(user_id).models is not None:
         model = keep_for(user_id, "default model", lambda: usable_models(user_id).first())
     else:
-        # One value for all whose groups restrict nothing.
+        # Users without restrictions share one cached value.
         model = keep("default model", lambda: usable_models(None).first())
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
-    # A kept value is shared, and must not be changed by who gets it.
+    # Copy the cached value, which callers must not change.
     return copy(model)
 
 
 def has_real_default() -> bool:
-    """Return whether new conversations begin with a model that somebody connected."""
+    """Return whether new conversations begin with a model other than the demo."""
     defaults = ModelConfig.objects.filter(is_default=True)
     return defaults.exclude(kind=ModelConfig.Kind.DEMO).exists()
 
 
 def model_of(conversation: Conversation) -> ModelConfig:
-    """Return the conversation's model, else its agent's, else the default of its user. Those that are disabled or not
-    for this user are skipped. Raise NotFound."""
+    """Return the conversation's model, else its agent's, else the user's default. Skip models that are disabled or not
+    allowed for this user. Raise NotFound."""
     user_id = conversation.owner_id
     agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
     chosen = (conversation.model, agent.model if agent else None)
@@ -101,8 +101,8 @@ def model_of(conversation: Conversation) -> ModelConfig:
 
 
 def accessible_model(user_id: UUID | None, name_or_id: str | UUID) -> ModelConfig:
-    """Return a model by id, name, or the endpoint's name for it. Raise NotFound, also for one that is disabled or not
-    for this user; for nobody all enabled ones are found."""
+    """Return a model by id, name, or the endpoint's name for it. Raise NotFound, also if it is disabled or not allowed
+    for this user. Without a user, all enabled models are found."""
     models = usable_models(user_id)
     model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
     if model is None:
@@ -117,7 +117,7 @@ def models_of_unknown_size() -> list[ModelConfig]:
 
 
 def fast_model_of(config: ModelConfig) -> ModelConfig:
-    """Return the model for summaries, memory and steps of plans: its fast model where that is enabled, else itself."""
+    """Return the model for summaries, memory and steps of plans: the fast model if it is enabled, else itself."""
     fast = config.fast_model
     return fast if fast and fast.enabled else config
 
@@ -131,13 +131,13 @@ def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
 
 
 def named_window(config: ModelConfig, conversation: Conversation | None, now: datetime) -> int | None:
-    """Return the smaller window that a provider named and that is believed; None where there is none."""
+    """Return the smaller window that a provider named and that applies, or None."""
     own = conversation.named_windows.get(str(config.pk), {}) if conversation else {}
     return believed_window(config.named_window, own, now)
 
 
 def _environment_sizes(config: ModelConfig) -> Sizes:
-    """Return the sizes that the environment names: one for all models, but for the fast one its own."""
+    """Return the sizes of the environment: the same for all models, except for the fast model's own window."""
     window = settings.LLM_CONTEXT_SIZE
     if config.origin == ModelConfig.Origin.ENVIRONMENT_FAST:
         window = settings.FAST_LLM_CONTEXT_SIZE or window
@@ -149,7 +149,7 @@ def _detected_sizes(config: ModelConfig) -> Sizes:
     window = config.detected_context_size or facts.context_size or 0
     output = config.detected_max_output_tokens or facts.max_output_tokens or 0
     if config.detected_context_size and not config.detected_max_output_tokens:
-        # The public output limit belongs to the full window; this endpoint serves a smaller one.
+        # The public output limit belongs to the full window; this endpoint may serve a smaller one.
         output = min(output, window // 2)
     return Sizes(window, output)
 
@@ -169,7 +169,7 @@ GroupBy = Literal["day", "user", "group", "model", "agent", "purpose", "conversa
 
 
 class _UtcDay(TruncDate):
-    """The day of a moment in UTC. SQLite stores moments in UTC: Django calls Python for each row there."""
+    """The UTC day of a timestamp. SQLite stores UTC already, and Django would call Python for each row."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, Any]:
         moment, values = compiler.compile(self.lhs)
@@ -202,9 +202,9 @@ MAX_USAGE_DAYS = 3_660
 
 
 def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
-    """Return (first, last) of the days to sum up: the last 30 where nothing is said. Raise InvalidInput."""
+    """Return (first, last) of the days to sum up, by default the last 30. Raise InvalidInput."""
     last = last or clock.now().date()
-    # `last` may be among the first days that a date can have.
+    # `last` may be too close to the smallest possible date.
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
         details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]
@@ -215,8 +215,8 @@ def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
 def usage_by(
     user: User | None, *, first: date, last: date, group_by: GroupBy
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return (the groups in the order of their keys, their total), as the API answers them. Days are UTC, `last`
-    included; None: of all users. Who is in several groups counts in each."""
+    """Return (the groups in the order of their keys, their total), as API responses. Days are UTC and include `last`;
+    `user` None means all users. A user in several groups counts in each."""
     rows = _within(user, first, last)
     groups = rows.annotate(key=_KEYS[group_by]).values("key").annotate(**_SUMS).order_by("key")
     return [usage_shape(str(group["key"] or ""), group) for group in groups], usage_shape(
@@ -235,11 +235,11 @@ STORED_WITHIN = timedelta(hours=3)
 
 
 def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str, Any]]:
-    """Return sums of the ledger of all users for each hour in which a model was called, from its rows.
+    """Return the usage of all users for each hour with a model call, summed from the ledger.
 
-    Rows are found by their ids, which are in the order of time.
+    Rows are found by their ids, which are in order of time.
     """
-    # An id is made when its call ends, and its row when the answer does, or the database is there again.
+    # An id is made when its call ends, but its row is stored after the answer, or after an outage of the database.
     rows = Usage.objects.filter(pk__gte=first_id_at(since - STORED_WITHIN), created_at__gte=since)
     if until is not None:
         rows = rows.filter(created_at__lt=until)
@@ -251,9 +251,9 @@ def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str
 
 
 def usage_by_day(first: date, last: date) -> list[dict[str, Any]]:
-    """Return tokens and cost of all users for each of these days, UTC, also of those without any.
+    """Return tokens and cost of all users for each of these UTC days, including days without usage.
 
-    Hours that are over are read from their sums, so that the panel costs the same with any number of calls.
+    Past hours are read from their sums, so that the panel takes the same time with any number of calls.
     """
     start = datetime.combine(first, time.min, UTC)
     names = ("input_tokens", "output_tokens", "cost")
@@ -298,7 +298,7 @@ def totals_of(calls: Sequence[Usage | CallUsage]) -> UsageTotals:
 
 
 def unrecorded_calls(calls: Sequence[CallUsage]) -> list[CallUsage]:
-    """Return the calls that are not stored yet; a write that is repeated finds some of them stored."""
+    """Return the calls that are not stored yet; a retried write finds some of them stored."""
     rows = Usage.objects.filter(pk__in=[call.id for call in calls])
     recorded = set(rows.values_list("pk", flat=True))
     return [call for call in calls if call.id not in recorded]

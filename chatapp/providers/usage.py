@@ -1,4 +1,4 @@
-"""What one model call took and cost, before it is a row of the ledger; and the ledger as a file."""
+"""Usage and cost of one model call before it is stored in the ledger, and the ledger as a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chatapp.runs.models import Run
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
-    """When a model call of a run was made, for the run's trace. `request_n` is the number of its stored request."""
+    """Times of a model call, for the trace of its run. `request_n` is the number of its stored request."""
 
     started_at: datetime
     first_token_ms: int | None
@@ -32,9 +32,9 @@ class CallTimes:
 
 @dataclass(frozen=True, slots=True)
 class CallUsage:
-    """One model call with its cost (None = no price known), and what compaction and the provider's cache saved.
+    """One model call with its cost (None = no price known), and the savings by compaction and by the provider's cache.
 
-    With `times` it is part of the trace of its run.
+    With `times`, it is part of the trace of its run.
     """
 
     model: ModelConfig | None
@@ -51,15 +51,15 @@ class CallUsage:
     plan_step: str = ""
     """In a plan: the id of the step that made the call, or `planner` or `analyst`."""
     id: UUID = field(default_factory=new_id, compare=False)
-    """Of its row in the ledger: a write that is repeated stores it once."""
+    """The id of its row in the ledger, so that a retried write stores it once."""
 
 
 def priced_call(
     model: ModelConfig, usage: TokenUsage, purpose: Purpose, *, kept_out_tokens: int = 0
 ) -> CallUsage:
-    """Return the call at present prices. `kept_out_tokens` are priced at the call's own share of cached tokens."""
+    """Return the call at current prices. `kept_out_tokens` are priced at the call's own share of cached tokens."""
     cost = price_call(model, usage)
-    # Looked up again only where it differs.
+    # Look up the price again only if it differs.
     uncached = price_call(model, replace(usage, cached_tokens=0)) if usage.cached_tokens else cost
     cached = usage.cached_tokens * kept_out_tokens // usage.input_tokens if usage.input_tokens else 0
     kept_out = TokenUsage(kept_out_tokens, 0, cached)

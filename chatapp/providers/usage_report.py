@@ -1,4 +1,4 @@
-"""The ledger of all users as operators read it: sums as a file, and as the bars of a chart."""
+"""The usage of all users for operators: sums as a file, and as the bars of a chart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BARS = 100
 
 
 def csv_response(rows: Sequence[Mapping[str, Any]], group_by: str) -> HttpResponse:
-    """Return sums of the ledger as a file. What a spreadsheet would take for a formula is quoted."""
+    """Return sums of the ledger as a CSV file. Quote cells that a spreadsheet would read as a formula."""
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="usage-by-{group_by}.csv"'
     lines = csv.writer(response)
@@ -38,10 +38,10 @@ class Bar:
 
 
 def bars_of(rows: Sequence[Mapping[str, Any]], group_by: str) -> list[Bar]:
-    """Return a bar for each row: days in their order, everything else with the largest first."""
+    """Return a bar for each row: days in order, everything else with the largest first."""
     if group_by != "day":
         rows = sorted(rows, key=_tokens, reverse=True)
-    # Of days the newest, of everything else the largest.
+    # Show the newest days, or the largest of other rows.
     shown = rows[-MOST_BARS:] if group_by == "day" else rows[:MOST_BARS]
     most = max(map(_tokens, shown), default=0) or 1
     return [

@@ -1,1 +1,1 @@
-"""Events and their readers: the log, the hub, socket and server-sent events."""
+"""Events and their readers: the log, the hub, the WebSocket and server-sent events."""

@@ -1,4 +1,4 @@
-"""The WebSocket: one connection per tab, any number of conversations."""
+"""The WebSocket: one connection per tab, for any number of conversations."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 MAX_REPLAYED_FACTS = 2_000
 MINUTE_S = 60.0
 FLOOD = 2
-"""A socket that sent so many times its quota is closed."""
+"""A socket that sends this many times its quota is closed."""
 CLOSE_CODES = {
     "signed_out": 4401,
     "too_slow": 4408,
@@ -77,7 +77,7 @@ class FrameQuota:
         self._count = 0
 
     def count(self, now: float) -> None:
-        """Count one frame. Raise RateLimited; 0 is no limit."""
+        """Count one frame. Raise RateLimited. A quota of 0 means no limit."""
         if now - self._began >= MINUTE_S:
             self._began, self._count = now, 0
         self._count += 1
@@ -87,19 +87,19 @@ class FrameQuota:
 
     @property
     def is_flooded(self) -> bool:
-        """Return whether the sender went on after it was told to wait."""
+        """Return whether the sender went far beyond its quota after it was asked to wait."""
         return bool(self._most) and self._count > FLOOD * self._most
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
-    # The hub listens for the whole process; a channel per socket would be one more thing that needs Redis.
+    # The hub listens for the whole process. A channel per socket would be one more thing that needs Redis.
     channel_layer_alias = "none"
     user: User
     address: str
-    """Of the client, which the server has put in the place of a trusted proxy's; empty behind a local socket."""
+    """The client's address, which the server has put in place of a trusted proxy's; empty behind a local socket."""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Handle a message. Channels would first wait for a thread that closes old connections: `in_database` does."""
+        """Handle a message without Channels' extra thread hop to close old connections: `in_database` closes them."""
         await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
@@ -113,11 +113,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
         session, self.token_id = self.scope.get("session"), self.scope.get("token_id")
         self.session_key = session.session_key if session is not None and self.token_id is None else None
         self.connection = Connection(holder_of(self.session_key, self.token_id))
-        # Before it is closed: of a refused handshake a browser is told no code.
+        # Accept before closing: browsers do not get the close code of a refused handshake.
         await self.accept()
-        # Nothing is awaited until `subscribe` has added this one: sockets that open at once count each other.
+        # There is no await before `subscribe` has added this socket, so concurrent sockets count each other.
         if hub.count_readers(user_topic(user.pk)) >= settings.CONNECTIONS_PER_USER:
-            # So that `receive` passes over what comes before the close.
+            # Make `receive` ignore frames that arrive before the close.
             self.connection.close("too_many")
             await self.close(code=CLOSE_CODES["too_many"], reason="too_many")
             return
@@ -127,7 +127,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         rights_watch.add(self.connection, SignIn(user.pk, self.session_key, self.token_id))
 
     async def disconnect(self, code: int) -> None:
-        # It was refused: there is nothing to end.
+        # The connection was refused, so there is nothing to end.
         if not hasattr(self, "_writing"):
             return
         rights_watch.remove(self.connection)
@@ -137,13 +137,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.connection.unwatch_all()
 
     async def _write_frames(self) -> None:
-        # Past the middleware, which the words of answers would else go through one by one.
+        # Bypass the middleware, which every delta of an answer would otherwise pass through.
         send = self.scope.get("send_directly", self.base_send)
         try:
             async for frame in self.connection.frames():
                 await send({"type": "websocket.send", "text": frame.text})
         except Exception:
-            # The log could not be read. A reader that connects again continues after its last fact.
+            # The log could not be read. A reader that reconnects continues after its last fact.
             log.exception("A socket of user %s ends.", self.user.pk)
             self.connection.close("failed")
         reason = self.connection.closed_because or ""
@@ -154,7 +154,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if self.connection.closed_because:
             return
         try:
-            # Before it is read: frames that nobody understands count, too.
+            # Count it before parsing, so that invalid frames count, too.
             self.frame_quota.count(asyncio.get_running_loop().time())
             frame = self._parse(text_data)
             client_id = getattr(frame, "client_id", None)
@@ -201,13 +201,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _subscribe(self, frame: Subscribe) -> None:
         row = await in_database(accessible_conversation)(self.user, frame.conversation_id)
-        # So far behind, the newest page of messages is less to send than all that happened.
+        # A client this far behind is better served by the newest page of messages than by all events since.
         is_too_old = row.last_seq - frame.after_seq > MAX_REPLAYED_FACTS
         if is_too_old or frame.after_seq > row.last_seq:
             await self._tell({"type": "reset", "conversation_id": str(row.pk)})
             return
         await self.connection.watch(row.pk, frame.after_seq)
-        # Looked at only now: what is said from here on comes by itself. It is queued behind the facts it belongs to.
+        # Send it after subscribing: later text arrives by itself, and this is queued behind the facts it belongs to.
         await runner.send_answer_so_far(row.pk, self.connection)
 
     async def _send_message(self, frame: MessageSend) -> None:
@@ -249,8 +249,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         hub.stop_run(str(run.pk))
 
     async def _send_rest(self, frame: MessageSync) -> None:
-        """Send the rest of an answer: from the run if it is written here, else as far as it is stored."""
-        # Read in any case: this asks whether the user may read the message.
+        """Send the rest of an answer: from the run if this process writes it, else as far as it is stored."""
+        # Read it in any case: this also checks that the user may read the message.
         stored = await in_database(stored_answer_text)(self.user, frame.message_id)
         text = runner.live_text(frame.message_id)
         if text is None:

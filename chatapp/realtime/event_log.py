@@ -1,4 +1,4 @@
-"""The numbered facts of a conversation. Appended inside the action's transaction, published after its commit."""
+"""The numbered facts of a conversation, appended in the action's transaction and published after its commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatapp.realtime.replay import full_events, within_bound
 from chatapp.runs.models import Run
 
 facts_appended = Signal()
-"""Sent inside the transaction with `conversation` and `facts` (numbered): for rows that must exist if the facts do."""
+"""Sent inside the transaction with `conversation` and `facts` (numbered), for rows that must exist if the facts do."""
 facts_committed = Signal()
 """Sent after commit with `conversation_id`, `user_id` (UUIDs) and `payloads` (the events as sent)."""
 
@@ -27,7 +27,7 @@ def append(
     conversation: Conversation, *facts: Fact, run: Run | None = None, changed: Sequence[str] = ()
 ) -> int:
     """Store the facts with their numbers, and the conversation's counters and `changed` columns. Return the last number
-    given. `conversation` must be locked in this transaction."""
+    used. `conversation` must be locked in this transaction."""
     return append_all(conversation, [(fact, run) for fact in facts], changed)
 
 
@@ -37,7 +37,7 @@ def append_all(
     """Store facts like `append`, each with its run."""
     first = conversation.last_seq + 1
     numbered = [fact.model_copy(update={"seq": seq}) for seq, (fact, _) in enumerate(facts, start=first)]
-    # Dumped once, for the log and for the readers.
+    # Dump each fact once, for both the log and the readers.
     payloads = [fact.told() for fact in numbered]
     runs = [run.pk if run is not None else None for _, run in facts]
     insert_rows(
@@ -58,7 +58,7 @@ def append_all(
     facts_appended.send(Conversation, conversation=conversation, facts=numbered)
     transaction.on_commit(
         partial(
-            # The facts are stored: what fails in telling them must not look like a failure of the action.
+            # The facts are stored, so an error in publishing them must not look like a failure of the action.
             facts_committed.send_robust,
             sender=Conversation,
             conversation_id=conversation.pk,
@@ -70,8 +70,8 @@ def append_all(
 
 
 def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
-    """Return the next events after `seq` in order, as they were sent: at most `limit`, fewer where messages are long.
-    None of a conversation that is being deleted."""
+    """Return the next events after `seq` in order, as they were sent: at most `limit`, fewer if messages are long, none
+    if the conversation is being deleted."""
     owned = Event.objects.filter(conversation_id=conversation_id, conversation__user__isnull=False)
     rows = owned.filter(seq__gt=seq).order_by("seq")
     return full_events(within_bound(list(rows[:limit])))

@@ -1,4 +1,4 @@
-"""The frames that a browser or program may send over the socket."""
+"""The frames that clients may send over the WebSocket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
 from memory.plain_types import PlainTypes
 
-STORABLE = r"^[^\x00]*$"  # lone surrogates are no JSON to pydantic
+STORABLE = r"^[^\x00]*$"  # pydantic rejects lone surrogates as invalid JSON
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
 Name = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
 
@@ -62,7 +62,7 @@ def text_of_content(content: Content) -> str:
 
 
 def attachment_ids(content: Content, attachments: Sequence[str]) -> list[str]:
-    """Return the images inside the content, then the attached ones, each once."""
+    """Return the ids of the images inside the content, then the attached ones, each once."""
     parts = () if isinstance(content, str) else content
     inside = [part.file_id for part in parts if isinstance(part, ImageContent)]
     return list(dict.fromkeys([*inside, *attachments]))
@@ -80,7 +80,7 @@ class MessageSend(_Frame):
 
 
 class MessageInject(_Frame):
-    """Into the answer that is being written; an ordinary message where none is."""
+    """A message into the answer that is being written; an ordinary message if none is."""
 
     type: Literal["message.inject"]
     client_id: Key
@@ -107,7 +107,7 @@ class RunStop(_Frame):
 
 
 class MessageSync(_Frame):
-    """The sender has the first `length` characters."""
+    """The sender has the first `length` characters and requests the rest."""
 
     type: Literal["message.sync"]
     message_id: Id

@@ -1,4 +1,4 @@
-"""Live delivery to the readers (sockets, SSE) of this process, from runs here and from other processes.
+"""Delivers events to the readers (WebSockets, SSE) of this process, from its own runs and from other processes.
 
 A reader that misses something finds it in the log or in the message row.
 """
@@ -25,15 +25,15 @@ from chatapp.realtime.processes import EVERYBODY, OtherProcesses
 
 log = logging.getLogger(__name__)
 
-# A fact whose message was lost is late by so much at most.
+# A fact whose message was lost arrives late by this much at most.
 CATCH_UP_S = 5.0
 SIDEBAR_TYPES = frozenset({"conversation.updated", "conversation.attention", "run.started", "run.finished"})
-"""Facts that the sidebar of every tab of the user shows, whatever conversation is open in it. They come without
-`seq`: that counts what a reader watches, and a tab may get an event of a conversation before it watches it."""
+"""Facts for the sidebar of every tab of the user, whatever conversation is open. They are sent without `seq`, which
+counts only watched conversations: a tab may get an event before it watches the conversation."""
 
 
 class Frame(NamedTuple):
-    """One event, encoded once however many readers there are. Without `seq` it is no part of what a reader counts."""
+    """One event, encoded once for all readers. Frames without `seq` are not counted by readers."""
 
     conversation_id: str
     type: str
@@ -42,15 +42,15 @@ class Frame(NamedTuple):
 
 
 class Reader(Protocol):
-    """One connection. It takes frames without waiting; one that cannot keep up closes itself."""
+    """One connection. It accepts frames without blocking, and closes itself if it cannot keep up."""
 
     holder: str
-    """The session or token it was opened with, as `holder_of` names it."""
+    """The session or token it was opened with, as named by `holder_of`."""
 
     def deliver(self, topic: str, frame: Frame) -> None: ...
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None:
-        """Read from the log what is missing up to `last_seq`."""
+        """Read missing facts up to `last_seq` from the log."""
 
     def close(self, reason: str) -> None: ...
 
@@ -69,7 +69,7 @@ def encode_frame(payload: dict[str, Any]) -> Frame:
 
 
 class Hub:
-    """The readers of one web process, by topic. Lives on its event loop; `publish` may come from any thread."""
+    """The readers of one web process, by topic. Lives on its event loop; `publish` may be called from any thread."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -96,7 +96,7 @@ class Hub:
 
     async def subscribe(self, reader: Reader, topic: str) -> None:
         first = not self._readers[topic]
-        # Before the wait for Redis: what is published here meanwhile reaches the reader.
+        # Add it before waiting for Redis, so that it gets events published here meanwhile.
         self._readers[topic].add(reader)
         if first:
             await self._others.join(topic)
@@ -113,7 +113,7 @@ class Hub:
 
     @property
     def reader_count(self) -> int:
-        # A copy: metrics ask from another thread, while readers come and go.
+        # Copy it: metrics read it from another thread while readers come and go.
         return sum(len(readers) for readers in tuple(self._readers.values()))
 
     # --- publishing --------------------------------------------------------------------------------
@@ -124,26 +124,26 @@ class Hub:
         self._others.send(topic, {"type": "frames", "topic": topic, "frames": frames})
 
     def publish_delta(self, topic: str, frame: Frame) -> None:
-        """Deliver one delta, on the hub's loop already."""
+        """Deliver one delta. Call it on the hub's loop."""
         self._deliver(topic, (frame,))
         self.publish_elsewhere(topic, frame)
 
     def publish_elsewhere(self, topic: str, frame: Frame) -> None:
-        """Deliver to the readers of other processes only. On the hub's loop."""
+        """Deliver only to the readers of other processes. Call it on the hub's loop."""
         self._others.send_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
 
     def close_readers(self, topic: str, reason: str, holder: str = "") -> None:
-        """Close the readers of the topic in every process: those of one holder, if it is named."""
+        """Close the readers of the topic in every process; with `holder`, only that holder's."""
         self._on_loop(self._close_here, topic, reason, holder)
         self._others.send(topic, {"type": "close", "topic": topic, "reason": reason, "holder": holder})
 
     def stop_run(self, run_id: str) -> None:
-        """Ask the process that answers to stop the run now; it also looks at the row once a second."""
+        """Ask the process that answers to stop the run now. It also checks the row once a second."""
         self._on_loop(self.on_stop, run_id)
         self._others.send(EVERYBODY, {"type": "stop", "run_id": run_id})
 
     def ask_for_text(self, message_id: str) -> None:
-        """Ask the process that writes this answer to send all of it so far to the readers elsewhere."""
+        """Ask the process that writes this answer to send all its text so far to readers elsewhere."""
         self._others.send(EVERYBODY, {"type": "sync", "message_id": message_id})
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
@@ -161,7 +161,7 @@ class Hub:
                 reader.close(reason)
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Take what another process sent."""
+        """Handle a message of another process."""
         if message["type"] == "frames":
             self._deliver(message["topic"], [Frame(*frame) for frame in message["frames"]])
         elif message["type"] == "close":
@@ -182,7 +182,7 @@ class Hub:
                 log.warning("Looking for missed events failed; trying again.", exc_info=True)
 
     async def _catch_up_readers(self) -> None:
-        """Let readers know how far the logs of their conversations are, in case a message got lost."""
+        """Report the last number of each watched log to its readers, in case a message was lost."""
         prefix = conversation_topic("")
         watched = [topic.removeprefix(prefix) for topic in self._readers if topic.startswith(prefix)]
         if not watched:
@@ -205,7 +205,7 @@ def publish_facts(
 
 
 def publish_deletion(conversation_id: Any, user_id: Any) -> None:
-    """Tell every tab of the user that the conversation is gone or in the trash."""
+    """Notify every tab of the user that the conversation is gone or in the trash."""
     event = ConversationDeleted(conversation_id=str(conversation_id), at=clock.now())
     frame = encode_frame(event.model_dump(mode="json", exclude_none=True))
     for topic in (conversation_topic(conversation_id), user_topic(user_id)):
@@ -213,7 +213,7 @@ def publish_deletion(conversation_id: Any, user_id: Any) -> None:
 
 
 def stop_runs_after_commit(run_ids: Iterable[UUID]) -> None:
-    """Ask the processes that answer to stop these runs, once the transaction that ended them commits."""
+    """Ask the processes that answer these runs to stop, once the transaction that ended the runs commits."""
     for run_id in run_ids:
         transaction.on_commit(partial(hub.stop_run, str(run_id)))
 
@@ -226,12 +226,12 @@ facts_committed.connect(publish_facts, dispatch_uid="live.publish_facts")
 
 
 def holder_of(session_key: str | None, token_id: Any = None) -> str:
-    """Return the name of what a connection was opened with. A session's key is a secret, and is hashed."""
+    """Return the name of the session or token that opened a connection. A session key is a secret, so it is hashed."""
     if token_id is not None:
         return f"token:{token_id}"
     return f"session:{sha256(session_key.encode()).hexdigest()}" if session_key else ""
 
 
 def close_user(user_id: Any, holder: str = "") -> None:
-    """End the user's connections everywhere; with a holder those that one session or token opened."""
+    """Close the user's connections everywhere; with a holder, only those opened by one session or token."""
     hub.close_readers(user_topic(user_id), "signed_out", holder)

@@ -6,8 +6,8 @@ from django.db import models
 
 
 class Event(models.Model):
-    """A numbered fact about a conversation. `payload` is the event without the texts that rows hold; `replay` adds
-    them."""
+    """A numbered fact about a conversation. `payload` is the event without the texts that other rows hold; `replay`
+    adds them."""
 
     conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()
@@ -17,5 +17,5 @@ class Event(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        # Replay reads along its index, too.
+        # Replay reads along the index of this constraint, too.
         constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="event_seq_once")]

@@ -1,6 +1,6 @@
-"""Messages to the other web processes over Redis. No code waits for them; what is lost is found in the log.
+"""Messages to the other web processes over Redis. No code waits for them; readers find lost ones in the log.
 
-Redis may be away, hang or come back at any time: sending is a bounded queue, joining is tried again.
+Redis may fail, hang or return at any time: messages to send are in a bounded queue, and joining is retried.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ else:
 log = logging.getLogger(__name__)
 
 EVERYBODY = "web"
-# A Redis that hangs keeps its connections open: only a time limit ends the wait.
+# A hanging Redis keeps its connections open, so only a timeout ends the wait.
 TIMEOUT_S = 2.0
 FAREWELL_S = 1.0
 TRY_AGAIN_S = 1.0
-# Where Redis stays away the oldest are dropped: readers find facts in the log, and text in its message.
+# If Redis stays away, the oldest are dropped: readers find facts in the log, and text in its message.
 MAX_QUEUED = 5_000
 
 Message = dict[str, Any]
 
 
 class OtherProcesses:
-    """Lives on the event loop of its web process; `send` may be called from any thread, and in other processes."""
+    """Lives on the event loop of its web process. `send` may be called from any thread, and in other processes."""
 
     def __init__(self, receive: Callable[[Message], None]) -> None:
         self._take_message = receive
-        self._origin = ""  # of those that receive nothing
+        self._origin = ""  # empty in processes that receive nothing
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._channel = ""
@@ -63,7 +63,7 @@ class OtherProcesses:
             self._tasks = [self._loop.create_task(work()) for work in works]
 
     async def stop(self) -> None:
-        """Send what is queued, if that is quick, and end."""
+        """Send the queued messages, if that is quick, and end."""
         if not self._tasks:
             return
         with contextlib.suppress(TimeoutError):
@@ -83,11 +83,11 @@ class OtherProcesses:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._put, group, marked)
         else:
-            # In a process without readers, such as a worker: it has no loop that would send later.
+            # A process without readers, such as a worker, has no loop that would send it later.
             async_to_sync(self._send)(group, marked)
 
     def send_from_loop(self, group: str, message: Message) -> None:
-        """Send from the event loop itself."""
+        """Send a message. Call it on the event loop."""
         if self._loop is not None:
             self._put(group, {**message, "origin": self._origin})
 
@@ -100,14 +100,14 @@ class OtherProcesses:
             self._is_idle.set()
             await self._has_work.wait()
             self._is_idle.clear()
-            # Before the queue is emptied: what is put into it meanwhile wakes this again.
+            # Clear it before emptying the queue, so that a message added meanwhile wakes this loop again.
             self._has_work.clear()
             while self._queue:
-                # Taken out only when it is sent: Redis may be away for a while.
+                # Remove it only after it is sent: Redis may be away for a while.
                 item = self._queue[0]
                 if not await self._send(*item):
                     await asyncio.sleep(TRY_AGAIN_S)
-                elif self._queue and self._queue[0] is item:  # else it was the oldest of too many
+                elif self._queue and self._queue[0] is item:  # else the full queue dropped it
                     self._queue.popleft()
 
     async def _send(self, group: str, message: Message) -> bool:
@@ -116,7 +116,7 @@ class OtherProcesses:
     # --- receiving -----------------------------------------------------------------------------------
 
     async def join(self, group: str) -> None:
-        """Receive what is sent to the group, at once where Redis answers, else soon."""
+        """Receive messages sent to the group: at once if Redis responds, else soon."""
         self._wanted.add(group)
         if self._channel and not self._is_away:
             await self._join(group)
@@ -127,7 +127,7 @@ class OtherProcesses:
             self._joined.discard(group)
             if not self._is_away:
                 await self._ask_layer("group_discard", group, self._channel)
-            # A reader who came in the meantime has joined, maybe before this was left.
+            # A reader that subscribed meanwhile may have joined before this leave took effect.
             if group in self._wanted:
                 self._joined.discard(group)
                 await self._join(group)
@@ -141,7 +141,7 @@ class OtherProcesses:
         while True:
             await asyncio.sleep(TRY_AGAIN_S)
             for group in self._wanted - self._joined if self._channel else ():
-                # It may have been left while another was joined.
+                # It may have been left while another group was joined.
                 if group in self._wanted:
                     await self._join(group)
                 if self._is_away:
@@ -153,7 +153,7 @@ class OtherProcesses:
             try:
                 async with asyncio.timeout(TIMEOUT_S):
                     channel = await layer.new_channel()
-                # A new channel is in no group yet.
+                # A new channel has not joined any group yet.
                 self._channel, self._joined = channel, set()
                 await asyncio.gather(*(self._join(group) for group in tuple(self._wanted)))
                 while True:
@@ -163,7 +163,7 @@ class OtherProcesses:
                 await asyncio.sleep(TRY_AGAIN_S)
 
     def _take(self, message: Message) -> None:
-        # A group's messages come back to their sender, which has delivered them already.
+        # A group's messages come back to their sender, which has already delivered them.
         if message["origin"] != self._origin:
             self._take_message(message)
 
@@ -174,7 +174,7 @@ class OtherProcesses:
             async with asyncio.timeout(TIMEOUT_S):
                 await getattr(get_channel_layer(), method)(*arguments)
         except (redis.RedisError, OSError) as error:
-            # Also of a time-out, which is an OSError.
+            # This includes TimeoutError, which is an OSError.
             self._note_failure(method, error)
             return False
         if self._is_away:
@@ -183,7 +183,7 @@ class OtherProcesses:
         return True
 
     def _note_failure(self, method: str, error: Exception) -> None:
-        """Log that Redis is away, once."""
+        """Log that Redis is away, once per outage."""
         if not self._is_away:
             log.warning(
                 "Redis is away (%s: %s %s); events reach other processes later.",

@@ -1,4 +1,4 @@
-"""Stored events as readers get them, with the texts of the rows that they name."""
+"""Restores stored events to the form in which readers get them, with the texts of the rows that they refer to."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from chatapp.runs.shapes import hook_call_text
 from memory.terms import read_piece
 
 MAX_PAGE_TOKENS = 500_000
-"""Of all messages that are read at once, a few megabytes: a slow reader keeps a page until it has taken it."""
+"""Limit for the messages of one page, a few megabytes: a page stays in memory until a slow reader has taken it."""
 
 
 def within_bound(rows: Sequence[Event]) -> Sequence[Event]:
-    """Return the first of `rows` whose messages together are not longer than MAX_PAGE_TOKENS, and one at least."""
+    """Return the prefix of `rows` whose messages have at most MAX_PAGE_TOKENS together, but at least one row."""
     named = [row.payload["message"]["id"] if row.type in _OF_MESSAGES else None for row in rows]
     sizes = dict(
         Message.objects.filter(pk__in={pk for pk in named if pk}).values_list("pk", "token_estimate")
     )
     tokens = 0
     for count, pk in enumerate(named):
-        # Popped: however many events name a message, its text is in memory once.
+        # Pop it: a message's text is in memory only once, however many events name it.
         tokens += sizes.pop(UUID(pk), 0) if pk else 0
         if tokens > MAX_PAGE_TOKENS and count:
             return rows[:count]
@@ -40,9 +40,9 @@ def within_bound(rows: Sequence[Event]) -> Sequence[Event]:
 
 
 def full_events(rows: Sequence[Event]) -> list[dict[str, Any]]:
-    """Return the events of `rows` as they were sent, except that each text is what its row says now.
+    """Return the events of `rows` as they were sent, except that each text is the current one of its row.
 
-    The number of queries depends on the kinds of events, not on how many there are. The rows are not to be saved.
+    The number of queries depends on the kinds of events, not on their number. The rows must not be saved afterwards.
     """
     for types, add_texts in _BY_TYPES:
         chosen = [row for row in rows if row.type in types]
@@ -58,12 +58,12 @@ def _add_messages(rows: Sequence[Event]) -> None:
     shapes = {str(message.pk): message_shape(message, runs.get(message.pk)) for message in messages.values()}
     for row in rows:
         place = row.payload["message"]
-        # What the event itself says wins: the message may have moved since.
+        # The event's own values win, because the message may have moved since.
         row.payload["message"] = shapes.get(place["id"], {**_DELETED, **place}) | place
 
 
 _DELETED = {"role": "user", "content": "", "status": "complete", "pinned": False, "forgotten": True}
-"""What is said of a message that has no row any more."""
+"""Values for a message whose row is gone."""
 
 
 def _add_run_texts(rows: Sequence[Event]) -> None:
@@ -77,12 +77,12 @@ def _add_run_texts(rows: Sequence[Event]) -> None:
 
 
 def _full_steps(stored: Sequence[Mapping[str, Any]], run: Run | None) -> list[dict[str, Any]]:
-    """Return the steps that the plan still has, in their state at that time."""
+    """Return the steps that are still in the plan, in their state at the time of the event."""
     planned = {step["id"]: step for step in (plan_shape(run) if run else None) or ()}
     steps = []
     for step in stored:
         if (text := planned.get(step["id"])) is not None:
-            # At the time of the event a step that was not over had no result.
+            # A step that was not over had no result at the time of the event.
             result = text["result"] if step["state"] in OVER else ""
             full = PlannedStep(**{**text, **step, "result": result})
             steps.append(full.model_dump(mode="json"))
@@ -90,7 +90,7 @@ def _full_steps(stored: Sequence[Mapping[str, Any]], run: Run | None) -> list[di
 
 
 def _add_calls(rows: Sequence[Event]) -> None:
-    """Add the texts of tool calls, of models and of hooks."""
+    """Add the texts of the tool calls of models and hooks."""
     named = [row for row in rows if "call_id" in row.payload]
     calls = {
         (call.run_id, call.call_id): call
@@ -117,8 +117,8 @@ def _call_texts(call: ToolCall | None, state: str) -> dict[str, Any]:
 
 
 def _add_recalled(rows: Sequence[Event]) -> None:
-    """Add recalled texts as their rows are now; an item whose row is gone, or may not be read by the conversation's
-    user any more, is left out."""
+    """Add recalled texts as their rows are now. Leave out items whose row is gone or may no longer be read by the
+    conversation's user."""
     homes = Conversation.objects.select_related("scope").in_bulk({row.conversation_id for row in rows})
     scopes = {pk: open_scope(home) for pk, home in homes.items()}
     items = [item for row in rows for item in row.payload["items"]]
@@ -141,10 +141,9 @@ def _add_recalled(rows: Sequence[Event]) -> None:
 
 
 def _is_known_in(home: Conversation, scope_id: UUID | None, entry: MemoryEntry) -> bool:
-    """Return whether an entry is the user's own, or shared in `scope_id`, the conversation's open scope. Like
-    `shared_entries` of the long-term memory, except that an entry whose summary was undone stays hidden when another
-    summary says the same.
-    """
+    """Return whether an entry is the user's own, or shared in `scope_id`, the conversation's open scope. Unlike in
+    `shared_entries` of the long-term memory, an entry whose summary was undone stays hidden even if another summary
+    says the same."""
     if entry.user_id == home.user_id:
         return True
     if entry.scope_id is None or entry.scope_id != scope_id:
@@ -173,7 +172,7 @@ def _add_entries(rows: Sequence[Event]) -> None:
 def _add_conversations(rows: Sequence[Event]) -> None:
     conversations = Conversation.objects.in_bulk({row.conversation_id for row in rows})
     for row in rows:
-        # None of a conversation that is being deleted: the manager hides it.
+        # The manager hides conversations that are being deleted.
         owner = conversations.get(row.conversation_id)
         title, shown = owner.title if owner else "", row.payload["conversation"]
         shown |= {

@@ -1,4 +1,4 @@
-"""Checks together whether those who opened the sockets of this process may still read."""
+"""Checks in batches whether the users of this process's sockets may still read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class RightsWatch:
-    """Closes a connection when its user loses the right to it, even if no message about that came to this process."""
+    """Closes a connection when its user loses the right to it, even if no message about that reached this process."""
 
     def __init__(self) -> None:
         self._watched: dict[Connection, SignIn] = {}
@@ -24,7 +24,7 @@ class RightsWatch:
     def add(self, connection: Connection, sign_in: SignIn) -> None:
         self._watched[connection] = sign_in
         loop = asyncio.get_running_loop()
-        # A task that failed, or whose loop has ended, checks nothing any more.
+        # A task that failed, or whose loop has ended, does not check any more.
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._task = loop.create_task(self._check_forever())
 
@@ -41,12 +41,12 @@ class RightsWatch:
                 await self._check()
             except AWAY:
                 log.warning("The rights of sockets could not be checked; trying again.", exc_info=True)
-            # Whatever else it is: a watch that ended would let revoked readers read on.
+            # Catch everything: if the watch ended, users with revoked rights could read on.
             except Exception:
                 log.exception("The rights of sockets could not be checked; trying again.")
 
     async def _check(self) -> None:
-        # A copy: sockets come and go while the database is asked.
+        # Copy it, because sockets come and go during the query.
         watched = dict(self._watched)
         valid = await in_database(still_signed_in)(set(watched.values()))
         for connection, sign_in in watched.items():

@@ -12,15 +12,15 @@ from chatapp.operations.database import persistently
 from chatapp.realtime.event_log import last_seqs, read_after
 from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
 
-# Nothing slows a run down for a reader. One that falls behind is closed, connects again and catches up.
+# A slow reader must not slow down a run: it is disconnected, and catches up when it connects again.
 MAX_QUEUED_FRAMES = 2_000
 MAX_QUEUED_CHARS = 8_000_000
 REPLAY_PAGE = 500
 
 
 class _Gap(NamedTuple):
-    """Stands in the queue for the facts after `after_seq` up to `last_seq`, which are read from the log at their turn:
-    what is queued behind them came later."""
+    """A queue item for the facts after `after_seq` up to `last_seq`. They are read from the log at their turn, because
+    later items are queued behind them."""
 
     conversation_id: str
     after_seq: int
@@ -28,7 +28,7 @@ class _Gap(NamedTuple):
 
 
 class Connection:
-    """A bounded queue of frames. `frames()` is its one consumer; everything else may be called at any time."""
+    """A bounded queue of frames. `frames()` is its only consumer; the other methods may be called at any time."""
 
     def __init__(self, holder: str = "") -> None:
         self.holder = holder
@@ -37,15 +37,15 @@ class Connection:
         self._queued_chars = 0
         self._wake = asyncio.Event()
         self._queued_seqs: dict[str, int] = {}
-        """The last fact of each watched conversation that is in the queue, or was."""
+        """The number of the last fact queued so far, per watched conversation."""
 
     async def watch(self, conversation_id: UUID, after_seq: int) -> None:
-        """Deliver from the fact after `after_seq` on."""
+        """Deliver the facts after `after_seq`, and all later frames."""
         key = str(conversation_id)
-        # Before the subscription: a fact that comes at once is compared with it.
+        # Set it before subscribing, because facts that arrive at once are compared with it.
         self._queued_seqs[key] = after_seq
         await hub.subscribe(self, conversation_topic(key))
-        # Looked at only now: a fact between an earlier look and the first hint would be missed until the next one.
+        # Read it only after subscribing, or a fact stored in between would be missed until the next one arrives.
         found = await persistently(last_seqs)([key])
         self.catch_up(key, found.get(conversation_id, after_seq))
 
@@ -60,7 +60,7 @@ class Connection:
     def deliver(self, topic: str, frame: Frame) -> None:
         queued_seq = self._queued_seqs.get(frame.conversation_id)
         is_watched_elsewhere = queued_seq is not None and topic != conversation_topic(frame.conversation_id)
-        # A copy for the sidebar of what the topic of the conversation brings, too.
+        # Skip the sidebar's copy of an event that the conversation's topic delivers, too.
         if is_watched_elsewhere:
             return
         if queued_seq is None or frame.seq is None:
@@ -69,7 +69,7 @@ class Connection:
             self._queued_seqs[frame.conversation_id] = frame.seq
             self._put(frame)
         else:
-            # Behind a gap, which is read from the log; or told twice, which `catch_up` passes over.
+            # Either after a gap, which is read from the log, or a duplicate, which `catch_up` ignores.
             self.catch_up(frame.conversation_id, frame.seq)
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None:
@@ -87,13 +87,13 @@ class Connection:
         if isinstance(item, Frame):
             self._queued_chars += len(item.text)
         if len(self._queue) > MAX_QUEUED_FRAMES or self._queued_chars > MAX_QUEUED_CHARS:
-            # Not sent any more: the reader goes on after the last fact it got.
+            # Drop the queue: the reader continues after the last fact it got.
             self._queue.clear()
             self.close("too_slow")
         self._wake.set()
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """Yield frames until `close`; what was queued before it still comes."""
+        """Yield frames until `close`. Frames queued before it are still yielded."""
         while True:
             while self._queue:
                 item = self._queue.popleft()
@@ -110,12 +110,12 @@ class Connection:
                 await self._wake.wait()
 
     async def _read_log(self, gap: _Gap) -> AsyncIterator[Frame]:
-        """Yield the facts of the gap; none where the conversation is gone, or watched no longer."""
+        """Yield the facts of the gap; none if the conversation is gone or not watched any more."""
         after_seq = gap.after_seq
         while after_seq < gap.last_seq and gap.conversation_id in self._queued_seqs:
             payloads = await persistently(read_after)(UUID(gap.conversation_id), after_seq, REPLAY_PAGE)
             for payload in payloads:
-                # Later ones wait in the queue behind the deltas they end: from here they would overtake them.
+                # Skip later ones: they are queued behind the deltas that they end, and would overtake these.
                 if payload["seq"] <= gap.last_seq:
                     yield encode_frame(payload)
             after_seq = payloads[-1]["seq"] if payloads else gap.last_seq

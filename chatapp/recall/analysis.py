@@ -1,4 +1,4 @@
-"""Splits texts into terms: the analyzer and its users, and the stored terms of one document."""
+"""Splits texts into terms: the shared analyzer, what is built on it, and the stored terms of one document."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
 
 ANALYSIS_VERSION = 8
-"""Raise it when the same text gives other terms or claims than before: workers then analyse every index again, once.
-Version 1 knew English stems only, versions 2 to 4 fewer claims, versions 5 and 6 took past ones for changes, 7 took
-quoted ones for the speaker's."""
+"""Raise it if the same text gives other terms or claims than before: workers then analyse every index again, once."""
 TERM = "<i8"
-"""As numpy names a type; it is imported when it is used."""
-# What one byte of a posting holds.
+"""The NumPy name of the type. NumPy is imported on first use."""
+# The maximum of one byte, as stored in a posting.
 MAX_COUNT = 255
-# The most that PostgreSQL stores in a PositiveSmallIntegerField.
+# The maximum of a PositiveSmallIntegerField in PostgreSQL.
 MAX_LENGTH = 32_767
 
 
-# Shared by all threads. A stemmer is not safe for that: each thread has its own.
+# Shared by all threads. Stemmers are not thread-safe: each thread has its own.
 analyzer = Analyzer()
 vocabulary = Vocabulary(analyzer)
 questions = QuestionReader(analyzer)
@@ -32,9 +30,9 @@ questions = QuestionReader(analyzer)
 
 @lru_cache(maxsize=200_000)
 def hash_term(term: str) -> int:
-    """Return the signed 64 bits that stand for a term, because the index stores no words."""
+    """Return the signed 64-bit hash of a term. The index stores no words."""
     digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    # Signed, because databases have no other whole number of 64 bits.
+    # Signed, because databases have no unsigned 64-bit integers.
     return int.from_bytes(digest, "little", signed=True)
 
 
@@ -52,13 +50,13 @@ _known = LruCache[bytes, PackedTerms](KNOWN_TEXTS)
 
 
 def hash_text(text: str) -> bytes:
-    """Return what stands for a text in memory: what was forgotten is not kept there."""
+    """Return a cache key for a text. The text itself must not stay in memory after it was forgotten."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def pack_terms(text: str) -> PackedTerms:
-    """Return the terms of one document, in the order of their hashes. What is asked for again soon, by a search and
-    then by the worker that indexes, is known by the hash of its text."""
+    """Return the terms of one document, sorted by hash. Results are cached by a hash of the text, because a search and
+    then the indexing worker analyse the same text."""
     digest = hash_text(text)
     known = _known.get(digest)
     if known is None:

@@ -1,4 +1,4 @@
-"""The search over everything that was said, and over the memory entries."""
+"""The API of the search in messages and memory entries."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DAY_CHARS = len("2026-03-01")
 
 @search_router.get("/memory/search", auth=allow("memory", "read"), response=answers(404, ok=Page[Result]))
 def search(request: ApiRequest, asked: Query[Asked]) -> Any:
-    """Search every turn of yours and every memory entry, best match first. Dates and names in `q` count. Days are those
-    of your time zone."""
+    """Search all your conversations and memory entries, best match first. Dates and names in `q` affect the ranking.
+    Days are those of your time zone."""
     user = request.auth.user
     zone = user.zone
     now = _moment("as_of", asked.as_of, zone, at_its_end=True) or clock.now()
@@ -58,7 +58,7 @@ def _agent_id(user: User, name: str | None) -> UUID | Literal["default"] | None:
 
 
 def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool = False) -> datetime | None:
-    """Return the moment, or the beginning of the day; `at_its_end`: the first moment behind it. Raise InvalidInput."""
+    """Parse a time, or a day as its start. With `at_its_end`, return the first moment after it. Raise InvalidInput."""
     if not value:
         return None
     try:
@@ -67,9 +67,9 @@ def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool =
             return datetime.combine(day, time(), zone).astimezone(UTC)
         moment = datetime.fromisoformat(value)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-        # The filter leaves out its end, but a moment that is named is part of the time up to it.
+        # The filter excludes its end, but `at_its_end` includes the given moment.
         return moment.astimezone(UTC) + timedelta(microseconds=int(at_its_end))
-    # OverflowError: the day after 9999-12-31, and times beside it in another zone.
+    # OverflowError: the day after 9999-12-31, or a time close to it in another zone.
     except (OverflowError, ValueError):
         message = "must be a date like 2026-03-01, or an ISO 8601 time"
         raise InvalidInput(f"{field} {message}.", details=[{"field": field, "message": message}]) from None

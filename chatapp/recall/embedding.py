@@ -1,6 +1,6 @@
-"""Asks the embeddings endpoint of the operator for vectors of documents and questions. Search works without one.
+"""Gets vectors of documents and questions from the operator's embeddings endpoint. Search works without one.
 
-The worker embeds documents; a question is embedded while its user waits, with a short time-out.
+The worker embeds documents. A question is embedded while its user waits, with a short timeout.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from memory.sentences import split_sentences
 
 log = logging.getLogger(__name__)
 
-# All that is lost where the endpoint fails in the middle: the rounds before it are stored.
+# If the endpoint fails, only the current batch is lost: earlier ones are stored.
 DOCUMENTS_AT_ONCE = 64
 TEXTS_AT_ONCE = 128
 REFUSED = frozenset({"bad_request", "overflow"})
-"""Categories of errors that a single text may be the cause of."""
+"""Categories of errors that a single text may cause."""
 HARMLESS = "word"
 MAX_SENTENCES = 8
 LEAST_SENTENCE_CHARS = 20
@@ -37,7 +37,7 @@ REST_AFTER_FAILURE_S = 30.0
 
 
 def endpoint() -> ModelEndpoint | None:
-    """Return the endpoint that embeds; None where none is configured."""
+    """Return the embeddings endpoint; None if none is configured."""
     if not settings.EMBEDDINGS_MODEL:
         return None
     return ModelEndpoint(
@@ -51,7 +51,7 @@ def endpoint() -> ModelEndpoint | None:
 
 @dataclass(slots=True)
 class _Health:
-    """An endpoint that failed is not asked for a while, so that not every question waits for it."""
+    """The state of the endpoint. It is not called for a while after a failure, or every question would wait for it."""
 
     rests_until: float = 0.0
 
@@ -60,12 +60,12 @@ _health = _Health()
 
 
 def is_resting() -> bool:
-    """Return whether the endpoint failed a short while ago, and is not asked."""
+    """Return whether the endpoint failed recently and is not called for now."""
     return time.monotonic() < _health.rests_until
 
 
 def embed_question(text: str) -> list[float] | None:
-    """Return the vector of a question; None where no endpoint is configured or it does not answer in time."""
+    """Return the vector of a question; None if no endpoint is configured or it does not respond in time."""
     asked = endpoint()
     if asked is None or is_resting():
         return None
@@ -79,24 +79,23 @@ def embed_question(text: str) -> list[float] | None:
 
 
 def find_near_documents(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> Near:
-    """Return the documents near a question; none where no endpoint is configured or it does not answer."""
+    """Return the documents near a question; none if no endpoint is configured or it does not respond."""
     asked = embed_question(question) if settings.EMBEDDINGS_MODEL else None
     return index.near(asked, settings.EMBEDDINGS_MODEL, only) if asked else NOTHING_NEAR
 
 
 def embed_index(user_id: UUID) -> int:
-    """Make vectors for all documents of a user that have none; return of how many. Raise ModelError; what is done
-    stays."""
+    """Embed documents of a user that lack vectors; return how many. Raise ModelError; finished batches stay stored."""
     asked = endpoint()
     if asked is None:
         return 0
     made = 0
     TO_THE_END.work(lambda: drop_other_vectors(user_id=user_id, model=asked.model_id))
-    # Asked anew in each round: documents are added while the endpoint works.
+    # Query again in each round, because documents are added while the endpoint works.
     while missing := begin_vectors(user_id=user_id, model=asked.model_id):
         ordinals = missing[:DOCUMENTS_AT_ONCE]
         documents = _embed(asked, texts_of_documents(user_id, ordinals))
-        # Another worker is at the same documents: both would pay the endpoint for each of them.
+        # Stop: another worker embeds the same documents, and both would pay the endpoint for them.
         if not store_vectors(user_id=user_id, model=asked.model_id, ordinals=ordinals, documents=documents):
             break
         made += len(documents)
@@ -116,14 +115,14 @@ def _embed(asked: ModelEndpoint, texts: dict[int, str]) -> list[DocumentVectors]
 
 
 def _embed_some(asked: ModelEndpoint, texts: Sequence[str]) -> list[Sequence[float] | None]:
-    """Return a vector for each text; None for one that the endpoint refuses. Raise ModelError where it takes none."""
+    """Return a vector for each text; None for a text that the endpoint refuses. Raise ModelError if it refuses all."""
     try:
         return list(embed_texts(asked, texts))
     except ModelError as error:
         if error.category not in REFUSED:
             raise
         refusal = error
-    # An endpoint that refuses this as well is set up wrongly, and asked again later.
+    # An endpoint that refuses this, too, is misconfigured: raise the error, and retry later.
     embed_texts(asked, [HARMLESS])
     if len(texts) == 1:
         log.warning("The embeddings endpoint refuses a text, which is found by its words alone: %s", refusal)
@@ -133,7 +132,7 @@ def _embed_some(asked: ModelEndpoint, texts: Sequence[str]) -> list[Sequence[flo
 
 
 def _parts(text: str) -> list[str]:
-    """Return the whole text, and its sentences where it has several."""
+    """Return the whole text and, if it has several sentences, the first long ones."""
     sentences = [sentence.strip() for sentence in split_sentences(text)]
     long = [sentence for sentence in sentences if len(sentence) >= LEAST_SENTENCE_CHARS]
     return [text, *long[:MAX_SENTENCES]] if len(sentences) > 1 else [text]

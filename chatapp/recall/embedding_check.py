@@ -1,4 +1,4 @@
-"""What the embeddings endpoint would cost, and whether it knows the languages that are spoken here. For the doctor."""
+"""Estimates the cost of embeddings, and finds languages that the embedding model does not know. For the doctor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.types import ModelEndpoint
 from chatapp.recall.models import SearchOwner
 
 TOKENS_PER_WORD = 3
-"""A word that the index counts stands for one and a half tokens, and a text is embedded whole and by sentences."""
+"""An indexed word is about one and a half tokens, and each text is embedded twice: whole and by sentence."""
 VECTORS_EACH = 3
 BYTES_A_NUMBER = 2
 
-# Of each language a question, its answer, and a sentence about something else.
+# For each language: a question, its answer, and a sentence about something else.
 PROBES = {
     "English": (
         "Where does my sister live?",
@@ -71,12 +71,12 @@ PROBES = {
     ),
 }
 LEAST_AHEAD = 0.05
-"""So much nearer to the question, as a cosine, the answer is than the other sentence."""
+"""The minimum difference in cosine by which the answer must be nearer to the question than the other sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCost:
-    """Of the vectors of everything that is indexed. `dimensions` are those of the model, 0 where none is known."""
+    """The cost of vectors for everything that is indexed. `dimensions` are those of the model, 0 if unknown."""
 
     documents: int
     tokens: int
@@ -89,13 +89,13 @@ class EmbeddingCost:
 
 
 def count_cost(dimensions: int = 0) -> EmbeddingCost:
-    """Return what embedding everything takes once; what is said later costs as much for each text."""
+    """Return the cost of embedding all indexed texts once. Later texts cost as much each."""
     counted = SearchOwner.objects.aggregate(documents=Sum("document_count"), words=Sum("total_length"))
     return EmbeddingCost(counted["documents"] or 0, TOKENS_PER_WORD * (counted["words"] or 0), dimensions)
 
 
 def unknown_languages(endpoint: ModelEndpoint) -> list[str]:
-    """Return the languages in which it does not find the answer nearer to a question than any sentence. Raises
+    """Return the languages in which the answer is not clearly nearer to its question than the other sentence. Raise
     ModelError."""
     texts = [text for probe in PROBES.values() for text in probe]
     vectors = iter(embed_texts(endpoint, texts))
@@ -109,5 +109,5 @@ def unknown_languages(endpoint: ModelEndpoint) -> list[str]:
 
 def _unit(vector: Sequence[float]) -> np.ndarray:
     numbers = np.asarray(vector, dtype=np.float64)
-    # Zeros divided by their length are NaN, which is never less: the language would count as known.
+    # Do not divide by 0: NaN compares as not less, so that the language would count as known.
     return numbers / (float(np.linalg.norm(numbers)) or 1.0)

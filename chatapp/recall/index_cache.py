@@ -1,7 +1,7 @@
-"""A cache of what a process read from indexes.
+"""A cache of index data in this process.
 
-What is cached carries the edition of its rows, and every write to the rows gives them another edition: whoever reads
-the cache compares the two.
+A cached value has the edition of its rows. Every write to the rows changes their edition, and readers of the cache
+compare the two.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Cached = TypeVar("Cached", bound=Sized)
 
 
 class IndexCache(Generic[Cached]):
-    """By owner. When all together are larger than `max_bytes`, the least recently used are dropped."""
+    """Values by owner. If all together exceed `max_bytes`, the least recently used are dropped."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._values: OrderedDict[int, Cached] = OrderedDict()
-        # By owner, so that a change needs no sum over all that is cached.
+        # Sizes by owner, so that a change needs no sum over all values.
         self._sizes: dict[int, int] = {}
         self._size_bytes = 0
         self._lock = Lock()
@@ -37,12 +37,12 @@ class IndexCache(Generic[Cached]):
             return self._values.get(owner_id)
 
     def put(self, owner_id: int, value: Cached) -> None:
-        """Store a value, or one that is stored already and has grown."""
+        """Store a value, or update the size of a stored one that has grown."""
         with self._lock:
             self._values[owner_id] = value
             self._values.move_to_end(owner_id)
             self._resize(owner_id, value.size_bytes)
-            # Down to nothing where the new value alone is larger: it is read again each time then.
+            # If the new value alone is too large, it is dropped, too, and read again each time.
             while self._size_bytes > self._max_bytes:
                 oldest, _ = self._values.popitem(last=False)
                 self._resize(oldest, 0)

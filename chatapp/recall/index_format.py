@@ -1,7 +1,7 @@
-"""The byte format of the search index, without a database. `ranking` scores what is read here.
+"""The byte format of the search index, without database access. `ranking` scores the decoded values.
 
-Each document of a user has an ordinal. Every `BLOCK` of them form a block: one row of columns, and one row per term
-with the documents that contain it. The newest documents are in no block yet and bring their own terms.
+Each document of a user has an ordinal. `BLOCK` consecutive documents form a block: one row of columns, and one row per
+term with the documents that contain it. The newest documents are in no block yet; their terms are in their own rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 from agents.arrays import np, npt
 from chatapp.recall.analysis import TERM
 
-# An offset has two bytes, hence 65,536 at most; the columns of a block are written again with each seal.
+# At most 65,536, because an offset has two bytes. Each seal writes all columns of its block again.
 BLOCK = 16_384
 NO_ORDINAL = -1
 
-# By the names that numpy gives types, so that it is not imported here.
+# Names instead of NumPy types, so that importing this module does not load NumPy.
 COLUMNS = [("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")]
 POSTING = [("offset", "<u2"), ("count", "u1")]
 POSTING_BYTES = 3
-# In the year 6053. Imports name later ones, such as 9999-12-31.
+# In the year 6053. Imports contain later times, e.g. 9999-12-31.
 MAX_MINUTE = 2**31 - 1
 
 Terms: TypeAlias = "npt.NDArray[np.int64]"
@@ -31,7 +31,7 @@ Counts: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 def minute_of(moment: datetime) -> int:
-    """Return the minute since 1970, or the nearest one that fits the column."""
+    """Return the minute since 1970, clamped to the range of the column."""
     return min(max(int(moment.timestamp() // 60), -MAX_MINUTE), MAX_MINUTE)
 
 
@@ -40,7 +40,7 @@ def minute_of(moment: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What scoring needs of each document, by ordinal. `previous` is the document said just before, or NO_ORDINAL."""
+    """The data that scoring needs, by ordinal. `previous` is the document said just before, or NO_ORDINAL."""
 
     previous: npt.NDArray[np.int32]
     minute: npt.NDArray[np.int32]
@@ -60,7 +60,7 @@ class Columns:
 
 
 def blank_rows(count: int) -> npt.NDArray[Any]:
-    """Return rows of columns, as stored, of documents that do not exist."""
+    """Return stored rows that represent missing documents."""
     rows = np.zeros(count, COLUMNS)
     rows["previous"] = NO_ORDINAL
     return rows
@@ -68,12 +68,12 @@ def blank_rows(count: int) -> npt.NDArray[Any]:
 
 def unpack_columns(rows: npt.NDArray[Any]) -> Columns:
     names = ("previous", "minute", "length")
-    # Copied out of the records: NumPy calculates faster with numbers that lie side by side.
+    # Copy the columns out of the records, because NumPy is faster on contiguous arrays.
     previous, minute, length = (np.ascontiguousarray(rows[name]) for name in names)
     return Columns(previous, minute, length, rows["live"] == 1)
 
 
-# --- Postings: records in ascending order of offset, so that later documents are simply appended --------
+# --- Postings: records sorted by offset, so that later documents are appended ---------------------------
 
 
 def read_postings(entries: bytes | memoryview) -> npt.NDArray[Any]:
@@ -86,7 +86,7 @@ def drop_postings(entries: bytes | memoryview, gone: npt.NDArray[Any]) -> bytes:
 
 
 def change_postings(entries: bytes | memoryview, counts: Mapping[int, int]) -> bytes:
-    """Return the postings with these counts at these offsets; a count of 0 removes."""
+    """Return the postings with new counts by offset. A count of 0 removes the posting."""
     postings = read_postings(entries)
     left = postings[~np.isin(postings["offset"], list(counts))]
     added = np.array([(offset, count) for offset, count in counts.items() if count], dtype=POSTING)
@@ -96,40 +96,40 @@ def change_postings(entries: bytes | memoryview, counts: Mapping[int, int]) -> b
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where a term occurs, over all of a user's documents, in ascending order."""
+    """The documents of a user that contain a term, in ascending order, and how often each does."""
 
     ordinals: Ordinals
     counts: Counts
 
 
 def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> Hits:
-    """Return the documents of one term, from `(block, entries)` in ascending order, below ordinal `end`."""
+    """Return the documents of one term below ordinal `end`, from `(block, entries)` in ascending order."""
     postings = np.frombuffer(b"".join(entries for _, entries in parts), POSTING)
     sizes = [len(entries) // POSTING_BYTES for _, entries in parts]
     starts = np.repeat(np.array([block * BLOCK for block, _ in parts], dtype=np.int64), sizes)
     ordinals = starts + postings["offset"]
-    # Documents from `end` on were sealed after the owner was read: its columns do not have them.
+    # Documents from `end` on were sealed after the owner was read, whose columns lack them.
     count = int(np.searchsorted(ordinals, end))
-    # A view would keep the bytes of all postings alive in the cache, which does not count them.
+    # Copy: a view would keep the bytes of all postings in memory, and the cache would not count them.
     return Hits(ordinals[:count], postings["count"][:count].copy())
 
 
 def join_hits(first: Hits, second: Hits) -> Hits:
-    """Return both; `second` has the later documents."""
+    """Concatenate the hits; `second` has the later documents."""
     return Hits(
         np.concatenate([first.ordinals, second.ordinals]), np.concatenate([first.counts, second.counts])
     )
 
 
 def join_all_hits(first: Mapping[int, Hits], second: Mapping[int, Hits]) -> dict[int, Hits]:
-    """Return the hits of both for each term; `second` has the later documents."""
+    """Concatenate the hits of each term; `second` has the later documents."""
     both = {term: join_hits(first[term], second[term]) for term in first.keys() & second.keys()}
     return {**first, **second, **both}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTerms:
-    """The terms of a document as its row has them."""
+    """The terms of a document as stored in its row."""
 
     ordinal: int
     terms: bytes | memoryview
@@ -152,14 +152,14 @@ def join_terms(documents: Sequence[StoredTerms]) -> tuple[Terms, Ordinals, Count
 
 @dataclass(frozen=True, slots=True)
 class FreshTerms:
-    """The terms of documents that are in no block yet: columns in the order of the terms' hashes."""
+    """The terms of documents that are in no block yet, as columns sorted by term hash."""
 
     terms: Terms
     ordinals: Ordinals
     counts: Counts
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
-        """Return the documents of each term that occurs in any."""
+        """Return the hits of each term, without terms that do not occur."""
         wanted = np.array(list(terms), dtype=np.int64)
         spans = zip(
             wanted.tolist(),
@@ -181,13 +181,13 @@ def sort_terms(documents: Sequence[StoredTerms]) -> FreshTerms:
 
 
 def group_by_term(documents: Sequence[StoredTerms]) -> dict[int, bytes]:
-    """Return the new postings of each term. All documents are of one block, in ascending order."""
+    """Return the new postings of each term. All documents belong to one block and are in ascending order."""
     found = sort_terms(documents)
     terms = found.terms
     postings = np.zeros(len(terms), POSTING)
     postings["offset"], postings["count"] = found.ordinals % BLOCK, found.counts
     starts = (
-        # Not np.unique, which imports numpy.ma where it is first called: here the lock is held.
+        # Not np.unique, because its first call imports numpy.ma while the lock is held.
         np.flatnonzero(np.append(True, terms[1:] != terms[:-1])) if len(terms) else np.array([], np.int64)
     )
     ends = np.append(starts[1:], len(terms))

@@ -1,6 +1,6 @@
-"""The search index: an inverted index per user, as rows.
+"""The tables of the search index: an inverted index per user.
 
-Terms are stored as 64-bit hashes, and no text at all: what is found is read from its source row.
+Terms are stored as 64-bit hashes, and no text is stored: the texts of matches are read from their source rows.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from django.db.models import Q
 from chatapp.operations.ids import new_id
 
 RECALL_PREVIEW_CHARS = 160
-"""What events and the answers beside them show of a recalled piece."""
+"""Characters of a recalled piece that events show."""
 
 
 class SearchOwner(models.Model):
-    """The index of one user, or of what an agent shares, with its counters; of neither while it is deleted.
+    """The index of one user or of an agent's shared memory, with its counters. An index of neither is being deleted.
 
-    The row is locked while the index is written.
+    Writers of the index lock this row.
     """
 
     user = models.OneToOneField(
@@ -56,11 +56,10 @@ class SearchOwner(models.Model):
 
 
 class SearchDocument(models.Model):
-    """One thing that can be found: a message (long ones in several pieces), or a memory entry, which holds what is new
-    in a summary.
+    """One searchable text: a message or a memory entry. A long text has several documents.
 
-    `terms` are its term hashes (int64), `counts` how often each occurs (uint8): what is scored until the document
-    is sealed into blocks, and by which a deletion finds the postings to clean.
+    `terms` are its term hashes (int64), `counts` how often each occurs (uint8). They are scored until the document is
+    sealed into a block, and a deletion uses them to find the postings to clean.
     """
 
     class Kind(models.IntegerChoices):
@@ -89,13 +88,13 @@ class SearchDocument(models.Model):
             models.UniqueConstraint(fields=["owner", "ordinal"], name="search_document_ordinal_once")
         ]
         indexes = [
-            # What a deletion of one message or entry takes with it.
+            # The documents of a message or entry that is deleted.
             models.Index(fields=["source_id"], name="search_document_source"),
         ]
 
 
 class SearchBlock(models.Model):
-    """What scoring needs of a run of documents, as packed columns (see `index_format`)."""
+    """The data for scoring consecutive documents, as packed columns (see `index_format`)."""
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="blocks")
     number = models.PositiveIntegerField()
@@ -106,10 +105,9 @@ class SearchBlock(models.Model):
 
 
 class SearchPosting(models.Model):
-    """Which documents of a block contain a term, and how often: for each a uint16 offset and a uint8
-    count."""
+    """The documents of a block that contain a term, and how often: for each a uint16 offset and a uint8 count."""
 
-    # No index of its own, here and below: that of the constraint begins with the owner.
+    # No own index on `owner`, here and below, because the constraint's index begins with it.
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
     term = models.BigIntegerField()
     block = models.PositiveIntegerField()
@@ -117,13 +115,13 @@ class SearchPosting(models.Model):
 
     class Meta:
         constraints = [
-            # In this order, because a search reads the rows of a term in all blocks.
+            # The term comes before the block, because a search reads the rows of a term in all blocks.
             models.UniqueConstraint(fields=["owner", "term", "block"], name="search_posting_once"),
         ]
 
 
 class SearchVectors(models.Model):
-    """The vectors of one document: float16, of length 1; one for its whole text and one for each of its sentences."""
+    """The vectors of one document: float16, of length 1; one for its whole text and one for each sentence."""
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
     ordinal = models.PositiveIntegerField()
@@ -136,8 +134,8 @@ class SearchVectors(models.Model):
 
 
 class SearchCodes(models.Model):
-    """The signs of the vectors of a run of documents, which a question is compared with before any vector is read;
-    `ordinals` (int32) says whose each is."""
+    """The signs of the vectors of consecutive documents. A question is compared with them before any vector is read.
+    `ordinals` (int32) has the document of each vector."""
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
     first_ordinal = models.PositiveIntegerField()
@@ -153,9 +151,9 @@ class SearchCodes(models.Model):
 
 
 class StoredClaim(models.Model):
-    """`start` to `end` of a message, or of an entry in its user's words, gives `key` the value `value`.
+    """A statement that gives `key` the value `value`, from `start` to `end` of a message or entry.
 
-    Until `superseded_by`, a newer one about the same; both stay.
+    It holds until `superseded_by`, a newer claim about the same key. Both rows stay.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -177,8 +175,8 @@ class StoredClaim(models.Model):
 
     class Meta:
         indexes = [
-            # Everything claimed of one thing, in order.
+            # All claims with one key, in order.
             models.Index(fields=["user", "key", "said_at"], name="claim_by_key"),
-            # Whether an entry's sentence is still so.
+            # Whether a sentence of an entry still holds.
             models.Index(fields=["user", "value"], name="claim_by_value"),
         ]

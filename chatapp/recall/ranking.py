@@ -1,4 +1,4 @@
-"""Scores the documents that a search loaded, without a database. The constants are in `memory.ranking`."""
+"""Scores the documents that a search loaded, without database access. The constants are in `memory.ranking`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ GROUP = 16
 Scores: TypeAlias = "npt.NDArray[np.float64]"
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 Days: TypeAlias = "npt.NDArray[np.int64]"
-"""Ordinals of days, as `date` counts them."""
+"""Ordinals of days, as in `date.toordinal`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What one search loaded: a row of `columns` per ordinal, and the hits of its terms."""
+    """The data that one search loaded: a row of `columns` per ordinal, and the hits of its terms."""
 
     columns: Columns
     hits: Mapping[str, Hits]
@@ -60,8 +60,8 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ordinals best first with their scores, how much speaks for the best being what was asked for, 0 to 1, and the
-    share of its room that the question needs."""
+    """Ordinals with their scores, best first. `evidence` says from 0 to 1 how strongly the question's words support the
+    best document, `needed` which share of its room the question needs."""
 
     ordinals: list[int]
     scores: list[float]
@@ -73,7 +73,7 @@ class Ranking:
         return self.evidence >= CLEAR_EVIDENCE
 
     def worth_recalling(self, least: int) -> dict[int, float]:
-        """Return scores by ordinals without those far behind the best, but for the first `least` ones."""
+        """Return scores by ordinal, without those far below the best, but always the first `least` ones."""
         count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
         return dict(list(zip(self.ordinals, self.scores, strict=True))[: max(count, least)])
 
@@ -85,7 +85,7 @@ def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
     """Return the BM25 score of each document."""
     scores = np.zeros(len(index.columns))
     average = max(1.0, index.total_length / max(1, index.document_count))
-    for term in sorted(weights):  # one order of adding, so that two databases give the same sum
+    for term in sorted(weights):  # a fixed order, so that all databases give the same sum
         if (found := index.hits.get(term)) is not None:
             counts = found.counts.astype(np.float64)
             lengths = index.columns.length[found.ordinals] / average
@@ -102,12 +102,12 @@ def _evidence(
     *,
     is_alone: bool = False,
 ) -> float:
-    """Return how much of what the question is about one findable document and those beside it have, by how telling its
-    words are. `is_alone`: that one document has it, without what only names a conversation.
+    """Return the share of the question's subject words, weighted by rarity, that the best findable document and its
+    neighbours contain. `is_alone`: that document alone, without words that only name a conversation.
 
-    A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
-    unseen all the time. Of a long history common words alone are no evidence, however many of them fit, and neither is
-    a short number, which stands beside everything. A name that was said, and seldom, is clear evidence by itself.
+    A word that was never said counts like a word said once, because unseen character pairs and word forms are common.
+    In a long history, common words alone are no evidence, however many match, and neither are short numbers, which
+    occur everywhere. A rare name that was said is clear evidence by itself.
     """
     about = question.telling or tuple(question.words)
     if is_alone:
@@ -132,11 +132,11 @@ def _evidence(
 
 
 def _with_beside(index: Index, ordinals: Ordinals) -> Mask:
-    """Return these documents, and the one that was said before and behind each."""
+    """Return these documents, and those said directly before and after each."""
     previous = index.columns.previous
     inside = np.zeros(len(index.columns), dtype=np.bool_)
     inside[ordinals] = True
-    # -1 stands for none and would be the last row.
+    # -1 means none, but would index the last row.
     behind = inside[previous] & (previous >= 0)
     before = previous[ordinals]
     inside[before[before >= 0]] = True
@@ -145,9 +145,8 @@ def _with_beside(index: Index, ordinals: Ordinals) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Which document was said 1, 2, 3, 4 turns before which. Nearly always it is the row so many above: `exceptions`
-    are, for each distance, the rows where it is not. `other_pairs` are the pairs of those: (later, earlier)
-    documents."""
+    """Which document was said 1, 2, 3, 4 turns before which. Nearly always it is the row that many above. `exceptions`
+    are, for each distance, the rows for which it is not; `other_pairs` are their (later, earlier) documents."""
 
     exceptions: tuple[Ordinals, ...]
     other_pairs: tuple[tuple[Ordinals, Ordinals], ...]
@@ -155,7 +154,7 @@ class Neighbours:
 
 def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
     follows = previous == np.arange(-1, len(previous) - 1)
-    # The first row has none above it, and -1, which says so, looks like the number of that row.
+    # The first row has no row above it, but its -1 (none) looks like the number of one.
     follows[:1] = False
     above = [follows]
     for _ in NEIGHBOUR_WEIGHTS[1:]:
@@ -171,10 +170,9 @@ def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
 
 
 def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
-    """Return the scores with a share of the neighbours' scores added. A question gives a larger share to its answer.
+    """Return the scores plus a share of the neighbours' scores. A question gives a larger share to its answer.
 
-    At each distance the document before is added first, then the one after, so that the sum does not depend on the
-    order of the rows.
+    At each distance, add the document before first, then the one after, so that sums do not depend on the row order.
     """
     result = scores.copy()
     pairs = zip(NEIGHBOUR_WEIGHTS, neighbours.exceptions, neighbours.other_pairs, strict=True)
@@ -183,11 +181,11 @@ def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
         if distance == 1:
             onward = np.where(asks, ANSWER_WEIGHT, weight) * scores
             back = np.where(asks, ASKED_WEIGHT, weight) * scores
-        # Slices are added many times faster than numbered rows, and nearly all rows follow the one above.
+        # Adding slices is many times faster than indexing rows, and nearly all rows follow the one above.
         result[distance:] += _without(onward[:-distance], exceptions)
         result[later] += onward[earlier]
         result[:-distance] += _without(back[distance:], exceptions)
-        # A document is followed by one at most: of a row that occurred twice, NumPy would add only one.
+        # Each document has one successor at most. If a row occurred twice, NumPy would add only one value.
         result[earlier] += back[later]
     return result
 
@@ -199,8 +197,8 @@ def _without(scores: Scores, rows: Ordinals) -> Scores:
 
 
 def _days_in(zone: tzinfo, minutes: npt.NDArray[np.int32]) -> Days:
-    """Return the day of each minute since 1970 as its ordinal. A zone is asked once a day: where it changes its clocks,
-    some hours of that day may count to the day beside it."""
+    """Return the day ordinal of each minute since 1970. The zone's offset is read once a day: on a day when clocks
+    change, some hours may count to the neighbouring day."""
     days = minutes // DAY_MINUTES + _EPOCH
     known, at = np.unique(days, return_inverse=True)
     offsets = [zone.utcoffset(datetime.fromordinal(int(day))) or timedelta() for day in known]
@@ -227,10 +225,10 @@ def _having(index: Index, terms: Iterable[str]) -> Mask:
     return found
 
 
-# Made when it is asked for: a process at rest does without numpy, which takes 16 MB.
+# Computed on first use, so that an idle process does not load NumPy, which takes 16 MB.
 @cache
 def _length_bonuses() -> Scores:
-    """Return what a document of each length gets."""
+    """Return the bonus of a document by its length."""
     return LENGTH_BONUS * np.log1p(np.arange(MAX_LENGTH + 1, dtype=np.float64))
 
 
@@ -243,7 +241,7 @@ def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Score
 
 
 def gather_forms(index: Index, forms: Mapping[str, Iterable[str]]) -> Index:
-    """Return the index with each word found wherever one of its forms occurs."""
+    """Return the index with the hits of all forms of a word merged under that word."""
     gathered = {word: _union(index, (word, *others)) for word, others in forms.items()}
     found = {word: hits for word, hits in gathered.items() if len(hits.ordinals)}
     return replace(index, hits={**index.hits, **found})
@@ -259,14 +257,14 @@ def _union(index: Index, terms: Iterable[str]) -> Hits:
 
 
 def speakers_asked_about(index: Index, question: Question) -> dict[str, str]:
-    """Return the question's names that speakers have: the plain term, and the term of what they said."""
+    """Return the question's names that are speakers: {plain term: term of texts by that speaker}."""
     return {term: f"@{name}" for term, name in question.names.items() if f"@{name}" in index.hits}
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What every ranking for one question shares: the scores by its own words, the bonuses as parts of the best score,
-    the documents of a day it names, those that may be found, and how much speaks for the best."""
+    """Values shared by all rankings for one question: the scores by its own words, the bonuses as fractions of the best
+    score, the documents of a day that it names, those that may be found, and the evidence for the best."""
 
     index: Index
     neighbours: Neighbours
@@ -277,12 +275,12 @@ class Prepared:
     findable: Mask
     evidence: float
     finds_always: bool = False
-    """Where no word of a question was ever said, the newest that is told stands for what was meant."""
+    """If nothing matches an open question, return the newest documents that ask nothing."""
 
 
 def prepare(index: Index, question: Question, zone: tzinfo, among: Mask | None = None) -> Prepared:
-    """Return what every ranking for this question shares. `among` says which documents may be found; the days that a
-    question names are those of `zone`."""
+    """Return the values shared by all rankings for this question. `among` marks the documents that may be found. Days
+    in the question are those of `zone`."""
     live = index.columns.live
     findable = live if among is None else live & among
     speakers = speakers_asked_about(index, question)
@@ -313,8 +311,8 @@ def prepare(index: Index, question: Question, zone: tzinfo, among: Mask | None =
 
 
 def _spans(said: Days, question: Question, *, is_found: bool) -> tuple[DateSpan, ...]:
-    """Return the days that a question asks for, and those of the first or last conversation where nothing is found by
-    its words. `said` has a day for each document that may be found."""
+    """Return the days that a question names or, if its words find nothing, the day of the first or last conversation.
+    `said` has a day for each document that may be found."""
     days = [date.fromordinal(int(day)) for day in np.unique(said)]
     if question.dates:
         return question.dates.resolve(set(days))
@@ -327,27 +325,27 @@ def _spans(said: Days, question: Question, *, is_found: bool) -> tuple[DateSpan,
 def rank(
     asked: Prepared, limit: int, *, only_matches: bool = False, feedback: Scores | None = None
 ) -> Ranking:
-    """Return the best `limit` documents; of equal ones the later comes first. `only_matches` leaves out the
-    neighbours of matches; `feedback` are scores by words that are not in the question."""
+    """Return the best `limit` documents; of equal ones the later comes first. `only_matches` leaves out the neighbours
+    of matches. `feedback` has scores by words that are not in the question."""
     text = asked.own if feedback is None else asked.own + feedback
     near = _spread(text, asked.asks, asked.neighbours)
     relevant = (text if only_matches else near) > 0
     if asked.then is not None:
         relevant |= asked.then
-    # Of what may be found: a question that was sent is stored before it is answered, and fits itself best.
+    # Only findable documents count: a sent question is stored before it is answered, and matches itself best.
     best = float(near[asked.findable].max(initial=0.0)) or 1.0
-    # A bonus alone finds nothing.
+    # A bonus alone makes no match.
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
     if asked.finds_always and not only_matches and not (relevant & asked.findable).any():
-        # All alike, so that the newest come first; what asks tells nothing.
+        # Give all the same score, so that the newest come first. Texts with a question contain no answer.
         scores = np.where(asked.findable & ~asked.asks, 1.0, -np.inf)
     ordinals, best_scores = _best(scores, asked.index.columns.minute, limit)
     return Ranking(ordinals, best_scores, asked.evidence, _share_needed(asked))
 
 
 def _share_needed(asked: Prepared) -> float:
-    """Return the share of its room that a question needs: less, the more its best document has by itself of its words.
-    A day is brought back whole."""
+    """Return the share of its room that a question needs. The more of its words the best document contains by itself,
+    the less it needs. A day is recalled whole."""
     most = float(asked.own[asked.findable].max(initial=0.0))
     plenty = PLENTY * idf(asked.index.document_count, 1)
     return 1.0 if asked.then is not None or most <= plenty else plenty / most
@@ -355,16 +353,16 @@ def _share_needed(asked: Prepared) -> float:
 
 def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int) -> tuple[list[int], list[float]]:
     among = np.flatnonzero(scores >= _score_floor(scores, limit))
-    # Where there are fewer than wanted, the floor is the score of what must not be found.
+    # With fewer matches than wanted, the floor is the score of documents that must not be found.
     among = among[np.isfinite(scores[among])]
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
     return order.tolist(), scores[order].tolist()
 
 
 def _score_floor(scores: Scores, count: int) -> float:
-    """Return a score that at least `count` documents reach, if there are so many: the least of the best groups' maxima.
+    """Return a score that at least `count` documents reach, if there are so many: the lowest of the best group maxima.
 
-    It is close to the score of the last document wanted, and found ten times as fast.
+    It is close to the score of the last document wanted, and ten times as fast to compute.
     """
     groups = np.maximum.reduceat(scores, np.arange(0, len(scores), GROUP)) if len(scores) else scores
     return float(np.partition(groups, -count)[-count]) if len(groups) > count else -np.inf

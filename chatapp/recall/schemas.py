@@ -1,4 +1,4 @@
-"""What the search of the API takes and answers."""
+"""Request and response schemas of the search API."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Result(Shape):
 
 
 def shown_shape(result: MarkedResult, query: str, titles: Mapping[UUID, str]) -> dict[str, Any]:
-    """Return the result as the API answers it."""
+    """Return the result in the format of the API."""
     found = result.found
     return {
         **result_shape(result),
@@ -76,7 +76,7 @@ def shown_shape(result: MarkedResult, query: str, titles: Mapping[UUID, str]) ->
 
 
 def result_shape(result: MarkedResult) -> dict[str, Any]:
-    """Return the result for programs: its text, where it is from, and what replaced it."""
+    """Return the result for programs: its text, its source, and the statement that replaced it."""
     found, newer = result.found, result.superseded
     return {
         "text": found.text,

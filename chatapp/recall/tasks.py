@@ -32,9 +32,7 @@ log = logging.getLogger(__name__)
 @shared_task
 def index_conversation(conversation_id: str) -> None:
     index_turns(UUID(conversation_id), BEHIND)
-    if has_more_to_index(
-        UUID(conversation_id)
-    ):  # at the end of the queue, so that others are not kept waiting
+    if has_more_to_index(UUID(conversation_id)):  # behind other work, so that others do not wait
         wake_worker("chatapp.recall.tasks.index_conversation", conversation_id)
     if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
         wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
@@ -46,7 +44,7 @@ def index_conversations(conversation_ids: list[str]) -> None:
 
 
 def index_together(conversation_ids: Sequence[str], pace: Pace) -> None:
-    """Index a few messages of each conversation; what is longer waits at the end of the queue."""
+    """Index a few messages of each conversation; queue longer ones again, behind other work."""
     waiting = deque(UUID(conversation_id) for conversation_id in conversation_ids)
 
     def step() -> bool:
@@ -54,9 +52,9 @@ def index_together(conversation_ids: Sequence[str], pace: Pace) -> None:
             wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
         return not waiting
 
-    pace.sleep(YIELD_STEP_S)  # an answer may be about to begin
+    pace.sleep(YIELD_STEP_S)  # an answer may be about to start
     pace.work(step)
-    for left in waiting:  # at the end of the queue, so that others are not kept waiting
+    for left in waiting:  # behind other work, so that others do not wait
         wake_for_many("chatapp.recall.tasks.index_conversations", str(left))
     if settings.EMBEDDINGS_MODEL:
         left_ids = set(map(str, waiting))

@@ -1,4 +1,4 @@
-"""Recalls for a model what a question needs and its context lacks. Writes nothing."""
+"""Recalls texts that a question needs and the model's context lacks. Writes nothing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
 PAGE = 100
-"""Candidates read at once after the first page, which is as long as will probably fill the room."""
+"""Candidates per page after the first page, which is sized to probably fill the room."""
 READ_CHARS_PER_TOKEN = 5
-"""More than nearly all texts have: the first page holds so many for each token of room."""
+"""The first page has this many characters per token of room. Nearly all texts have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What took the place of a recalled statement, `until` when that was so: from `start` to `end` of a source."""
+    """A statement that replaced a recalled one at `until`. It is at `start` to `end` of its source."""
 
     source_id: UUID
     start: int
@@ -55,7 +55,7 @@ class Newer:
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurn:
-    """One piece of text for the model, beginning with who said it. `source` is as the memory search shows it."""
+    """One piece of text for the model, starting with its speaker. `source` has the format of the memory search."""
 
     text: str
     source: dict[str, Any]
@@ -66,7 +66,7 @@ class RecalledTurn:
     start: int = 0
     end: int = 0
     newer: tuple[Newer, ...] = ()
-    """Newer statements that replace what this piece says."""
+    """Newer statements that replace statements in this piece."""
 
     @property
     def day(self) -> date:
@@ -79,12 +79,12 @@ class RecalledTurn:
 
     @property
     def key(self) -> str:
-        """The key of this piece, the same for every question."""
+        """The key of this piece. It does not depend on the question."""
         return piece_key(self.source_id, self.start)
 
     def with_notes(self) -> RecalledTurn:
-        """Return the turn with a note on each statement in it that is over."""
-        # One newer statement may replace several of this piece.
+        """Return the turn with a note for each statement in it that was replaced."""
+        # One newer statement may replace several statements of this piece.
         note = "".join(dict.fromkeys(newer.note for newer in self.newer))
         return (
             replace(self, text=self.text + note, tokens=self.tokens + estimate_text(note)) if note else self
@@ -97,11 +97,11 @@ def piece_key(source_id: UUID, start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InContext:
-    """What the context that asks has already, and what it may not get.
+    """What the context of a request already shows, and what it must not show.
 
-    `message_ids` are in view, and `pieces`, by their keys. Of the conversation itself only what `branch` shows is
-    recalled, and not its memory entries: its summary is in the context. What was said while memory was paused
-    (`pauses`) is recalled in its own conversation alone; `access` says what is known of others.
+    The context shows `message_ids` and `pieces` (by key). From the conversation itself, recall returns only messages
+    that `branch` shows, and no memory entries, because its summary is in the context. Texts said while memory was
+    paused (`pauses`) are recalled only in their own conversation. `access` limits what is read from elsewhere.
     """
 
     message_ids: Collection[str] = ()
@@ -111,26 +111,25 @@ class InContext:
     pauses: MemoryPauses = NO_PAUSES
     access: MemoryAccess = FULL_ACCESS
     zone: tzinfo = UTC
-    """Of the days that the question names and that what is recalled stands under."""
+    """The time zone of days that the question names, and of the days under which recalled texts are shown."""
 
     @property
     def only(self) -> SearchFilter:
-        """The filter of the search: this conversation alone, where its user's memory may not be read."""
+        """The filter of the search: only this conversation, if the user's own memory may not be read."""
         return EVERYTHING if self.access.reads_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:
-        """Return whether it was said in another conversation while memory was paused."""
+        """Return whether the text was said in another conversation while memory was paused."""
         is_said = found.kind == "message" and not self._is_here(found.conversation_id)
         return is_said and self.pauses.covers(found.conversation_id, found.said_at)
 
     def may_show(self, found: Found) -> bool:
-        """Return whether what was recalled here once may be shown here again."""
+        """Return whether a text that was recalled here before may be shown here again."""
         is_known = self.access.reads_own or found.kind == "shared" or self._is_here(found.conversation_id)
         return is_known and not self.keeps_out(found)
 
     def keeps_out_newer(self, claim: Superseded) -> bool:
-        """Return whether the statement that replaced a recalled one must not be shown here: that of another branch,
-        too."""
+        """Return whether a statement that replaced a recalled one must not be shown, e.g. from another branch."""
         if self._is_here(claim.conversation_id):
             return self.branch is not None and not self._is_on_branch(claim)
         is_said = claim.message_id is not None
@@ -161,17 +160,17 @@ def recall_for(
     context: InContext = NO_CONTEXT,
     most_tokens: int | None = None,
 ) -> list[RecalledTurn]:
-    """Return what the question needs, oldest first, within the room; nothing where nothing fits. `most_tokens` is what
-    any question may recall, of which clear evidence takes less; None where the room shall be filled."""
+    """Return the turns that the question needs, oldest first, within `room`; empty if nothing matches. `most_tokens` is
+    the maximum for any question, and clear evidence takes less; None means fill the room."""
     if room.tokens <= 0 or room.chars <= 0:
         return []
     index = open_index(user_id, context.access.scope_id)
     index = index.hiding(_known_ordinals(index, context))
-    # As in a user's first conversation: there is nothing to ask for.
+    # There is nothing to search, e.g. in a user's first conversation.
     if index.hides_everything:
         return []
     asked = questions.read(question, in_zone(now, context.zone).date())
-    # Before the endpoint is asked, for which each greeting would wait.
+    # Return before calling the embeddings endpoint, or each greeting would wait for it.
     if asked.is_small_talk:
         return []
     sources: dict[str, Found] = {}
@@ -191,8 +190,8 @@ def recall_for(
 
 
 def _known_ordinals(index: UserIndex, context: InContext) -> set[int]:
-    """Return the documents whose texts the context has, or may not have. The question is one of them: nothing fits it
-    better, so that beside it all the rest would look like weak evidence."""
+    """Return the documents that the context already shows or must not show. The question is one of them: as its own
+    best match, it would make all other evidence look weak."""
     spans = context.spans()
     known = {row.ordinal for row in index.unstored if _is_in_context(said_now(row, 0.0), context, spans)}
     if index.owner_id is not None and context.message_ids:
@@ -209,7 +208,7 @@ def _candidates(
     context: InContext,
     sources: dict[str, Found],
 ) -> Iterator[Candidate]:
-    """Yield candidates, best first, reading texts only as far as they are asked for. Adds their texts to `sources`."""
+    """Yield candidates, best first, and add their texts to `sources`. Read texts only as far as they are needed."""
     ordinals, scores = list(scored), list(scored.values())
     spans = context.spans()
     likely_chars = min(room.chars, READ_CHARS_PER_TOKEN * room.tokens)
@@ -238,7 +237,7 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
         return False
     if found.kind == "entry":
         return True
-    # -1: nothing of a branch that is not visible may be shown. None: all of the branch may.
+    # -1: the branch is not visible, and nothing of it may be shown. None: all of the branch may be shown.
     upto = spans.get(found.branch_id, -1) if spans and found.branch_id else None
     return upto is not None and found.position > upto
 
@@ -251,18 +250,18 @@ def _candidate(found: Found, zone: tzinfo) -> Candidate:
         score=found.score,
         tokens=turn.tokens,
         said_at=turn.said_at,
-        # By message, then by place in it; MAX_MESSAGE_CHARS is a million by default.
+        # Order by message, then by place in it. MAX_MESSAGE_CHARS is a million by default.
         order=found.position * 1_000 + found.start // 1_000,
     )
 
 
 def describe_found(found: Found, zone: tzinfo) -> RecalledTurn:
-    """Return a found piece as the model reads it, under the day that it was in `zone`."""
+    """Return a found piece as the model reads it, dated in `zone`."""
     text = describe_piece(found.text, found.role, is_whole=found.is_whole)
     return RecalledTurn(
         text=text,
         source=source_of(found),
-        # With the line break that parts it from the next.
+        # Include the line break that separates this piece from the next.
         tokens=estimate_text(f"{text}\n"),
         said_at=in_zone(found.said_at, zone),
         role=found.role,

@@ -1,4 +1,4 @@
-"""Searches everything a user said or has in memory, and marks what something newer replaced. Writes nothing."""
+"""Searches a user's messages and memory, and marks statements that a newer one replaced. Writes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memory.ranking import add_nearness
 
 LOOKUP_WORDS = 2
 READ_FOR_A_ROLE = 400
-"""The index does not know who said something: so many of the best matches are read for what one role said."""
+"""The index does not store roles, so that this many of the best matches are read and filtered by role."""
 
 
 def search_memory(
@@ -33,17 +33,17 @@ def search_memory(
     only: SearchFilter = EVERYTHING,
     scope_id: UUID | None = None,
 ) -> list[Found]:
-    """Return the best matches of everything the user said, read as an answer or has in memory, best first.
+    """Search the user's messages, the answers to them and the memory entries; return the best matches first.
 
-    One or two words are looked up: only what contains them is found. A question also finds the turns beside a match,
-    because an answer seldom repeats the words of its question. `now` is what "yesterday" is counted from, in
-    days of `zone`. With a scope, what it shares is found, too.
+    A query of one or two words finds only texts that contain them. A question also finds the turns beside a match,
+    because an answer seldom repeats the words of its question. Words such as "yesterday" are relative to `now` in
+    `zone`. With a scope, search its shared entries, too.
     """
     question = questions.read(query, in_zone(now, zone).date())
     words = [*islice(ABOUT_A_WORD.finditer(query), LOOKUP_WORDS + 1)]
     is_lookup = len(words) <= LOOKUP_WORDS and not question.is_asked
     index = open_index(user_id, scope_id)
-    # More than asked for, because pieces of one message become one result.
+    # Read more than `limit`, because pieces of one message become one result.
     read = READ_FOR_A_ROLE if only.role else limit * 2
     ranking = index.rank(question, read, only_matches=is_lookup, only=only, zone=zone)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
@@ -51,7 +51,7 @@ def search_memory(
         scored = add_nearness(scored, find_near_documents(index, query, only).nearness)
     scored = dict(islice(scored.items(), read))
     found = index.read(list(scored), list(scored.values()))
-    # Again, one by one: the index knows minutes instead of moments, and no roles.
+    # Filter again, because the index stores minutes instead of exact times, and no roles.
     return _merge_pieces(item for item in found if only.allows(item))[:limit]
 
 
@@ -65,7 +65,7 @@ def _merge_pieces(found: Iterable[Found]) -> list[Found]:
 
 @dataclass(frozen=True, slots=True)
 class MarkedResult:
-    """A result, and what replaced a statement in it; None for what still holds."""
+    """A search result, and the statement that replaced one in it; None if its statements still hold."""
 
     found: Found
     superseded: Superseded | None = None
@@ -74,10 +74,9 @@ class MarkedResult:
 def search_marked(
     *, user: User, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
 ) -> list[MarkedResult]:
-    """Return the best matches for a user, the current statement before the one that it replaced. Nothing is left out
-    for that.
+    """Return the best matches for a user, each replaced statement after its replacement.
 
-    A search of one place or role is not answered with what is so since, but was said elsewhere.
+    A search limited to a place or role does not return replacements from elsewhere.
     """
     found = search_memory(user_id=user.pk, query=query, limit=limit, now=now, only=only, zone=user.zone)
     results = put_current_first(user.pk, found, before=only.before)
@@ -90,14 +89,14 @@ def search_marked(
 def put_current_first(
     user_id: UUID, found: Sequence[Found], *, before: datetime | None = None
 ) -> list[MarkedResult]:
-    """Return the results, best first, but a current statement before the one it replaced.
+    """Return the results, best first, but each replaced statement after its replacement.
 
-    With `before`, only replacements that were known then count.
+    With `before`, ignore replacements that were said later.
     """
     claims = superseded_claims(user_id, [one.source_id for one in found], before=before)
     results = [MarkedResult(one, _newest_replacement(one, claims)) for one in found]
     entries = [one.found for one in results if one.superseded is None and one.found.entry_id is not None]
-    # An entry that was extracted has no claims of its own: it repeats those of a message.
+    # Extracted entries have no claims of their own, because they repeat those of messages.
     repeats = repeated_claims(user_id, [one.text for one in entries], before=before)
     results = [
         MarkedResult(one.found, one.superseded or _newest(repeats.get(one.found.text, ()))) for one in results
@@ -106,7 +105,7 @@ def put_current_first(
 
 
 def _newest_replacement(found: Found, claims: Mapping[UUID, Sequence[Superseded]]) -> Superseded | None:
-    """Return the newest statement that replaced anything in this piece of its source."""
+    """Return the newest statement that replaced one in this piece of its source."""
     end = found.start + len(found.text)
     of_source = claims.get(found.source_id, ())
     return _newest([claim for claim in of_source if claim.start < end and claim.end > found.start])
@@ -120,7 +119,7 @@ def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
     ordered: list[MarkedResult] = []
     waiting: dict[UUID | None, MarkedResult] = {one.found.source_id: one for one in results}
     for one in results:
-        # It was listed already, before what it replaced.
+        # Already listed, before the statement that it replaced.
         if one.found.source_id not in waiting:
             continue
         waiting.pop(one.found.source_id)
@@ -129,7 +128,7 @@ def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
         if newer is not None:
             ordered.append(newer)
         elif one.superseded is not None:
-            # A message that corrects itself is one result.
+            # A message that corrects itself is listed once.
             listed = {one.found.source_id, *(other.found.source_id for other in ordered)}
             if one.superseded.source_id not in listed:
                 ordered.append(_replacement_of(one, one.superseded))
@@ -138,7 +137,7 @@ def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
 
 
 def _replacement_of(one: MarkedResult, newer: Superseded) -> MarkedResult:
-    """Return the newer statement as a result, though the question does not name it."""
+    """Return the newer statement as a result, although the query may not match it."""
     return MarkedResult(
         Found(
             kind="message" if newer.message_id else "entry",

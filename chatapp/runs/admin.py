@@ -1,4 +1,4 @@
-"""Runs as operators see them: who, when, how they ended. No content, and nothing to change."""
+"""Read-only pages of runs for operators: who, when and how they ended. They show no content."""
 
 from __future__ import annotations
 

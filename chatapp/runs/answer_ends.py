@@ -11,7 +11,7 @@ CUT_SENTENCES: dict[FinishReason, str] = {
     "length": f"The model reached its output limit before the answer was finished; {KEPT}",
     "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",
     "bound": f"The model wrote more than one answer may hold and was stopped; {KEPT}",
-    # No Continue: the gap may be in the middle, and going on from the end would keep it.
+    # Continue is not offered: the gap may be in the middle, and continuing from the end would keep it.
     "lost": "A part of the answer was lost on its way from the provider; what arrived is kept. Press Retry for all.",
     "unknown_reason": f"The provider ended the answer for a reason of its own; {KEPT}",
 }
@@ -30,8 +30,8 @@ NO_ANSWER = "The model answered with nothing; your message is stored. Press Retr
 
 
 def describe_end(reason: FinishReason, *, has_text: bool, time_limit: str) -> tuple[str, str, str]:
-    """Return (status of the run, category and sentence of its error, empty for none). An answer that ended at a limit
-    is complete as a run, and its message is cut; `time_limit` is the sentence of the one that it reached."""
+    """Return (run status, error category, error sentence), the last two empty for no error. For an answer that was cut
+    at a limit, the run is complete; `time_limit` is the sentence about a time limit that was reached, else empty."""
     if not has_text:
         category = reason if reason in ONLY_THOUGHTS else "bad_response"
         return Run.Status.FAILED, category, ONLY_THOUGHTS.get(reason, NO_ANSWER)

@@ -1,4 +1,4 @@
-"""What a run does: load the context, ask the model, pass on what it says, and describe how it ended."""
+"""Executes a run: loads the context, asks the model, passes on its output and describes how the run ended."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NOT_YET_SUMMARISED = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the first request is made of, which its readers are told."""
+    """What the first request consists of, to be reported to readers."""
 
     context: AssembledContext
     recalled: Recalled
@@ -88,18 +88,18 @@ class Session:
         self.planning: Planning | None = None
         self.side_work = SideWork(live.lease)
         self._asked: _Asked | None = None
-        """What the first request is made of, until that request is stored."""
+        """Set until the first request is being stored."""
         self._last_facts: list[events.Fact] = []
         self._call_count = 0
         self._has_planned = False
         self._is_emergency = False
         self._last_reason: FinishReason = "stop"
         self._time_limit = ""
-        """The sentence for the user, once the limit was reached."""
+        """The sentence for the user, set once the limit is reached."""
 
     async def answer(self) -> Outcome:
-        """Return how the run ended; errors of the model and of the context are outcomes. Raise CancelledError and
-        unexpected errors unchanged."""
+        """Return how the run ended; model and context errors become outcomes. Propagate CancelledError and unexpected
+        errors."""
         if self.prepared.context is None or self.prepared.refusal is not None:
             return self._refused(self.prepared.refusal)
         try:
@@ -110,9 +110,9 @@ class Session:
             self._learn_window(error.window_tokens)
             return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
         finally:
-            if self._asked is not None:  # it ended before it asked
+            if self._asked is not None:  # it ended before the first request
                 self.side_work.begin(self._record_asked(None))
-            # Before the run's end, with which its lease goes: what is written beside the answer needs it.
+            # Wait before the run ends: its lease ends with it, and the side work writes under that lease.
             await self.side_work.settle()
         end = describe_end(self._last_reason, has_text=self.live.has_text, time_limit=self._time_limit)
         return self.ended(*end)
@@ -123,19 +123,19 @@ class Session:
             async with limit.running():
                 await self._ask_model(await self._run_hooks(loaded))
         except TimeoutError as error:
-            # Another time-out than that of the answer.
+            # This timeout is not the answer's time limit.
             if not limit.has_passed:
                 raise
             follows = KEPT if self.live.has_text else NOTHING_KEPT
             sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; {follows}"
             if not self.live.has_text:
                 raise ModelError("timeout", sentence) from error
-            # With text the run is complete and its answer cut, as `describe_end` says.
+            # With text, the run is complete and its answer is marked as cut, see `describe_end`.
             self._time_limit = sentence
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
-        """Run the hooks of the turn's start, and return the context: loaded again where a hook compacted it."""
-        # It is assembled ahead only where no hook stands before the first call.
+        """Run the hooks of the turn's start and return the context, reloaded if a hook compacted it."""
+        # It is assembled in advance only if no hook runs before the first call.
         if self.prepared.assembled is not None:
             return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
@@ -148,7 +148,7 @@ class Session:
             self.side_work.tell(*self.facts.fired(fired))
 
     def _reload(self) -> LoadedContext:
-        """Return the run's context, read again. Raise LeaseLost where the conversation was deleted meanwhile."""
+        """Reload the run's context. Raise LeaseLost if the conversation was deleted meanwhile."""
         try:
             context = describe_run(self.live.lease.run_id).context
         except Run.DoesNotExist:
@@ -159,7 +159,7 @@ class Session:
     async def _ask_model(self, loaded: LoadedContext) -> None:
         if self.prepared.plan is not None and not self.prepared.plan.resumed:
             loaded = await self._make_checkpoint(loaded)
-        # In a thread: fitting a full window takes longer than the event loop may stand still.
+        # Fit it in a thread: a full window takes longer than the event loop may be blocked.
         if self.prepared.assembled is not None:
             context, recalled = self.prepared.assembled
         else:
@@ -176,7 +176,7 @@ class Session:
         )
         tools = loaded.tools
         self._asked = _Asked(context, recalled)
-        # Calls of a plan do not pass `_take`, which else records this with the first request.
+        # A plan's calls do not pass through `_take`, which otherwise records this with the first request.
         if self.prepared.plan is not None:
             await self._record_asked(None)
             self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
@@ -194,32 +194,32 @@ class Session:
             tool_use=self._tool_use(loaded, tools),
             summariser=await self._summariser(loaded),
         )
-        # Left early, a generator is else closed by the garbage collector, and the model's stream with it.
+        # Otherwise a generator that is left early, and the model's stream, stays open until garbage collection.
         async with aclosing(answering) as steps:
             async for step in steps:
                 self._take(step)
 
     async def _make_checkpoint(self, loaded: LoadedContext) -> LoadedContext:
-        """Return the context with a checkpoint where the planner cannot read the whole history: its summary is made
-        once, for later questions, too. Return the context unchanged where none is needed or none can be made."""
+        """Return the context with a new checkpoint, which serves later questions, too, if the planner cannot read the
+        whole history; unchanged if no checkpoint is needed or none can be made."""
         if not loaded.rules.policy.has_summary:
             return loaded
         parts = (await persistently(loaded.assemble)()).parts
         if parts.summary + parts.history <= PLANNER_INPUT_TOKENS:
             return loaded
-        # The newest messages alone may be more than the planner reads: a checkpoint at each question would not help.
+        # The newest messages alone may be too long for the planner. A checkpoint per question would not help then.
         if await persistently(is_cooling)(loaded, self.live.lease.run_id):
             return loaded
         self._has_planned = True
         if not await compact_inline(loaded, AT_ONCE):
             return loaded
-        # What hooks add to a request is stored in no message: what is read again lacks it.
+        # Notes of hooks are not stored in any message, so the reloaded context lacks them.
         self.loaded = (await persistently(self._reload)()).with_notes(loaded.inputs.notes)
         return self.loaded
 
     async def _summariser(self, loaded: LoadedContext) -> Summariser | None:
-        """Return the summariser of messages that leave the request while it is being answered; None where the policy
-        does not wait for summaries or there are no tools."""
+        """Return the summariser for messages that leave the request during the answer; None if the policy does not wait
+        for summaries or there are no tools."""
         if not loaded.rules.policy.summarises_steps or not loaded.tools:
             return None
         config, rules = await persistently(_summary_rules)(loaded)
@@ -250,7 +250,7 @@ class Session:
         )
 
     def _spender(self, loaded: LoadedContext) -> Spender:
-        """Return the spender of this run; its warnings are shown in the conversation."""
+        """Return the spender of this run, which shows its warnings in the conversation."""
 
         def warn(text: str) -> None:
             self.side_work.tell(self.facts.notice("budget", text))
@@ -261,7 +261,7 @@ class Session:
         return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
 
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
-        """Return how the model's tool calls are made: with the rights of the user who asks."""
+        """Return how the model's tool calls are executed: with the rights of the user who asks."""
         caller = self._caller(loaded)
         ports = ToolPorts(self.live.lease, caller, self.calls, has_all=self.prepared.assembled is not None)
         return ToolUse(
@@ -281,7 +281,7 @@ class Session:
                 self._call_count += 1
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                # Described at once: the answer, which it may repeat, grows while it is stored.
+                # Describe the request now: the answer, which the request may repeat, grows while it is being stored.
                 self.side_work.begin(self._record_asked(self._request_of(step)))
             case TextDelta(text=text):
                 self.clock.note_token()
@@ -294,7 +294,7 @@ class Session:
                 self.pump.wrote(self.live)
             case Notice():
                 self.side_work.tell(self.facts.notice(step.kind, step.text))
-                # SHORTENED is our own cut. After a provider's refusal `_note_call` queues the compaction.
+                # SHORTENED is our own cut. After a provider's refusal, `_note_call` queues the compaction.
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
             case CallFinished():
@@ -302,7 +302,7 @@ class Session:
 
     def _request_of(self, step: CallSent) -> NewRequest:
         inputs = step.context.inputs
-        # Nothing of this run's tools, hooks or plan can be in such a request: their texts need not be read.
+        # Such a request cannot contain results of this run's tools, hooks or plan, so their texts need not be read.
         is_plain = self._call_count == 1 and self.planning is None and not inputs.notes
         sources = replace(
             self.sources,
@@ -321,7 +321,7 @@ class Session:
         )
 
     def _record_asked(self, request: NewRequest | None) -> Awaitable[None]:
-        """Store a request; with the first one, what it is made of."""
+        """Store a request. With the first one, also store what it consists of."""
         asked, self._asked = self._asked, None
         if asked is not None:
             return self._record_first(asked, request)
@@ -329,22 +329,22 @@ class Session:
         return store_beside(self.live.lease, request)
 
     async def _record_first(self, asked: _Asked, request: NewRequest | None) -> None:
-        """Describe what the first request is made of, now that it is on its way, and store both."""
+        """Store the first request together with what it consists of, after it was sent."""
         turns, starts_anew = asked.recalled.turns, asked.recalled.starts_anew
         facts = self.facts.asked(asked.context, asked.recalled.items)
         rows = [*recalled_rows(self.live.lease.run_id, turns, starts_anew=starts_anew)]
         await self.side_work.record_asked(request, facts, rows)
 
     def _summarise_what_was_cut(self) -> None:
-        """Queue a compaction where messages were left out of the request. To be called at the first word of the answer:
-        nobody waits for the summary."""
+        """Queue a compaction if messages were left out of the request. Call it at the first word of the answer: the
+        user does not wait for the summary then."""
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
         self.side_work.begin(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
-        """Note the size of the window that the provider named when it refused a request."""
+        """Store the window size that the provider named when it refused a request."""
         loaded = self.loaded
         if loaded is not None and window_tokens and window_tokens < loaded.rules.budget.context_size:
             self.side_work.begin(self._note_window(loaded.config, window_tokens))
@@ -367,7 +367,7 @@ class Session:
         kept_out = step.context.kept_out_tokens
         priced = priced_call(config, step.usage, "chat", kept_out_tokens=kept_out)
         self.calls.append(replace(priced, times=self.clock.read()))
-        # It is answered: what ends from here on is no unfinished call.
+        # The call is complete: if the run ends from here on, no call is unfinished.
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
@@ -375,13 +375,13 @@ class Session:
         if step.usage.exact:
             if not step.has_tool_calls:
                 self._last_facts = [self.facts.context(step.context, step.usage.input_tokens, is_exact=True)]
-            # Only a provider's own count corrects our estimate.
+            # Only exact counts from the provider correct our estimates.
             note_token_counts(config.pk, self.clock.request_tokens, step.usage.input_tokens)
 
     @property
     def leaves_nothing(self) -> bool:
-        """Whether no hook and no compaction follows this turn, as far as the session knows. False for an answer of more
-        than one call: what follows is decided when it is stored."""
+        """Whether no hook and no compaction follows this turn, as far as the session knows. False for an answer of
+        several calls: then what follows is decided once the answer is stored."""
         loaded, question = self.loaded, self.loaded.inputs.question if self.loaded else None
         if loaded is None or question is None or question.position is None:
             return False
@@ -393,8 +393,8 @@ class Session:
         return not has_hooks and not may_be_due(loaded, (asked, answer))
 
     def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
-        """Return the outcome of a run that ends now, with what was written and spent so far."""
-        # It may quote NUL or half a surrogate pair, which PostgreSQL does not store.
+        """Return the outcome of a run that ends now, with the text and the usage so far."""
+        # Provider errors may quote NUL or half a surrogate pair, which PostgreSQL cannot store.
         said = {"message": storable_text(sentence), "detail": storable_text(detail)}
         error = events.RunError(category=category, **said) if sentence else None
         return Outcome(
@@ -406,8 +406,7 @@ class Session:
         )
 
     def _unfinished_calls(self) -> list[CallUsage]:
-        """Return the estimated usage of a call that ended early: it cost something, and the provider did not say how
-        much."""
+        """Return the estimated usage of a call that ended early: it has a cost, but the provider did not report it."""
         if self.planning is not None and self.asked is None:
             return self.planning.unfinished_calls()
         shown = self.live.length - self.clock.shown_before
@@ -432,5 +431,5 @@ def _summary_rules(loaded: LoadedContext) -> tuple[ModelConfig, ContextRules]:
 
 def _estimate(step: CallSent) -> int:
     request = step.sent.request
-    # Tools were counted for the view. They are the same in each request of the answer.
+    # Tools were already counted for the view and are the same in every request of the answer.
     return total_tokens(request.messages) + (step.context.view.tools_tokens if request.tools else 0)

@@ -1,4 +1,4 @@
-"""Measures the model calls of one run, for its trace and for what an unfinished one cost."""
+"""Measures the model calls of one run, for its trace and for the cost of unfinished calls."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ first_token_seconds = Histogram(
 
 
 class CallClock:
-    """`request_tokens` is the estimate of what the last call was sent, `request_n` its number among all of the run,
-    `shown_before` how much the answer had then. `numbers` is shared by all clocks of a run."""
+    """Times one model call after another. `request_tokens` is the estimated size of the current request, `request_n`
+    its number in the run, `shown_before` the length of the answer before it. All clocks of a run share `numbers`."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self.request_tokens = 0
@@ -48,7 +48,7 @@ class CallClock:
             first_token_seconds.observe(self._first_token - self._begun)
 
     def read(self) -> CallTimes | None:
-        """Return the times of the call that has just ended; None where none was sent."""
+        """Return the times of the call that has just ended; None if none was sent."""
         if self._started_at is None:
             return None
         first_token_ms = (
@@ -63,11 +63,11 @@ class CallClock:
 
 
 class OpenCall:
-    """A model call that is under way. `numbers` as of `CallClock`."""
+    """A model call in progress. `numbers` as in `CallClock`."""
 
     def __init__(self, sent: CallSent, numbers: Iterator[int]) -> None:
         self.clock = CallClock(numbers)
-        # What it writes is no part of the answer: nothing of it was shown before.
+        # Its text is not part of the answer, so nothing was shown before.
         self.clock.begin(count_request(sent.sent.request), 0)
         self.written: list[str] = []
         self._sent = sent
@@ -77,7 +77,7 @@ class OpenCall:
         self.written.append(text)
 
     def estimate(self, config: ModelConfig, purpose: Purpose) -> CallUsage:
-        """Return the usage of a call that ended early, estimated, for the provider did not say."""
+        """Return the estimated usage of a call that ended early, for which the provider reported none."""
         asked = self._sent.context.inputs.calibration.apply(self.clock.request_tokens)
         usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
         return replace(priced_call(config, usage, purpose), times=self.clock.read())

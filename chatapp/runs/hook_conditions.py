@@ -1,4 +1,4 @@
-"""Measures what the conditions of hooks ask for: how far a conversation is, and how full its context would be."""
+"""Measures what the conditions of hooks test: how far a conversation has come, and how full its context would be."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from memory.types import Message
 
 
 def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState:
-    """Return the state of a turn. Turns are counted only where a hook asks for them: over the whole branch, by
-    index.
+    """Return the state of a turn. Turns are counted, over the whole branch by index, only if a hook needs their number.
 
-    `run_id` is the run of this turn, where it has begun.
+    `run_id` is the run of this turn, if it has begun.
     """
     inputs = loaded.inputs
     is_asked = not inputs.question.is_empty
@@ -35,18 +34,18 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
         tokens=tokens,
         messages=1 + bool(checkpoint) + inputs.left_out.count + len(inputs.messages) + is_asked,
         pressure=loaded.rules.budget.pressure(tokens),
-        # A new question has called nothing yet: the messages before it end with the turn before.
+        # A new question has made no calls yet: the messages before it belong to the previous turn.
         tool_calls=0 if is_asked and _is_new(loaded) else _count_tool_calls(inputs.messages, run_id),
     )
 
 
 def _is_new(loaded: LoadedContext) -> bool:
-    """Return whether the question begins its turn; the prompt to go on with an answer does not."""
+    """Return whether the question begins its turn, unlike the prompt to continue an answer."""
     return loaded.inputs.question.position == loaded.turn_position
 
 
 def _turn_number(loaded: LoadedContext) -> int:
-    """Return the number of questions up to that of this turn; what was sent during an answer belongs to its turn."""
+    """Return the number of questions up to this turn's. Messages sent during an answer belong to its turn."""
     asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER, kind=MessageRow.Kind.MESSAGE)
     if loaded.turn_position is not None:
         return asked.filter(position__lte=loaded.turn_position).count()
@@ -54,7 +53,7 @@ def _turn_number(loaded: LoadedContext) -> int:
 
 
 def _count_tool_calls(messages: Sequence[Message], run_id: UUID | None) -> int:
-    """Return the number of tool calls of the last turn, those of a plan's steps included."""
+    """Return the number of tool calls in the last turn, including those of a plan's steps."""
     count = count_step_calls(run_id) if run_id else 0
     for message in reversed(messages):
         count += len(message.tool_calls)

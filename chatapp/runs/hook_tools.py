@@ -1,4 +1,4 @@
-"""The tools that hooks call: with the rights of the conversation's user, recorded before they run."""
+"""Runs the tools that hooks call, with the rights of the conversation's user. Calls are recorded before they run."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from chatapp.runs.tool_ports import HookPorts
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """The run whose turn it is. `earlier` are calls that attempts at the same question may have made already."""
+    """The run that the hooks belong to. `earlier` are calls that other attempts at the same question may have made."""
 
     lease: Lease
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     has_ended: bool = False
-    """After the turn's end nobody is asked for approval."""
+    """After the turn's end, the user is not asked for approval."""
     forgotten_count: int | None = None
-    """Read before the hooks of a run that has ended; None for a run that is going on, which forgetting ends."""
+    """Read before the hooks of a run that has ended. None for an active run, which forgetting ends instead."""
 
 
 async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run: HookRun) -> CallResult:
-    """Run the hook's tool and return its result. Raise InvalidInput where the conversation has no such tool."""
+    """Run the hook's tool and return its result. Raise InvalidInput if the conversation has no such tool."""
     name = tool_name_of(action)
     if name not in {tool.spec.name for tool in loaded.tools}:
         raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
@@ -40,7 +40,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     ports = HookPorts(run.lease, caller, hook.id, run.forgotten_count)
     consents = None if run.has_ended else ports
     use = ToolUse(loaded.tools, caller, ports, consents, store=ports, earlier=run.earlier)
-    # Checked as a model's call is: what a hook declares may not fit the tool any more.
+    # Check it like a model's call: the declared parameters may no longer fit the tool.
     prepared = CallChecker(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
     calls = [one.call for one in prepared]
     await ports.record_calls(calls)

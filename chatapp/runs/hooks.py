@@ -1,6 +1,6 @@
-"""Hooks at runtime: which are due at a turn's start and end, and doing what they say.
+"""Runs the hooks that are due at a turn's start and end.
 
-What goes wrong in a hook is logged and told, and never the run's failure.
+A failing hook is logged and reported, and never fails the run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Note = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A hook that fired, and what it did. `call_id`: the tool it called."""
+    """A hook that fired, and what it did. `call_id` names the tool call, if it made one."""
 
     hook: Hook
     level: HookLevel
@@ -83,7 +83,7 @@ class Firing:
 
 @dataclass(slots=True)
 class _Turn:
-    """One evaluation of the hooks of a moment, and what came of it."""
+    """One evaluation of the hooks of a moment, and its results."""
 
     loaded: LoadedContext
     moment: Moment
@@ -99,7 +99,7 @@ class _Turn:
 
 
 def begins_at_once(loaded: LoadedContext) -> bool:
-    """Return whether no hook stands between the loaded context and the model's first call."""
+    """Return whether no hook has to run before the model's first call."""
     is_due = any(
         _has_work(hook, loaded.rules.policy) for hook in loaded.rules.hooks if hook.on == "turn_start"
     )
@@ -109,13 +109,13 @@ def begins_at_once(loaded: LoadedContext) -> bool:
 async def start_turn(
     loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
 ) -> LoadedContext:
-    """Run the hooks of a turn's start, and return the context to go on with: compacted where a hook said so, with their
+    """Run the hooks of a turn's start and return the context to continue with: compacted if a hook did so, with their
     notes.
 
-    `reload` loads the context again after a compaction; `tell` gets each hook that fired, and what it did.
+    `reload` loads the context again after a compaction; `tell` gets the hooks that fired and what they did.
     """
     waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
-    # A copy: the turn adds notes of its own, while `used` names the stored ones.
+    # Copy the list: the turn adds its own notes, while `used` must name only the stored ones.
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
@@ -125,7 +125,7 @@ async def start_turn(
 
 
 async def end_turn(run_id: UUID) -> None:
-    """Run the hooks of a turn's end, where the run is complete, then queue the compaction that is due."""
+    """Run the hooks of a turn's end if the run is complete, then queue the compaction that is due."""
     run = await persistently(_run_with_agent)(run_id)
     if run is None:
         return
@@ -143,14 +143,14 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
-    # Before the context: what is forgotten while that is read then shows as a higher count.
+    # Read the count before the context: anything forgotten while that is read then shows as a higher count.
     forgotten_count = await persistently(read_forgetting_count)(run.conversation.forgetting_keys)
     loaded = await persistently(load_turn_end)(run.pk)
     if loaded is None:
         return
     lease = Lease(run.pk, run.answer_id, run.fence)
     hook_run = HookRun(lease, has_ended=True, forgotten_count=forgotten_count)
-    # No request follows here: what a hook compacts need not be read again.
+    # No request follows here, so a compacted context need not be reloaded.
     turn = _Turn(loaded, "turn_end", hook_run, lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
@@ -158,8 +158,8 @@ async def _end_turn(run: Run) -> None:
 
 
 def _record_end(turn: _Turn, run: Run) -> None:
-    """Store that the hooks fired, with their notes; without notes and texts where something was forgotten meanwhile,
-    for they may have read it."""
+    """Store that the hooks fired, with their notes. If something was forgotten meanwhile, store no notes and texts,
+    because they may quote it."""
     conversation, facts = turn.loaded.conversation, [_fact(turn.loaded, firing) for firing in turn.told]
     try:
         record_hooks(
@@ -201,8 +201,8 @@ async def _run_hooks(turn: _Turn) -> None:
 
 
 def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
-    """Return whether the hook does something of its own: the built-in one does not where summaries are written in the
-    background, for there the view is cut and the compaction queued without it."""
+    """Return whether the hook has work of its own. The built-in one has none if summaries are written in the
+    background: then the view is cut and the compaction queued without it."""
     if hook.id != AUTO_COMPACT_ID:
         return True
     return policy.is_inline or not policy.behaviour.writes_summaries
@@ -211,7 +211,7 @@ def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
 async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
     now = clock.now()
     if hook.id == AUTO_COMPACT_ID and is_full(turn.loaded):
-        # The view is cut at the trigger or a little before it, where recall has its share.
+        # The view is cut at the trigger, or a little earlier to leave recall its share.
         state = replace(state, pressure=max(state.pressure, 1.0))
     if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):
         return
@@ -222,12 +222,12 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
         else:
             said = await _act(hook, state, turn)
     except LeaseLost:
-        # Nothing of this run may be written any more, not even that a hook failed.
+        # Nothing may be written for this run any more, not even that a hook failed.
         raise
     except EXPECTED as error:
         said = f"It failed: {error}"
     except Exception:
-        # A hook is never the run's failure. What a database or a store says is for the log, not for the chat.
+        # A hook never fails the run. Messages of a database or a store belong into the log, not into the chat.
         log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
         said = "It failed for a reason of ours; the log has it."
     if said:
@@ -237,7 +237,7 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
 
 
 async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
-    """Carry out the hook's action, and return what was done, in words; empty where there was nothing to do, so that no
+    """Carry out the hook's action and describe in words what was done. Return "" if there was nothing to do, so that no
     cooldown begins."""
     match hook.action:
         case LogMessage(message=message):
@@ -259,11 +259,11 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
 
 
 async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str, str]:
-    """Call the hook's tool, and return (what was done in words, call id). The result becomes a note for the model: in
-    this turn at its start, in the next one at its end."""
+    """Call the hook's tool and return (what was done in words, call id). The result becomes a note for the model: at a
+    turn's start for this turn, at its end for the next one."""
     result = await call_tool(hook, action, turn.loaded, turn.run)
     name = result.call.name
-    # Data, which no model is to take for its user's words.
+    # Fence the result as data, so that no model mistakes it for words of its user.
     text = fence("tool_result", f"{name}:\n{result.part.text}")
     turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
     return describe_hook_call(name, result.state, result.part.text), result.call.call_id
@@ -274,8 +274,8 @@ def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
 
 
 def _note_message(note: Note) -> Message:
-    """Return the note as a message that starts no turn, whatever its role. One of the system keeps its place in a
-    request that is shortened."""
+    """Return the note as a message that starts no turn, whatever its role. A system note is pinned, so that it stays in
+    a request that is shortened."""
     role: Role = "system" if note["role"] == "system" else "user"
     return text_message(role, note["text"], kind="injected", pinned=role == "system")
 
@@ -323,6 +323,6 @@ def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:
 
 
 def _fact(loaded: LoadedContext, firing: Firing) -> HookFired:
-    """Return the event of a hook that fired after the run: without its run, for `run.finished` is the last event of
-    that."""
+    """Return the event of a hook that fired after the run. It names no run, because `run.finished` is a run's last
+    event."""
     return HookFired(conversation_id=str(loaded.conversation.pk), at=clock.now(), **firing.facts)

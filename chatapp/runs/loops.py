@@ -1,5 +1,5 @@
-"""What a web process does for its runs from time to time: it stores partial answers, renews leases, obeys stops, takes
-over what a dead process left, and drains before it ends."""
+"""The periodic work of a web process for its runs: store partial answers, renew leases, obey stops, take over runs of
+dead processes, and drain on shutdown."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ log = logging.getLogger(__name__)
 
 ADOPT_S = 3.0
 RETRY_S = 1.0
-# A drain ends, also where the database does not answer.
+# A drain ends even if the database does not respond.
 LAST_WRITE_S = 5.0
 
 
 async def start_loops() -> None:
-    """Start the recurring work of this process. To be called after `hub.start`.
+    """Start the periodic work of this process. Call it after `hub.start`.
 
-    Embedded, no other process can hold a run, so that unfinished ones are interrupted: they ended with the last
-    process.
+    In embedded mode no other process can hold a run, so unfinished runs belong to a previous process and are
+    interrupted.
     """
     process.is_draining = False
     process.up_since = time.monotonic()
-    # Set from here: the hub cannot import the runner, which imports it.
+    # Set here because the hub cannot import the runner, which imports the hub.
     hub.on_stop = stop_here
     hub.on_sync = tell_all
     if settings.EMBEDDED:
         await interrupt_runs(await in_database(unfinished_runs)(), INTERRUPTED)
         await in_database(release_all_holds)()
-        # Free at once, and not when their leases run out.
+        # Release them at once instead of waiting for their leases to expire.
         await in_database(release_all_compactions)(now=clock.now())
         await in_database(release_all_consolidations)(now=clock.now())
     loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> Non
             await asyncio.sleep(interval_s)
         except Exception:
             log.exception("A loop of the runner failed; trying again.")
-            # Leases expire meanwhile, so the next try comes soon.
+            # Leases expire meanwhile, so retry soon.
             await asyncio.sleep(min(interval_s, RETRY_S))
 
 
@@ -77,18 +77,18 @@ async def _store_partial_answers() -> None:
     try:
         await _store(waiting)
     except AWAY:
-        # One by one they would fail as well. The loop comes again soon.
+        # Stored one by one, they would fail, too. The loop retries soon.
         raise
     except Exception:
-        # One text that the database refuses must not keep the others from being stored.
+        # One text that the database rejects must not keep the others from being stored.
         log.exception("Partial answers could not be stored together; each is stored by itself.")
         await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
 
 
 async def _store(answers: list[LiveAnswer]) -> None:
-    # A snapshot: the answers grow while it is being stored.
+    # Take a snapshot: the answers grow while they are being stored.
     partials = [live.partial for live in answers]
-    # Ahead of other writes: text that was shown is to be in the database a second later.
+    # Overtake other writes: text that was shown must be in the database a second later.
     stored = await first_in_writer(checkpoint_answers)(answers=partials)
     for live, partial in zip(answers, partials, strict=True):
         if live.lease.run_id in stored:
@@ -96,7 +96,7 @@ async def _store(answers: list[LiveAnswer]) -> None:
 
 
 async def _obey_stops() -> None:
-    # Whoever stops a run tells its process at once. The row is for a message that was lost.
+    # A stop is also sent to the process directly. Reading the row catches messages that were lost.
     if process.works:
         for run_id in await in_database(stops_requested)(run_ids=[UUID(key) for key in process.works]):
             stop_here(str(run_id))
@@ -106,7 +106,7 @@ async def _renew() -> None:
     leases = [work.live.lease for work in process.works.values() if work.live]
     if not leases:
         return
-    # Ahead of other writes, too: a lease that waits too long is taken for that of a dead process.
+    # Overtake other writes: a process whose lease is renewed too late is considered dead.
     for run_id in await first_in_writer(renew_leases)(leases=leases, now=clock.now()):
         work = process.works.get(str(run_id))
         if work is not None:
@@ -114,11 +114,11 @@ async def _renew() -> None:
 
 
 async def adopt_and_reap() -> None:
-    """Answer runs that nobody began, and end those whose process is gone or that no process took."""
+    """Start runs that no process has begun, and end those whose process is gone or that no process took."""
     try:
         await _adopt_and_reap()
     except AWAY:
-        # What is queued waited for the database, not for a free process.
+        # Queued runs were waiting for the database, not for a free process.
         process.up_since = time.monotonic()
         raise
 
@@ -126,37 +126,37 @@ async def adopt_and_reap() -> None:
 async def _adopt_and_reap() -> None:
     now = clock.now()
     for run_id, fence in await in_database(dead_runs)(now):
-        # A lease that ran out here tells that the database was away, and not that its holder is gone.
+        # An expired lease of this process means that the database was away, not that the holder is gone.
         if is_answering(run_id):
             continue
         if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
-            # Only an expired one: its holder may have renewed it since the list was read.
+            # Only if it is still expired: its holder may have renewed it since the list was read.
             await in_database(interrupt_run)(
                 run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
             )
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
-    # What was accepted before a restart or an outage is older than that, and is adopted first.
+    # Runs accepted before a restart or an outage are already that old; they must get a chance to be adopted first.
     if time.monotonic() - process.up_since > GIVE_UP_AFTER.total_seconds():
         await interrupt_runs(await in_database(abandoned_runs)(now), NOT_STARTED)
 
 
 async def drain(timeout_s: float) -> None:
-    """Start no more runs, let answers finish within the time, interrupt the others with their text, and end the
+    """Start no more runs, let answers finish within the time, interrupt the others with their text so far, and end the
     loops."""
     process.is_draining = True
     deadline = time.monotonic() + timeout_s
     while (
         process.works and (left_s := deadline - time.monotonic()) > 0
-    ):  # one may begin that was accepted before
+    ):  # a run accepted earlier may still begin
         await asyncio.wait([work.task for work in process.works.values()], timeout=left_s)
-        await asyncio.sleep(0)  # a task that is done removes itself from `works`
+        await asyncio.sleep(0)  # a finished task removes itself from `works`
     works = list(process.works.values())
     if works:
         for work in works:
             cancel(work)
         await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
-    # Only now: until the last answer has ended they renew its lease and store its text.
+    # End the loops last: until the last answer has ended, they renew its lease and store its text.
     for loop_task in process.loops:
         loop_task.cancel()
     await asyncio.gather(*process.loops, return_exceptions=True)

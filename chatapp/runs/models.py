@@ -1,4 +1,4 @@
-"""Runs, what they have written so far, their model calls and their tool calls."""
+"""Runs, the text they have written so far, their model calls and their tool calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chatapp.operations.leases import is_out_of_lease
 
 
 class Run(models.Model):
-    """One agent execution answering one message. Belongs to the holder of its lease; `fence` grows with
-    every claim, and a write that names an older one changes nothing."""
+    """One agent execution answering one message. It belongs to the holder of its lease. Each claim raises `fence`, and
+    a write with an older fence changes nothing."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -62,7 +62,7 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # The reaper and the adoption of queued runs.
+            # For ending dead runs and adopting queued ones.
             models.Index(
                 fields=["status", "lease_expires_at"],
                 condition=Q(status__in=["queued", "running"]),
@@ -75,25 +75,25 @@ class Run(models.Model):
 
     @staticmethod
     def is_out_of_lease(now: datetime) -> Q:
-        """Return which runs have a lease that no living process holds."""
+        """Return a filter for runs with a lease that no living process holds."""
         return is_out_of_lease(now, timedelta(seconds=settings.LEASE_S))
 
     @classmethod
     def active(cls) -> models.QuerySet[Run]:
-        """Return the runs that have not ended. In the words of the index `one_active_run`: by values that are given
-        beside the text, SQLite does not find it, and reads all runs of a conversation."""
+        """Return the runs that have not ended. Uses the literal condition of the index `one_active_run`: with query
+        parameters, SQLite does not use the index and reads all runs of a conversation."""
         return cls.objects.extra(where=["chatapp_run.status IN ('queued', 'running')"])
 
 
 class RunSource(models.Model):
     """A message, an entry or a file that a run has read: recalled for its question, or returned by a tool that reads
-    what is kept. What forgetting follows to the copies, and what later requests show of it again before the question.
-    """
+    stored data. Forgetting follows these rows to the copies, and later requests show the recalled texts again from
+    them."""
 
     RETURNED = -1
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
-    # No foreign key: it is the key of a message, of an entry or of a file.
+    # No foreign key, because it may name a message, an entry or a file.
     source_id = models.UUIDField(db_index=True)
     place = models.IntegerField(
         default=RETURNED, help_text="Its place in what was recalled; -1: a tool returned it."
@@ -115,8 +115,8 @@ class RunSource(models.Model):
 
 
 class AnswerPiece(models.Model):
-    """What a checkpoint adds to an answer that is being written. With the run's end its message has all of it, and
-    the pieces go: a message that is written anew for each of them costs the square of its length."""
+    """The text that a checkpoint adds to an answer being written. At the run's end, its message gets the whole text and
+    the pieces are deleted. Rewriting the message for each piece would cost the square of its length."""
 
     class Kind(models.TextChoices):
         TEXT = "text"
@@ -129,13 +129,13 @@ class AnswerPiece(models.Model):
 
     class Meta:
         constraints = [
-            # A checkpoint that is made again, and reading them in order.
+            # For a repeated checkpoint, and for reading the pieces in order.
             models.UniqueConstraint(fields=["message", "kind", "offset"], name="answer_piece_once"),
         ]
 
 
 class RunStep(models.Model):
-    """One model call of a run, for its trace; what it cost is in `Usage`."""
+    """One model call of a run, for its trace. Its cost is in `Usage`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
@@ -161,8 +161,8 @@ class RunStep(models.Model):
 
 
 class ToolCall(models.Model):
-    """One call of a tool, recorded before it runs. `call_id` is ours; what the model sees of the result is `result`,
-    written before the model sees it."""
+    """One tool call, recorded before it runs. We choose `call_id`. `result` is what the model sees of the result,
+    stored before the model sees it."""
 
     class State(models.TextChoices):
         REQUESTED = "requested"
@@ -214,13 +214,13 @@ class ToolCall(models.Model):
             models.UniqueConstraint(fields=["run", "ordinal"], name="tool_call_order"),
         ]
         indexes = [
-            # Calls that nobody finished.
+            # For finding abandoned calls.
             models.Index(
                 fields=["requested_at"],
                 condition=models.Q(state__in=["requested", "waiting", "running"]),
                 name="tool_call_open",
             ),
-            # What of a conversation waits for a word of its user.
+            # For the calls of a conversation that wait for its user's decision.
             models.Index(
                 fields=["run"],
                 condition=models.Q(state="waiting", decision=""),
@@ -230,7 +230,7 @@ class ToolCall(models.Model):
 
     @classmethod
     def undecided(cls) -> models.QuerySet[ToolCall]:
-        """Return the calls that wait for a word of their user."""
+        """Return the calls that wait for their user's decision."""
         return cls.objects.filter(state=cls.State.WAITING, decision="")
 
     @property

@@ -1,4 +1,4 @@
-"""Plan mode in a run: which runs have a plan, on which models it is carried out, and how far it is for its readers."""
+"""Plan mode of a run: which runs have a plan, which models carry it out, and reporting its progress to readers."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ DROPPED = "plan_dropped"
 
 @dataclass(frozen=True, slots=True)
 class PlanSetup:
-    """Who works on the steps, within a budget of its own. `resumed` is the plan of the run that this one continues,
-    `question` what that one was asked."""
+    """The model of the steps, with rules of its own. If a run is continued, `resumed` is its plan and `question` its
+    question."""
 
     fast: ModelConfig
     fast_rules: ContextRules
@@ -101,15 +101,15 @@ def rules_of_steps(
     conversation: Conversation | None = None,
     agent: Agent | None = None,
 ) -> ContextRules:
-    """Return the rules of context for the steps: the agent's and conversation's, but with the fast model's window, as a
-    window that they name is that of the model that answers."""
+    """Return the context rules for the steps: those of the agent and conversation, but with the fast model's window. A
+    window set there applies to the answering model."""
     if fast == main:
         return main_rules
     rules, own = (
         rules_for(fast, conversation, agent),
         rules_for(fast, asked_in=conversation).resolved,
     )
-    # A limit that a user sets to the input holds for the steps, too.
+    # A user's limit on the input applies to the steps, too.
     budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
     return replace(rules, resolved=replace(own, budget=budget))
 
@@ -119,9 +119,9 @@ def rules_of_steps(
 
 @dataclass(frozen=True, slots=True)
 class PlanHost:
-    """The run a plan belongs to. `earlier` are tool calls not to be made again; `calls` the model calls no row counts
-    yet; `sources` and `numbers` are for its requests; `notify` tells the user a sentence of a kind; `beside` does what
-    nothing waits for; `spender` pays for the calls."""
+    """The run that a plan belongs to. `earlier` are tool calls that must not be repeated; `calls` are model calls not
+    stored yet; `sources` and `numbers` are for its requests; `notify` shows the user a sentence of a kind; `beside`
+    starts work that nothing waits for; `spender` pays for the calls."""
 
     lease: Lease
     caller: ToolCaller
@@ -143,15 +143,15 @@ class Planning:
         self.host = host
         self._calls: dict[str, OpenCall] = {}
         self._unstored: list[NewRequest] = []
-        """Requests are stored once the plan they quote is."""
+        """Requests are stored after the plan that they quote."""
 
     async def carry_out(self, context: AssembledContext) -> AssembledContext:
-        """Return the context of the answer with what the steps found; unchanged where the answer needs no plan.
+        """Carry out the plan and return the context with its findings; unchanged if the answer needs no plan.
 
-        Raise ModelError and ContextError, as the planner does.
+        Raise the planner's ModelError and ContextError.
         """
         request = PlanRequest(
-            # Of the request, not of the view: there its images are.
+            # Take it from the request, not from the view: only there it has its images.
             question=self.setup.question or context.request.messages[-1],
             history=_without_question(context.messages),
             own_prompt=context.inputs.system.text,
@@ -166,14 +166,13 @@ class Planning:
                 async for item in items:
                     found = await self._take(item)
         finally:
-            # Also where the planner failed: what it was asked can be shown.
+            # Store the requests even if the planner failed, so that they can be inspected.
             self._store_requests()
-        # In a thread: the view is fitted again, for which a full window takes too long for the event loop.
+        # Use a thread: fitting a full window again would block the event loop for too long.
         return context if found is None else await persistently(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
-        """Return the estimated usage of calls that ended early, where they had begun to answer: they cost something,
-        too."""
+        """Return the estimated usage of calls that ended early after output had begun: they have a cost, too."""
         return [self._estimate(call, who) for who, call in self._calls.items() if call.written]
 
     def _estimate(self, call: OpenCall, who: str) -> CallUsage:
@@ -211,11 +210,11 @@ class Planning:
         return None
 
     def _note(self, step: AgentStep, who: str) -> None:
-        """Note what a loop does, `who` being its step or role. Its text is the step's result and no part of the
-        answer."""
+        """Record a step of a model loop; `who` is its plan step or role. Its text belongs to the step's result, not to
+        the answer."""
         match step:
             case CallSent():
-                # A step that is tried again: its broken call has no `CallFinished`, and cost something, too.
+                # A retried step: its broken call has no `CallFinished` but has a cost, too.
                 if (broken := self._calls.get(who)) is not None and broken.written:
                     self.host.calls.append(self._estimate(broken, who))
                 call = self._calls[who] = OpenCall(step, self.host.numbers)
@@ -247,11 +246,11 @@ class Planning:
         self._unstored.clear()
 
     async def _tool_use(self, step: PlanStep) -> ToolUse:
-        """Return how a step's tool calls are made: recorded and approved as in any answer, but without injected
+        """Return how a step's tool calls are executed: recorded and approved as in any answer, but without injected
         messages."""
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
-            # `earlier` has those of other runs alone.
+            # `earlier` only has the calls of other runs.
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
         ports = ToolPorts(lease, self.host.caller, self.host.calls, plan_step=step.id)
         return ToolUse(
@@ -290,8 +289,8 @@ class Planning:
 
 
 def with_findings(context: AssembledContext, found: Message) -> AssembledContext:
-    """Return the context with the findings right before the question, where notes are, and without tools: only the
-    steps use them."""
+    """Return the context with the findings right before the question, like notes, and without tools: only the steps use
+    them."""
     inputs = replace(context.inputs, notes=(*context.inputs.notes, found), tools=())
     return replace(context, inputs=inputs, view=inputs.fit())
 

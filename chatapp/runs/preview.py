@@ -1,5 +1,5 @@
-"""Try out a preset in its own mode: one answer to one question, with the rights of the operator. Only its cost is
-stored."""
+"""Tries out a preset in its own mode: one answer to one question, with the rights of the operator. Stores only the
+cost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from memory.tokens import text_message
 
 TIMEOUT_S = 90.0
 REACHED: frozenset[Right] = frozenset({"web", "server"})
-"""Rights that need no conversation: which memory a tool may read depends on the conversation."""
+"""Rights that do not depend on a conversation, unlike access to memory."""
 NOT_RUN = (
     "A preview does not run this tool: it changes something, or needs a conversation or somebody's approval."
 )
@@ -52,7 +52,7 @@ NOT_RUN = (
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """Offered as it is, and refused when it is called."""
+    """A tool that is offered to the model unchanged and refuses every call."""
 
     spec: ToolSpec
     traits: ToolTraits = field(default_factory=ToolTraits)
@@ -63,7 +63,7 @@ class NotRun:
 
 @dataclass(slots=True)
 class Preview:
-    """`problem` is why there is no answer, or not all of it. `plan` has its steps as far as they came."""
+    """`problem` says why the answer is missing or incomplete; `plan` has the steps in their last state."""
 
     model: str
     mode: RunMode = "react"
@@ -88,8 +88,8 @@ class Preview:
 
 
 def preview_agent(agent: Agent, question: str, user: User) -> Preview:
-    """Answer one question with the preset. Blocks until the answer is complete or the time-out has passed, so never
-    call it on the event loop."""
+    """Answer one question with the preset. Blocks until the answer is complete or the timeout has passed, so never call
+    it on the event loop."""
     try:
         asking = _Asking.prepare(agent, question, user)
     except (NotFound, PolicyError, ContextError) as error:
@@ -107,14 +107,14 @@ def preview_agent(agent: Agent, question: str, user: User) -> Preview:
 
 
 def _may_run(tool: Tool) -> bool:
-    """Return whether the tool only reads, and nothing that belongs to a conversation."""
+    """Return whether the tool only reads and needs no conversation and no consent."""
     traits = tool.traits
     return traits.is_idempotent and not traits.needs_consent and traits.rights <= REACHED
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One question being answered: the models with their rules, the first request, and the preview that is filled."""
+    """One question being answered: the models and their rules, the first request, and the preview to fill."""
 
     config: ModelConfig
     rules: ContextRules
@@ -126,11 +126,11 @@ class _Asking:
     spender: Spender
     limit_s: float
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
-    """By the plan's role or step that makes the call; "" is the loop of the answer."""
+    """Keyed by the role or step of the plan that makes the call; "" is the final answer."""
 
     @classmethod
     def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
-        """Read what the preview needs. Raise NotFound, PolicyError and ContextError."""
+        """Load what the preview needs. Raise NotFound, PolicyError and ContextError."""
         config = agent.model if agent.model and agent.model.enabled else default_model(user.pk)
         rules, fast = rules_for(config, agent=agent), fast_model_of(config)
         tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
@@ -149,7 +149,7 @@ class _Asking:
     async def answer(self) -> None:
         async with asyncio.timeout(self.limit_s):
             context = await self._carry_out_plan() if self.preview.mode == "plan" else self.context
-            # Where a plan was carried out, its steps have used the tools.
+            # If a plan was carried out, its steps have already used the tools.
             use = self.use if context is self.context else None
             answering = run_react(chat_model_for(self.config, self.spender), context, tool_use=use)
             async with aclosing(answering) as steps:
@@ -159,7 +159,7 @@ class _Asking:
                     self._note(step, "")
 
     async def _carry_out_plan(self) -> AssembledContext:
-        """Return the context of the answer with what the steps found; unchanged where the answer needs no plan."""
+        """Carry out the plan and return the context with its findings; unchanged if the answer needs no plan."""
         temperature = self.context.inputs.temperature
         models = LoopModels(
             main=ruled_model(self.config, self.rules, temperature, self.spender),
@@ -200,7 +200,7 @@ class _Asking:
                 self.preview.notices.append(text)
             case CallSent():
                 self._close_call(who)
-                # No request of a preview is stored: its number means nothing.
+                # Requests of a preview are not stored, so their numbers do not matter.
                 self.open_calls[who] = OpenCall(step, itertools.count(1))
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 self.open_calls[who].note(text)
@@ -209,8 +209,7 @@ class _Asking:
                 self.preview.spent.append(priced_call(self._config_of(who), usage, _purpose_of(who)))
 
     def close_calls(self) -> None:
-        """Note the estimated usage of calls that ended early, where they had begun to answer: they cost
-        something, too."""
+        """Add the estimated usage of calls that ended early after output had begun, because they have a cost, too."""
         for who in list(self.open_calls):
             self._close_call(who)
 

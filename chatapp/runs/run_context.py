@@ -1,5 +1,5 @@
-"""Loads what a run begins with: who answers, in which mode, and what of the conversation is in its context; and the
-same for the end of its turn."""
+"""Loads what a run needs to start: the model, the mode and the context of the conversation. Loads the same for the end
+of its turn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from memory.errors import PolicyError
 from memory.tokens import text_message
 from memory.types import Message
 
-# A conversation without a user is being deleted: no process answers its runs any more.
+# A conversation without a user is being deleted, so no process answers its runs.
 _RUNS = Run.objects.filter(conversation__user__isnull=False).select_related(
     "conversation__user",
     "conversation__model__fast_model",
@@ -41,19 +41,19 @@ _RUNS = Run.objects.filter(conversation__user__isnull=False).select_related(
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """What a run needs to begin. `refusal` says why it cannot, before any call is made."""
+    """Everything a run needs to start. `refusal` says why it cannot start; then no model is called."""
 
     conversation_id: str
     model_name: str
     context: LoadedContext | None
     refusal: events.RunError | None = None
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
-    """Tool calls that earlier attempts at this question may have made."""
+    """Tool calls that earlier attempts at this question have begun and that must not be repeated."""
     plan: PlanSetup | None = None
     assembled: tuple[AssembledContext, Recalled] | None = None
-    """The first request, where nothing stands between loading and asking."""
+    """The first request, if no hook and no plan comes before it."""
     forgotten_count: int = 0
-    """How often its user had something forgotten before any of this was read."""
+    """The forgetting count as it was before any of this was read."""
 
     @property
     def mode(self) -> RunMode:
@@ -61,16 +61,16 @@ class PreparedRun:
 
 
 def describe_run(run_id: UUID) -> PreparedRun:
-    """Return what a run needs to begin. Raise Run.DoesNotExist when the conversation was deleted meanwhile."""
+    """Load what a run needs to start. Raise Run.DoesNotExist if the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
-    # Before all else: the claim compares it, and finds what was forgotten while the rest was read.
+    # Read it first: the claim compares it to detect anything forgotten while the rest was read.
     forgotten_count = read_forgetting_count(run.conversation.forgetting_keys)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
 
 def describe_new(run: Run) -> tuple[str, str] | None:
-    """Return (name of the model, mode) of a run that is being stored; None where there is no model."""
+    """Return (model name, mode) of a run that is being stored; None if there is no model."""
     try:
         return _config_of(run).name, mode_of(run)
     except NotFound:
@@ -78,9 +78,9 @@ def describe_new(run: Run) -> tuple[str, str] | None:
 
 
 def prepare_claimed(claimed: ClaimedRun) -> PreparedRun:
-    """Return what a run needs that was claimed as it was stored, from the rows in hand and what was said before.
+    """Prepare a run that was claimed when it was stored, from its loaded rows and the earlier messages.
 
-    Its question is new: no earlier attempt has called a tool for it.
+    Its question is new, so no earlier attempt has called a tool for it.
     """
     run = claimed.run
     prepared = _prepare(run, str(run.conversation_id), is_new=True)
@@ -104,9 +104,9 @@ def _prepare(run: Run, conversation_id: str, is_new: bool = False) -> PreparedRu
 
 
 def _load(run: Run, config: ModelConfig) -> LoadedContext:
-    """Return the context of a run. A continued answer is history, followed by the prompt to go on."""
+    """Load the context. A continued answer becomes history, and the prompt to go on becomes the question."""
     if run.continues is not None or run.question is None:
-        # What was sent since is no history: the run takes it in by itself.
+        # Messages sent later are not history: the run takes them in from its inbox.
         before = run.continues.position + 1 if run.continues else run.answer.position
         question = text_message("user", CONTINUE_PROMPT, kind="question")
     else:
@@ -127,7 +127,7 @@ def _load_turn(run: Run, config: ModelConfig, question: Message, before_position
 
 
 def load_turn_end(run_id: UUID) -> LoadedContext | None:
-    """Return the context right behind the answer of a run that has ended, whatever was asked since; None where its
+    """Return the context right after the answer of a run that has ended, without later messages; None if the
     conversation was deleted. Raise NotFound, PolicyError."""
     run = _RUNS.filter(pk=run_id).first()
     if run is None:
@@ -138,21 +138,21 @@ def load_turn_end(run_id: UUID) -> LoadedContext | None:
 
 def _config_of(run: Run) -> ModelConfig:
     """Return the model that answers. Raise NotFound."""
-    # Asked at each answer: the models of a group may have changed since this one was chosen.
+    # Check for every answer: the models allowed for a group may have changed since this one was chosen.
     is_usable = run.model is not None and may_use(run.model, run.conversation.owner_id)
     return run.model if run.model and is_usable else model_of(run.conversation)
 
 
 def _question_value(run: Run) -> Message:
     assert run.question is not None
-    # Pinned while it is asked: whatever leaves the context, the question stays.
+    # Pinned, so that the question stays in the context whatever else is cut.
     return replace(message_value(run.question), kind="question", pinned=True)
 
 
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
-    """Return the context with what was recalled for it, and that by itself. Raise ContextError.
+    """Return the context with the recalled turns placed in it, and the recall result. Raise ContextError.
 
-    What was recalled is not noted yet: until `record_asked` does, forgetting ends the run.
+    The recalled sources are not recorded yet: until `record_asked` stores them, any forgetting ends the run.
     """
     context = loaded.assemble()
     recalled = recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")

@@ -1,4 +1,4 @@
-"""Makes the events of a run while it answers."""
+"""Builds the events of a run while it answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chatapp.runs.hooks import Firing
 
 FactT = TypeVar("FactT", bound=events.Fact)
 RECALL_TOLD = 20
-"""Recalled turns that an event lists; the context that can be inspected has all of them."""
+"""Recalled turns that an event lists. The context inspector shows all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvents:
-    """Makes events of one run in its conversation."""
+    """Builds the events of one run."""
 
     conversation_id: str
     run_id: str
@@ -30,15 +30,15 @@ class RunEvents:
         return [self._fact(events.HookFired, **firing.facts) for firing in firings]
 
     def asked(self, context: AssembledContext, recalled: Sequence[events.RecalledItem]) -> list[events.Fact]:
-        """Return the events that say what the first request is made of, before it is sent."""
+        """Return the events that describe the first request, before it is sent."""
         described = self.context(context, context.parts.total, is_exact=False)
         return [self._recall(recalled), described] if recalled else [described]
 
     def context(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
-        """Return the context event; its parts add up to `used_tokens`, and what a loop added counts as history."""
+        """Return the context event. Its parts add up to `used_tokens`; messages added by a loop count as history."""
         parts, dropped = context.parts, context.view.dropped
         rest = parts.total - parts.history - parts.question
-        # A provider may count less than we do for the fixed parts alone: shrunk, they leave no part negative.
+        # Scale them down: a provider may count less than we do, and history must not become negative.
         share = min(1.0, used_tokens / max(1, rest))
         others = {
             name: int(getattr(parts, name) * share)

@@ -1,7 +1,7 @@
-"""Runs as detached tasks of this process: begun, stopped, ended and stored.
+"""Runs as detached tasks of this process: started, stopped, ended and stored.
 
-`answering` asks the model; this module sees to it that every run ends, whatever happens to it, and `loops` renews the
-leases of those under way.
+`answering` asks the model; this module makes sure that every run ends, whatever happens. `loops` renews the leases of
+active runs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from memory.errors import ContextError
 log = logging.getLogger(__name__)
 
 READER_S = 5.0
-"""How long a run waits, before its first model call, for the reader who asked for a stream. On a busy machine one
-second was too short: the reader got the whole answer at its end and no deltas."""
+"""How long a run waits before its first model call for the reader that requested a stream. On a busy machine one second
+was too short: the reader got the whole answer at the end and no deltas."""
 OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
 FAILED = "Something went wrong on our side; your message is stored. Please try again."
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
@@ -61,18 +61,18 @@ SHUTTING_DOWN = "The service was restarted while it was answering; what was writ
 class _Work:
     task: asyncio.Task[None]
     caused_by: str = ""
-    """The span of the request or frame that began it here."""
+    """The tracing span of the request or frame that started it here."""
     live: LiveAnswer | None = None
     stop_wanted: bool = False
     must_end: bool = False
     is_finishing: bool = False
     may_ask: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the reader listens, so that no word of the model is missed."""
+    """Set once the reader listens, so that it misses no part of the answer."""
 
 
 @dataclass(slots=True)
 class Process:
-    """Everything this process is answering right now, by run id."""
+    """The runs that this process is answering, by run id, and its loops."""
 
     works: dict[str, _Work] = field(default_factory=dict)
     by_message: dict[str, LiveAnswer] = field(default_factory=dict)
@@ -80,34 +80,34 @@ class Process:
     pump: DeltaPump = field(default_factory=DeltaPump)
     is_draining: bool = False
     up_since: float = 0.0
-    """Since when it can take runs: its start, or the last time that the database was away."""
+    """Since when it can take runs: since its start, or since the last database outage."""
 
 
 process = Process()
 
 
 def start(run_id: str) -> None:
-    """Answer a queued run in a task of its own, or let a run that waits for its reader ask the model. To be called on
-    the event loop."""
+    """Answer a queued run in its own task, or let a run that waits for its reader call the model. Call it on the event
+    loop."""
     if run_id in process.works:
         process.works[run_id].may_ask.set()
         return
-    # Its row stays queued: another process adopts it, or the next one here.
+    # Its row stays queued until another process, or the next one started here, adopts it.
     if process.is_draining:
         return
     loop = asyncio.get_running_loop()
-    # A context of its own: a run must not inherit the request or socket that happened to start it.
+    # Use a new context: a run must not inherit that of the request or socket that happened to start it.
     task = loop.create_task(_execute(run_id), context=contextvars.Context())
-    # The event loop holds tasks by weak references: this one keeps it alive.
+    # The event loop keeps only weak references to tasks; this reference keeps the task alive.
     process.works[run_id] = _Work(task, cause())
     task.add_done_callback(lambda _: process.works.pop(run_id, None))
 
 
 def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
-    """Return the claim with which a new run is stored as this process's own, or None while the process drains. To be
-    called on the event loop.
+    """Return a claim with which a new run is stored as this process's own; None while the process drains. Call it on
+    the event loop.
 
-    `waits_for_reader`: the run asks the model once `start` is called, or after READER_S where no reader comes.
+    `waits_for_reader`: the run calls the model once `start` is called, or after READER_S if no reader connects.
     """
     if process.is_draining:
         return None
@@ -116,20 +116,20 @@ def claim_here(*, waits_for_reader: bool = False) -> Claim | None:
     caused_by = cause()
 
     def begin(claimed: ClaimedRun) -> None:
-        # Before the thread of the database answers the sender, whose `start` then finds the run in `works`.
+        # Schedule it before the database thread returns, so that the sender's `start` finds the run in `works`.
         loop.call_soon_threadsafe(_begin, claimed, waits_for_reader, caused_by)
 
     return Claim(name_process(), describe_new, begin)
 
 
 def claim_for_request() -> Claim | None:
-    """Return the claim for a request that is answered on the server's event loop; None on any other loop, which may end
-    before the run does."""
+    """Return a claim for a request handled on the server's event loop; None on any other loop, which may end before the
+    run."""
     return claim_here(waits_for_reader=True) if hub.loop is asyncio.get_running_loop() else None
 
 
 def _begin(claimed: ClaimedRun, waits_for_reader: bool, caused_by: str) -> None:
-    """Answer a run that this process has claimed; the sender need not stay connected."""
+    """Answer a run that this process has claimed. The sender need not stay connected."""
     run_id = str(claimed.run.pk)
     task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
     work = process.works[run_id] = _Work(task, caused_by)
@@ -145,7 +145,7 @@ def live_text(message_id: str) -> str | None:
 
 
 async def send_answer_so_far(conversation_id: UUID, reader: Reader) -> None:
-    """Send a reader who comes in mid-answer what was written before; the process that writes it does, if another."""
+    """Send the text so far to a reader that connects during an answer, or ask the process that writes it."""
     answer_id = await in_database(answer_being_written)(conversation_id)
     if answer_id is None:
         return
@@ -167,12 +167,12 @@ def active_count() -> int:
 
 
 def is_answering(run_id: UUID) -> bool:
-    """Return whether this process is at work on the run: then it is alive, however old its lease is."""
+    """Return whether this process is working on the run. Then the run is alive, even if its lease has expired."""
     return str(run_id) in process.works
 
 
 def stop_here(run_id: str) -> None:
-    """Stop the run if this process is answering it; its text so far becomes the answer."""
+    """Stop the run if this process is answering it. Its text so far becomes the answer."""
     work = process.works.get(run_id)
     if work is None or work.stop_wanted:
         return
@@ -194,7 +194,7 @@ async def _execute(run_id: str) -> None:
         log.info("Run %s is gone: its conversation was deleted before anybody claimed it.", run_id)
         return
     except Exception:
-        # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.
+        # Nothing was claimed: the row stays queued, and the sweep retries or gives up.
         log.exception("Run %s could not be claimed.", run_id)
         return
     if lease is not None:
@@ -205,7 +205,7 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
     try:
         prepared = await persistently(_prepare)(claimed)
     except Exception:
-        # It is claimed already: others would not look at it before its lease has run out.
+        # It is already claimed: other processes would ignore it until its lease expires.
         log.exception("Run %s could not be prepared.", claimed.run.pk)
         await interrupt_runs([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
         return
@@ -215,7 +215,7 @@ async def _answer_claimed(claimed: ClaimedRun) -> None:
 
 
 def _prepare(claimed: ClaimedRun) -> PreparedRun:
-    """Return all that comes before the first model call, read in one hop: a run that has begun does not queue behind
+    """Load everything for the first model call in one database hop, so that a run that has begun does not queue behind
     new ones."""
     with one_edition(claimed.edition):
         prepared = prepare_claimed(claimed)
@@ -224,7 +224,7 @@ def _prepare(claimed: ClaimedRun) -> PreparedRun:
             return prepared
         try:
             return replace(prepared, assembled=assemble_and_recall(loaded, claimed.run.pk))
-        except ContextError:  # the session meets it, too, and tells of it
+        except ContextError:  # the session gets the same error and reports it
             return prepared
 
 
@@ -234,7 +234,7 @@ async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
         "conversation_id": prepared.conversation_id,
         "model": prepared.model_name,
     }
-    # What follows the run is traced back to this span.
+    # Work that follows the run links back to this span.
     with span("run", caused_by=[process.works[str(lease.run_id)].caused_by], **told) as measured:
         await _answer_and_finish(prepared, lease, measured)
 
@@ -249,9 +249,9 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
     try:
         outcome = await _answer(session, work)
         measured.set_attribute("palimpsest.status", str(outcome.status))
-        # From here on nobody cancels the task.
+        # From here on `cancel` does not cancel the task.
         work.is_finishing = True
-        # The last words go ahead of the facts of the end, with which readers leave.
+        # Send the last deltas before the events of the end, because readers disconnect on those.
         process.pump.forget(live)
         await _finish(lease, outcome)
     except LeaseLost as lost:
@@ -259,15 +259,15 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
         process.pump.forget(live)
         await _keep_late_text(live, prepared.forgotten_count)
     finally:
-        # Behind the end: until that is stored, a reader who comes in gets the text from here.
+        # Remove it only after the end is stored: until then, a reader that connects gets the text from here.
         process.by_message.pop(str(lease.answer_id), None)
     if not session.leaves_nothing:
         await _end_turn(run_id)
 
 
 async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
-    """Return the run's context and its lease, or None where another process has claimed it. Reads again where something
-    was forgotten between reading and claiming."""
+    """Return the run's context and its lease, or None as the lease if another process has claimed the run. Read the
+    context again if something was forgotten before the claim."""
     while True:
         prepared = await persistently(describe_run)(run_id)
         try:
@@ -286,12 +286,12 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
 
 async def _answer(session: Session, work: _Work) -> Outcome:
     try:
-        # Where the run was claimed, or waited for its reader, `cancel` has only noted it.
+        # `cancel` only sets this flag while the run is being claimed or waits for its reader.
         if work.must_end:
             raise asyncio.CancelledError
         return await session.answer()
     except asyncio.CancelledError:
-        # The cancellation has done its work; what follows must be able to await.
+        # Clear the cancellation, so that the code after it can await.
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
         if work.stop_wanted:
@@ -307,10 +307,10 @@ async def _answer(session: Session, work: _Work) -> Outcome:
 
 
 async def _finish(lease: Lease, outcome: Outcome) -> None:
-    """Store the outcome, and try again while the database is away: an answer that was shown must not vanish.
+    """Store the outcome, retrying while the database is away: an answer that was shown must not be lost.
 
-    An outcome that the database refuses for its content is replaced by an interruption with the stored text: every run
-    ends.
+    If the database rejects the outcome for its content, interrupt the run with the stored text instead, so that every
+    run ends.
     """
     while True:
         try:
@@ -319,7 +319,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
                 start(str(following.pk))
             return
         except LeaseLost:
-            # Also where a first try was committed and its answer lost: the run has ended, as it should.
+            # Also if a first try was committed but its reply was lost: then the run has ended as it should.
             raise
         except AWAY:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)
@@ -331,7 +331,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
 
 
 async def _keep_late_text(live: LiveAnswer, forgotten_count: int) -> None:
-    """Store the text that was shown here but not stored when another process ended the run."""
+    """Store text that was shown here but not yet stored when another process ended the run."""
     try:
         answer = live.partial
         is_kept = await persistently(keep_late_text)(
@@ -351,7 +351,7 @@ async def _end_turn(run_id: str) -> None:
     try:
         await hooks.end_turn(UUID(run_id))
     except Exception:
-        # The next turn plans again; this answer is complete already.
+        # The answer is already complete, and the next turn checks for due compactions again.
         log.exception("What follows run %s failed.", run_id)
 
 

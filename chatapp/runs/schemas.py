@@ -1,4 +1,4 @@
-"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+"""Response schemas of the API, for its description and validation. `shapes` builds most of the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads runs: those that no living process answers, their tool calls and their traces."""
+"""Reads runs, in particular those without a living process, their tool calls and their traces."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from chatapp.runs import shapes
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 ADOPT_AFTER = timedelta(seconds=3)
-# A run that nobody takes is to end within 60 s of the service being up.
+# A run that no process takes must end within 60 s after the service is up.
 GIVE_UP_AFTER = timedelta(seconds=45)
 ARCHIVED_AT_ONCE = 200
 
 
 def accessible_run(user: User, run_id: str | UUID) -> Run:
-    """Return the run. Raise NotFound where it is not this user's."""
+    """Return the run. Raise NotFound if it is not this user's."""
     return find_row(Run.objects.filter(conversation__user=user), run_id)
 
 
 def answer_being_written(conversation_id: UUID) -> str | None:
-    """Return the answer of the run that is under way in the conversation; None for none."""
+    """Return the id of the answer that a run of the conversation is writing; None if there is none."""
     answer_id = (
         Run.active().filter(conversation_id=conversation_id).values_list("answer_id", flat=True).first()
     )
@@ -50,31 +50,31 @@ def answer_being_written(conversation_id: UUID) -> str | None:
 
 
 def orphaned_runs(now: datetime) -> list[UUID]:
-    """Return queued runs that the process which accepted them did not start."""
+    """Return up to 20 queued runs that the process which accepted them did not start, oldest first."""
     late = Run.objects.filter(is_overdue(now, ADOPT_AFTER), status=Run.Status.QUEUED)
     return list(late.order_by("created_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def dead_runs(now: datetime) -> list[tuple[UUID, int]]:
-    """Return (run_id, fence) of the runs whose lease ran out."""
+    """Return (run_id, fence) of up to 200 runs with an expired lease."""
     dead = Run.objects.filter(Run.is_out_of_lease(now), status=Run.Status.RUNNING)
     return list(dead.order_by("lease_expires_at", "pk").values_list("pk", "fence")[:200])
 
 
 def abandoned_runs(now: datetime) -> list[tuple[UUID, int]]:
-    """Return (run_id, fence) of runs queued for so long that no process is going to take them."""
+    """Return (run_id, fence) of up to 200 runs that have been queued for too long for any process to take them."""
     late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - GIVE_UP_AFTER)
     return list(late.order_by("created_at", "pk").values_list("pk", "fence")[:200])
 
 
 def unfinished_runs() -> list[tuple[UUID, int]]:
-    """Return (run_id, fence) of all running runs, for a process that knows it is the only one."""
+    """Return (run_id, fence) of all running runs, for a process that knows that it is the only one."""
     return list(Run.objects.filter(status=Run.Status.RUNNING).values_list("pk", "fence"))
 
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """`message` is the answer as a page of messages has it; `compact` the last event of a compaction during the run."""
+    """`message` is the answer as in a page of messages; `compact` the last event of a compaction during the run."""
 
     status: str
     error: dict[str, str] | None
@@ -102,7 +102,7 @@ def _last_compact_event(run: Run) -> dict[str, Any] | None:
     span = run.events.aggregate(first=Min("seq"), last=Max("seq"))
     if span["first"] is None:
         return None
-    # Compactions are of the conversation and name no run: theirs are the numbers between.
+    # Events of compactions belong to the conversation and name no run. Find them by the run's range of numbers.
     during = Event.objects.filter(
         conversation=run.conversation_id, type="compact", seq__gte=span["first"], seq__lte=span["last"]
     )
@@ -111,7 +111,7 @@ def _last_compact_event(run: Run) -> dict[str, Any] | None:
 
 
 def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
-    """Return the calls that earlier attempts at the same question may have made and a retry must not make again."""
+    """Return the tool calls that earlier attempts at the same question may have made and a retry must not repeat."""
     if run.question_id is None:
         return {}
     calls = ToolCall.objects.filter(run__question=run.question_id)
@@ -119,12 +119,12 @@ def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
 
 
 def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, EarlierCall]:
-    """Return such calls of a plan's step that failed and is tried once more."""
+    """Return the tool calls of a failed step of a plan that a retry of the step must not repeat."""
     return _not_to_repeat(ToolCall.objects.filter(run=run_id, plan_step=plan_step))
 
 
 def count_step_calls(run_id: UUID) -> int:
-    """Return how many calls the steps of a plan made, which are no messages of the conversation."""
+    """Return the number of tool calls of a plan's steps, which are not messages of the conversation."""
     return ToolCall.objects.filter(run=run_id).exclude(plan_step="").count()
 
 
@@ -141,13 +141,13 @@ def _earlier(call: ToolCall) -> EarlierCall:
 
 
 def trace_of(run: Run) -> dict[str, Any]:
-    """Return the model calls of a run, with their tools, and its hooks; of a run that is going on, up to now."""
+    """Return the model calls of a run with their tool calls, and its hooks; for an active run, those up to now."""
     [trace] = traces_of([run])
     return trace
 
 
 def traces_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the trace of each run, by a number of queries that does not depend on how many they are."""
+    """Return the trace of each run, in a constant number of queries."""
     calls, steps, hashes, hooks = (defaultdict[UUID | None, list[Any]](list) for _ in range(4))
     for call in ToolCall.objects.filter(run__in=runs).order_by("ordinal"):
         calls[call.run_id].append(call)
@@ -189,9 +189,9 @@ def _trace(
 
 
 def _places_in_plan(plan: Steps, callers: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield who made each call: the title of a step, and the round of a step, a planner or an analyst."""
+    """Yield the maker of each call: the title of its step, and the round of its step, planner or analyst."""
     by_id = {step.id: step for step in plan}
-    # A continued plan begins behind what an earlier run has done.
+    # A continued plan begins after the steps that an earlier run has done.
     last_round = max(
         (step.round for step in plan if step.state == "done" and step.id not in callers), default=0
     )
@@ -211,11 +211,11 @@ def _request(step: RunStep, sha256: str | None) -> dict[str, Any] | None:
 
 
 def trace_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield a JSON file for each conversation, for the archive of the account: its runs in their order, as the API
-    shows them, with their traces."""
+    """Yield a JSON file per conversation for the account archive: its runs in order, as in the API, with their
+    traces."""
     rows = Run.objects.filter(conversation__user=user).order_by("conversation_id", "created_at", "pk")
     runs = rows.iterator(chunk_size=ARCHIVED_AT_ONCE)
-    # A file is to be read before the next one is asked for: `groupby` shares one iterator.
+    # Each file must be read before the next is requested, because the groups of `groupby` share one iterator.
     for conversation_id, some in groupby(runs, key=attrgetter("conversation_id")):
         yield f"traces/{conversation_id}.json", _pieces(some)
 

@@ -1,4 +1,4 @@
-"""Rows as the API, the events and the exports show them."""
+"""Converts rows to the form in which the API, the events and the exports show them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chatapp.operations.clock import iso_time
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 HOOK_RESULT_CHARS = 200
-"""What the event of a hook shows of its tool's result."""
+"""Characters of the tool's result that the event of a hook shows."""
 
 
 def hook_call_text(call: ToolCall) -> str:
-    """Return what the event of a hook says of the tool that it called."""
+    """Return the text for the event of a hook that called a tool."""
     return describe_hook_call(call.name, call.state, call.result_text)
 
 
 def describe_hook_call(tool_name: str, state: str, result: str) -> str:
-    # A refusal is written to the model; its reader sees by the call itself why it was not made.
+    # The text of a refusal is written for the model; the reader sees the reason at the call itself.
     said = "it was not approved." if state == ToolCall.State.DENIED else result[:HOOK_RESULT_CHARS]
     return f"{tool_name}: {said}"
 

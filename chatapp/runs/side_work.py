@@ -1,4 +1,4 @@
-"""Work beside an answer: the answer does not wait for it, and the end of its run does."""
+"""Work in parallel to an answer. The answer does not wait for it, but the end of its run does."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 
 LONG_TOKENS = 8_000
-"""What longer requests repeat is found before they queue for the database, whose writer on SQLite does one thing after
-the other; for shorter ones another change of threads would take longer."""
+"""For longer requests, finding the stored texts that they repeat is done before they queue for the database, because
+SQLite's only writer works sequentially. For shorter ones, another thread switch would cost more."""
 
 
 async def store_beside(lease: Lease, request: NewRequest) -> None:
@@ -44,7 +44,7 @@ async def _write_long(lease: Lease, request: NewRequest) -> NewRequest | Written
 
 
 class SideWork:
-    """The tasks of one run. Facts are stored in the order in which they were told."""
+    """The background tasks of one run. Facts are stored in the order of the `tell` calls."""
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
@@ -58,7 +58,7 @@ class SideWork:
             except LeaseLost as lost:
                 log.info("Work beside run %s came too late: %s", self.lease.run_id, lost)
             except Exception:
-                # The answer goes on without it; a later turn does it again.
+                # The answer continues without it, and a later turn does it again.
                 log.exception("Work beside run %s failed.", self.lease.run_id)
 
         self._tasks.append(asyncio.get_running_loop().create_task(run()))
@@ -75,7 +75,7 @@ class SideWork:
     async def record_asked(
         self, request: NewRequest | None, facts: Sequence[Fact], recalled: Sequence[RunSource]
     ) -> None:
-        """Store what the first request is made of, together with the request where there is one."""
+        """Store what the first request consists of, and the request itself if there is one."""
         async with self._in_turn:
             written = await _write_long(self.lease, request) if request else None
             await persistently(Once(record_asked, asked_is_recorded), in_writer)(
@@ -83,7 +83,6 @@ class SideWork:
             )
 
     async def settle(self) -> None:
-        """Wait for all side work."""
         if self._tasks:
-            # Where the run is cancelled meanwhile, `gather` would cancel the writes, too.
+            # `gather` would cancel the writes, too, if the run is cancelled meanwhile.
             await asyncio.wait(self._tasks)

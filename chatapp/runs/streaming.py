@@ -1,4 +1,4 @@
-"""Answers while they are being written: what was generated, what was told, what was stored."""
+"""Answers while they are being written: what was generated, sent to readers and stored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from chatapp.operations.text import split_half
 from chatapp.realtime.hub import Frame, Reader, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 
-# Text that was shown is stored at most 1 s later: half of it is left for the write.
+# Text that was shown is stored at most 1 s later. Half of that is left for the write itself.
 CHECKPOINT_S = 0.5
 SNAPSHOT_INTERVAL_S = 0.2
 
 
 @dataclass(slots=True)
 class _Stream:
-    """Text that only grows. Counts are in characters (code points)."""
+    """Append-only text. Counts are in characters (code points)."""
 
     pieces: list[str] = field(default_factory=list)
     length: int = 0
@@ -30,14 +30,14 @@ class _Stream:
     stored: int = 0
     half: str = ""
     has_gap: bool = False
-    """The next text begins a paragraph of its own."""
+    """The next text begins a new paragraph."""
 
     def append(self, text: str) -> None:
         if self.has_gap:
             self.has_gap = False
             end = self.pieces[-1]
             text = "\n" * max(0, 2 - len(end) + len(end.rstrip("\n"))) + text.lstrip()
-        # A provider may send a character outside the BMP as two halves in two pieces. ASCII needs no look.
+        # A provider may split a character outside the BMP into two surrogate halves. ASCII text needs no check.
         if self.half or not text.isascii() or "\x00" in text:
             whole, self.half = split_half(self.half + text)
             text = storable_text(whole)
@@ -48,12 +48,12 @@ class _Stream:
     @property
     def text(self) -> str:
         if len(self.pieces) > 1:
-            # Joined once and kept: each checkpoint and each new reader asks for all of it.
+            # Keep the joined text, because every checkpoint and every new reader needs all of it.
             self.pieces[:] = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
     def take_untold(self) -> tuple[int, str]:
-        """Return `(offset, text)` of the text that readers have not been sent."""
+        """Return `(offset, text)` of the text that has not been sent to readers, and mark it as sent."""
         offset, text = self.told, "".join(self.untold)
         self.untold.clear()
         self.told = self.length
@@ -70,13 +70,13 @@ class LiveAnswer:
         self._ids = f'"conversation_id":"{conversation_id}","run_id":"{lease.run_id}","message_id":"{lease.answer_id}"'
         self.answer = _Stream()
         self.reasoning = _Stream()
-        # Long ago, so that the first word is told at once.
+        # Long ago, so that the first word is sent at once.
         self.last_told_at = 0.0
         self._all_told_at = float("-inf")
         self._telling_all: asyncio.TimerHandle | None = None
 
     def begin_part(self) -> None:
-        """Begin a new paragraph with the next text: another model call continues this answer."""
+        """Begin a new paragraph with the next text, because another model call continues this answer."""
         for stream in (self.answer, self.reasoning):
             stream.has_gap = stream.length > 0
 
@@ -86,7 +86,7 @@ class LiveAnswer:
 
     @property
     def has_text(self) -> bool:
-        """Whether there is anything to see: some models write blank lines alone."""
+        """Whether there is visible text: some models write only blank lines."""
         return bool(self.answer.text.strip())
 
     @property
@@ -107,15 +107,15 @@ class LiveAnswer:
         self.answer.stored, self.reasoning.stored = len(partial.text), len(partial.reasoning)
 
     def tell(self) -> None:
-        """Send readers everything new, as one delta of each kind."""
+        """Send all new text to readers, as one delta per kind."""
         for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
             if stream.untold:
                 offset, text = stream.take_untold()
                 hub.publish_delta(self.topic, self._frame(event_type, offset, text))
 
     def tell_all(self) -> None:
-        """Send all there is so far to readers in other processes, who missed the beginning: at once, and for those who
-        ask within SNAPSHOT_INTERVAL_S once more at its end."""
+        """Send the text so far to readers in other processes, which missed the beginning: at once, or at the end of
+        SNAPSHOT_INTERVAL_S if it was sent within that time."""
         if self._telling_all is None:
             wait_s = max(0.0, self._all_told_at + SNAPSHOT_INTERVAL_S - time.monotonic())
             self._telling_all = asyncio.get_running_loop().call_later(wait_s, self._tell_all)
@@ -127,24 +127,24 @@ class LiveAnswer:
             hub.publish_elsewhere(self.topic, frame)
 
     def tell_reader(self, reader: Reader) -> None:
-        """Send one new reader all there is so far; what it is sent next goes on from there."""
+        """Send a new reader the text so far. Later deltas continue from there."""
         for frame in self._so_far():
             reader.deliver(self.topic, frame)
 
     def end(self) -> None:
-        """Send what has not been sent yet, and nothing after it."""
+        """Send the remaining text, and nothing after it."""
         self.tell()
         if self._telling_all is not None:
             self._telling_all.cancel()
 
     def _so_far(self) -> list[Frame]:
         self.tell()
-        # Behind `tell`, so that the next delta goes on from here for new and old readers alike.
+        # Build it after `tell`, so that the next delta continues from here for new and old readers alike.
         told = ((self.reasoning, "reasoning.delta"), (self.answer, "message.snapshot"))
         return [self._frame(event_type, 0, stream.text) for stream, event_type in told if stream.length]
 
     def _frame(self, event_type: str, offset: int, text: str) -> Frame:
-        # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.
+        # The shape of agents.events.TextDelta, built as a string because this runs for every token of every stream.
         at = datetime.now(UTC).isoformat(timespec="milliseconds")[:-6]
         encoded = f'{{"v":1,"type":"{event_type}",{self._ids},"at":"{at}Z","offset":{offset},"text":{_encode(text)}}}'
         return Frame(self.conversation_id, event_type, None, encoded)
@@ -154,14 +154,14 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class DeltaPump:
-    """Gathers the text of runs into deltas: a first word at once, then the new text at each tick."""
+    """Batches the text of runs into deltas: the first word at once, then all new text at each tick."""
 
     def __init__(self) -> None:
         self._waiting: dict[LiveAnswer, None] = {}
 
     def wrote(self, live: LiveAnswer) -> None:
         now, together = time.monotonic(), ticks()
-        # Half: what is read at one tick after another is told at once.
+        # Half an interval, so that text that arrives one tick after the last is sent at once.
         if now - live.last_told_at > together.interval_s / 2 and live not in self._waiting:
             live.last_told_at = now
             live.tell()
@@ -171,7 +171,7 @@ class DeltaPump:
         self._waiting[live] = None
 
     def forget(self, live: LiveAnswer) -> None:
-        """Send what has not been sent yet, and watch this answer no longer."""
+        """Send the remaining text and stop watching this answer."""
         self._waiting.pop(live, None)
         live.end()
 

@@ -1,4 +1,4 @@
-"""What the sweep does for runs."""
+"""The sweep's work for runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALL_TIMEOUT_S = 900.0
 def end_abandoned(now: datetime) -> None:
     """End the runs and tool calls whose process is gone.
 
-    A run that no process began is for the web processes: after a restart they adopt it, or give it up themselves.
+    Queued runs are left to the web processes, which adopt them after a restart or give up on them.
     """
     for run_id, fence in dead_runs(now):
         if not runner.is_answering(run_id) and not give_last_term(run_id=run_id, fence=fence, now=now):
@@ -27,6 +27,6 @@ def end_abandoned(now: datetime) -> None:
 
 
 def _call_timeout_s(tool_name: str) -> float:
-    """Return how long a call may be open, with the timeout of a tool of the operator's own."""
+    """Return how long a call may be open, including the timeout of an operator's own tool."""
     tool = local_tools().get(tool_name)
     return CALL_TIMEOUT_S + (tool.traits.timeout_s if tool else 0.0)

@@ -1,4 +1,4 @@
-"""The time one answer may take, without the time in which it waits for its user."""
+"""The time limit of one answer, not counting the time in which it waits for its user."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 _limit: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
-"""Of the answer that this task, or the one that started it, is writing."""
+"""The limit of the answer that this task, or the one that started it, is writing."""
 
 
 class TimeLimit:
-    """`async with limit.running():` raises TimeoutError past the limit. `has_passed` tells it from another time-out."""
+    """`async with limit.running():` raises TimeoutError past the limit; `has_passed` tells it from other timeouts."""
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds
@@ -44,7 +44,7 @@ class TimeLimit:
 
     def _stop_counting(self) -> None:
         when = self._timeout.when() if self._timeout else None
-        # Behind its limit a timeout takes no other time: `reschedule` raises RuntimeError.
+        # `reschedule` raises RuntimeError on a timeout that has expired.
         if self._timeout is not None and when is not None and not self.has_passed:
             self._left_s = max(0.0, when - asyncio.get_running_loop().time())
             self._timeout.reschedule(None)
@@ -56,7 +56,7 @@ class TimeLimit:
 
 @contextmanager
 def waiting_for_user() -> Iterator[None]:
-    """Count nothing inside towards the limit of the answer. Several calls may wait at once."""
+    """Exclude the time inside from the limit of the answer. Several calls may wait at once."""
     limit = _limit.get()
     if limit is None:
         yield

@@ -39,13 +39,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 DISCARDED = "It came to its end, but something was forgotten meanwhile: what it returned was discarded."
 CONSENT_POLL_S = 1.0
-"""For a decision that another process stored; one stored in this process is noticed at once."""
+"""For decisions stored by another process; one stored by this process is noticed at once."""
 
 _waiting: dict[tuple[UUID, str], asyncio.Event] = {}
 
 
 def notify_decision(run_id: UUID, call_id: str) -> None:
-    """Wake the call that waits for this decision. On the event loop."""
+    """Wake the call that waits for this decision. Call it on the event loop."""
     waiting = _waiting.get((run_id, call_id))
     if waiting is not None:
         waiting.set()
@@ -71,7 +71,7 @@ class OffloadedResults:
 
 @contextmanager
 def _store_problems() -> Iterator[None]:
-    """Raise problems of the store as ToolFailure: they harm one result, not the run."""
+    """Raise problems of the store as ToolFailure, because they affect one result, not the run."""
     try:
         yield
     except ServiceError as error:
@@ -82,10 +82,10 @@ def _store_problems() -> Iterator[None]:
 
 
 class ToolPorts(OffloadedResults):
-    """All ports of one run. `unrecorded` are the model calls that no row counts yet: the list is the run's.
+    """All ports of one run. `unrecorded` is the run's own list of model calls not stored yet.
 
-    `has_all`: nothing that was sent during the run is missing in its first request. `plan_step`: the ports are of one
-    step of a plan, whose calls are recorded with its id, and are no messages of the conversation.
+    `has_all`: the first request already contains everything sent during the run. `plan_step`: the calls belong to this
+    step of a plan; they are recorded with its id and are not messages of the conversation.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class ToolPorts(OffloadedResults):
 
     async def ask(self, call: RequestedCall) -> Decision:
         key = (self.lease.run_id, call.call_id)
-        # Before the first look: a decision between that and the wait is not missed.
+        # Register before the first read, or a decision between that and the wait would be missed.
         told = _waiting[key] = asyncio.Event()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + settings.CONSENT_TIMEOUT_S
@@ -149,11 +149,11 @@ class ToolPorts(OffloadedResults):
     # --- Inbox ---------------------------------------------------------------------------------------
 
     async def take(self) -> Sequence[Message]:
-        if self._has_all:  # as of the question or the result that was recorded a moment ago
+        if self._has_all:  # as of the question or result that was recorded just now
             self._has_all = False
             return ()
         rows = await _to_its_end(
-            # By what the run knows, not by what was moved: repeated after its commit, it returns the same.
+            # Select by what the run knows, not by what was moved, so that a retry after the commit returns the same.
             persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
         )
         self._taken |= {row.pk for row in rows}
@@ -166,12 +166,12 @@ class ToolPorts(OffloadedResults):
 
 
 class HookPorts(ToolPorts):
-    """The ports of one hook: its calls are recorded with its id, and are no messages of the conversation."""
+    """The ports of one hook. Its calls are recorded with its id and are not messages of the conversation."""
 
     def __init__(
         self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
     ) -> None:
-        # A hook asks no model: nothing is spent.
+        # A hook calls no model, so it spends nothing.
         super().__init__(lease, caller, [])
         self.hook_id = hook_id
         self.forgotten_count = forgotten_count
@@ -192,14 +192,14 @@ class HookPorts(ToolPorts):
         await _to_its_end(persistently(self._finish)(result))
 
     def _finish(self, result: CallResult) -> None:
-        """Store the result; where something was forgotten meanwhile, discard it. Raise LeaseLost, ReadForgotten."""
+        """Store the result, or discard it if something was forgotten meanwhile. Raise LeaseLost, ReadForgotten."""
         try:
             finish_hook_call(
                 lease=self.lease, result=result, now=clock.now(), forgotten_count=self.forgotten_count
             )
         except ReadForgotten:
             if result.part.offload_ref:
-                # No result names it: nobody else would delete it.
+                # No result refers to it, so nothing else would delete it.
                 self.offloads.discard(self.caller.conversation_id, [result.part.offload_ref])
             part = ToolResultPart(result.call.call_id, result.call.name, DISCARDED, is_error=True)
             finish_hook_call(
@@ -219,9 +219,9 @@ async def _wait(told: asyncio.Event, seconds: float) -> None:
 async def record_spent(
     unrecorded: list[CallUsage], write: Callable[[Sequence[CallUsage]], Awaitable[None]]
 ) -> None:
-    """Take all model calls off the list and have them written; put them back where that fails, for the next write."""
+    """Take all model calls off the list and store them. Put them back for the next write if that fails."""
     spent = list(unrecorded)
-    # Before it waits: the steps of a plan write at the same time. In place: others have the same list.
+    # Clear it in place and before awaiting: the steps of a plan share the list and write concurrently.
     unrecorded.clear()
     writing = asyncio.ensure_future(write(spent))
     try:
@@ -232,8 +232,8 @@ async def record_spent(
 
 
 async def _to_its_end(write: Awaitable[T]) -> T:
-    """Await a write to its end, also where the caller is cancelled."""
-    # The thread goes on in any case: the end of the run has to find what it writes.
+    """Await a write to its end, even if the caller is cancelled."""
+    # The thread continues anyway, and the end of the run must see its writes.
     task = asyncio.ensure_future(write)
     try:
         return await asyncio.shield(task)

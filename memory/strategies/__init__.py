@@ -1,1 +1,1 @@
-"""One module per strategy: how a context is cut, and what stands for what left it. `registry` lists them."""
+"""One module per strategy: how a context is cut, and what replaces the removed messages. `registry` lists them."""

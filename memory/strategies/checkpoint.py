@@ -1,4 +1,4 @@
-"""Strategy `checkpoint`, the default: cut at once, and summarise in the background. The others differ from it."""
+"""Strategy `checkpoint`, the default: cut at once, and summarise in the background. The others derive from it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from memory.transcript import split_transcript
 from memory.types import Message
 
 CHUNK_TOKENS = 24_000
-"""One call reads at most this at a time, whatever the window: details in the middle of more get lost."""
+"""Most tokens that one call reads, whatever the window: details in the middle of longer texts get lost."""
 LEAST_CHUNK_TOKENS = 200
 TOLERANCE = 1.15
-"""An answer this much over its limit is accepted: the prompt states the limit in words, not tokens."""
+"""An answer may exceed its limit by this factor, because the prompt states the limit in words, not tokens."""
 
 
 class CheckpointStrategy:
@@ -40,7 +40,7 @@ class CheckpointStrategy:
         return cap
 
     def stand_in(self, previous: str, messages: Sequence[Message], max_tokens: int) -> Message:
-        # A question waits for this one, so it reads less than a draft does.
+        # A question waits for the stand-in, so it reads less than a draft does.
         return summary_message(write_extract(previous, messages, max_tokens, QUICK), stand_in=True)
 
     def draft(self, previous: str, messages: Sequence[Message], max_tokens: int) -> str:
@@ -63,7 +63,7 @@ class CheckpointStrategy:
         prompt, known = self.prompt(form, hint, keep), ""
         if form.known:
             prompt, known = f"{prompt}\n\n{ASK}", known_section(form.known)
-        # Each call is sent the answer to the one before: the longest that is accepted must fit as well.
+        # Each call includes the answer to the previous one, so the longest accepted answer must fit as well.
         longest = max(estimate_text(previous), int(form.max_tokens * TOLERANCE))
         space = (
             calibration.invert(window.input_tokens) * 9 // 10 - estimate_text(prompt + known) - longest - 40
@@ -71,7 +71,7 @@ class CheckpointStrategy:
         if space < LEAST_CHUNK_TOKENS:
             return ()
         chunks = split_transcript(messages, min(space, CHUNK_TOKENS))
-        # More than is accepted: an answer that was cut at this length counts as too long, not as whole.
+        # Allow more than is accepted, so that an answer cut at this length is rejected as too long.
         output = min(form.max_tokens * 5 // 4 + (OVER_TOKENS if known else 0), window.output_tokens)
         return tuple(
             SummaryRequest(number, len(chunks), chunk, prompt, output, known)
@@ -87,14 +87,14 @@ class CheckpointStrategy:
         if reason:
             return Rejected(reason)
         tokens = estimate_text(text)
-        # With what is added it is still shorter than what it stands for.
+        # The summary with its additions must stay shorter than the messages it replaces.
         room = min(form.max_tokens * 3 // 2, covered - 1) - tokens
         missing = extract_missing(source, previous, text, min(room, form.max_tokens // 2))
         full = f"{text}\n\n{missing}" if missing else text
         return Summary(full, estimate_text(full))
 
     def lay_out(self, answer: str, form: SummaryForm) -> str:
-        """Return a cleaned answer as its reader sees it."""
+        """Return a cleaned answer in the form that is stored and shown."""
         return answer
 
     def divider_text(self, message_count: int) -> str:
@@ -102,15 +102,15 @@ class CheckpointStrategy:
 
 
 def _clean(text: str) -> str:
-    # An answer that was cut while the model thought has no closing tag.
+    # An answer that was cut during its reasoning has no closing tag.
     text = re.sub(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
     fenced = re.fullmatch(r"```\w*\n(.*?)\n?```", text, flags=re.DOTALL)
     return fenced.group(1).strip() if fenced else text
 
 
 def _find_fault(text: str, covered: int, max_tokens: int) -> str | None:
-    """Return why a summary is not used; None for one that is. `covered` is the size of what it summarises: a longer
-    one would start the next compaction at once."""
+    """Return why a summary is rejected; None if it is accepted. `covered` is the size of what it summarises: a longer
+    summary would start the next compaction at once."""
     tokens = estimate_text(text)
     if not text:
         return "the model returned nothing"

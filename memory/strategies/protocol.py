@@ -1,6 +1,6 @@
-"""What a strategy decides, and the values it decides on.
+"""The decisions of a strategy, and the values they are based on.
 
-Strategies know no `ContextPolicy`, because a policy names one of them: a policy hands them what they need.
+Strategies do not know `ContextPolicy`, because a policy names one of them: it passes what they need.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from memory.types import Message
 
 @dataclass(frozen=True, slots=True)
 class SummaryForm:
-    """What a policy says of its summaries. Where `prompt`, `template` or `schema` is empty, the built-in one holds.
+    """What a policy says about its summaries. If `prompt`, `template` or `schema` is empty, the built-in one is used.
 
-    `known` are statements of memory that the model is asked about, too (`memory.superseding`).
+    `known` are statements from memory that the model may report as superseded (`memory.superseding`).
     """
 
     max_tokens: int
@@ -41,8 +41,8 @@ class SummaryRequest:
     known: str = ""
 
     def messages(self, previous: str) -> tuple[Message, Message]:
-        """Return system prompt and user message. `previous` is the answer to the request before this one, or the
-        checkpoint's summary for the first."""
+        """Return system prompt and user message. `previous` is the answer to the previous request, or the checkpoint's
+        summary for the first."""
         return text_message("system", self.prompt), text_message(
             "user", summary_input(previous, self.transcript, self.known)
         )
@@ -62,7 +62,7 @@ class Rejected:
 
 
 class CutReplay(Protocol):
-    """A view at one of its requests, whose beginning a strategy may move forward."""
+    """A view at one of its requests. A strategy may move its beginning forward."""
 
     @property
     def has_too_many_turns(self) -> bool: ...
@@ -74,7 +74,7 @@ class CutReplay(Protocol):
     def turn_count(self) -> int: ...
 
     def drop_older_half(self) -> None:
-        """Drop the older half of the turns; nothing where there is one."""
+        """Drop the older half of the turns; do nothing if there is only one."""
 
     def drop_tool_chains(self) -> bool:
         """Reduce each turn to user text and final reply. Return whether any turn was still whole."""
@@ -85,27 +85,27 @@ class CutReplay(Protocol):
 
 class Strategy(Protocol):
     default_max_turns: int
-    """Turns in context where the policy sets no limit; 0 is none."""
+    """Turns in context if the policy sets no limit; 0 means no limit."""
     writes_summaries: bool
-    """Whether a model is asked for a summary of what leaves."""
+    """Whether a model summarises what leaves the context."""
     waits_for_summary: bool
-    """Whether an answer waits for the summary it needs, whatever the policy says of waiting."""
+    """Whether an answer waits for the summary it needs, whatever the policy says about waiting."""
     summarises_steps: bool
     """Whether a tool loop over its budget waits for a summary of its older steps."""
     prepares_ahead: bool
     """Whether the soft trigger prepares the next summary."""
 
     def plan_cut(self, replay: CutReplay) -> None:
-        """Move the cut of a view that has too many turns or is over its limit."""
+        """Move the cut of a view that has too many turns or exceeds its limit."""
 
     def summary_cap(self, cap: int, summary_tokens: int) -> int:
-        """Return the tokens that the summary in a view may take, where `cap` is the budget's share for it."""
+        """Return the most tokens of the summary in a view. `cap` is the budget's share for it."""
 
     def stand_in(self, previous: str, messages: Sequence[Message], max_tokens: int) -> Message:
-        """Return what stands in the view for `previous` and `messages` until a checkpoint covers them."""
+        """Return the message that replaces `previous` and `messages` in the view until a checkpoint covers them."""
 
     def draft(self, previous: str, messages: Sequence[Message], max_tokens: int) -> str:
-        """Return the summary of both that is written without a model."""
+        """Return a summary of both, written without a model."""
 
     def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
         """Return the summariser's system prompt. `keep` is what the user asked to keep."""
@@ -122,13 +122,13 @@ class Strategy(Protocol):
         keep: str = "",
     ) -> tuple[SummaryRequest, ...]:
         """Return the calls that summarise these messages, to be made one after the other, each within the summariser's
-        `window`; none where it is too small for any."""
+        `window`; empty if it is too small for any."""
 
     def accept(
         self, answer: str, *, source: Sequence[Message], previous: str, form: SummaryForm
     ) -> Summary | Rejected:
-        """Return the summariser's answer as it may be stored, or why it may not. `source` and `previous` are what it
-        summarised."""
+        """Return the summariser's answer as it may be stored, or why it is rejected. `source` and `previous` are what
+        it summarised."""
 
     def divider_text(self, message_count: int) -> str:
-        """Return the line that the chat shows between what left and what stayed."""
+        """Return the line that the chat shows between messages that left and those that stayed."""

@@ -1,4 +1,4 @@
-"""The strategies by name. A new one is a module beside this one and a name in each of the two lists."""
+"""The strategies by name. A new strategy needs a module beside this one and its name in each of the two lists."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """Return the strategy of that name; the default for a name in an old row that no strategy has any more."""
+    """Return the strategy of that name; the default if an old row names one that does not exist any more."""
     return STRATEGIES.get(name, STRATEGIES["checkpoint"])

@@ -1,4 +1,4 @@
-"""Strategy `structured` (AgentScope): a summary in named fields, asked for by a JSON schema."""
+"""Strategy `structured` (AgentScope): a summary in named fields, requested by a JSON schema."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def default_template(schema: Mapping[str, Any] | None = None) -> str:
 
 
 def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dict[str, str] | None:
-    """Return the fields of the first JSON object in an answer that has any of them, as text; None without one."""
+    """Return, as text, the fields of the first JSON object in an answer that has any of them; None without one."""
     names = field_names(schema)
-    # Bounded, because each brace may be read to the end of the answer.
+    # Limited, because parsing from each brace may read to the end of the answer.
     for start in [match.start() for match in re.finditer(r"\{", answer)][:50]:
         try:
-            # Models write line ends inside strings, which strict JSON refuses.
+            # Models write line ends inside strings, which strict JSON rejects.
             value, _ = json.JSONDecoder(strict=False).raw_decode(answer, start)
         except ValueError:
             continue
@@ -84,7 +84,7 @@ def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dic
 def render_structured(
     fields: Mapping[str, str], template: str = "", schema: Mapping[str, Any] | None = None
 ) -> str:
-    """Return a template with its {field} placeholders filled in, without the sections that stay empty."""
+    """Return a template with its {field} placeholders filled in, without empty sections."""
     text = _PLACEHOLDER.sub(
         lambda match: fields.get(match.group(1), match.group()), template or default_template(schema)
     )

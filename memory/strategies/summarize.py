@@ -1,4 +1,4 @@
-"""Strategy `summarize` (Digitorn): the answer waits for the summary of what leaves its context."""
+"""Strategy `summarize` (Digitorn): the answer waits for the summary of what leaves the context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategy `truncate` (Digitorn): what leaves is marked as cut, and no model is asked."""
+"""Strategy `truncate` (Digitorn): messages leave with a mark in their place, without a model call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TruncateStrategy(CheckpointStrategy):
         return summary_message(mark_truncated(bounded_summary(previous, max_tokens - MARKER_TOKENS)))
 
     def draft(self, previous: str, messages: Sequence[Message], max_tokens: int) -> str:
-        # A summary that an earlier strategy left stays whole: nothing is added that could crowd it.
+        # The summary of an earlier strategy stays whole, and nothing is added that could displace it.
         return mark_truncated(previous)
 
     def divider_text(self, message_count: int) -> str:

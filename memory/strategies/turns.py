@@ -1,4 +1,4 @@
-"""Strategy `turns` (CowAgent): whole turns leave, the older half of them at a time."""
+"""Strategy `turns` (CowAgent): whole turns leave, the older half at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from memory.strategies.checkpoint import CheckpointStrategy
 from memory.strategies.protocol import CutReplay
 
 FEW_TURNS = 5
-"""With fewer turns, tool chains leave before a turn does."""
+"""With fewer turns, tool chains are dropped before a turn is."""
 
 
 class TurnsStrategy(CheckpointStrategy):

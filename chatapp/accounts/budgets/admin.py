@@ -1,4 +1,4 @@
-"""The admin page of budgets, with what is used of each."""
+"""The admin page of budgets, with their current usage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BudgetAdmin(SentAtOnce):
 
     @admin.display(description=_("used now"))
     def used(self, budget: Budget) -> str:
-        """Return what is used in the present period; of each user's own budget, by who used most."""
+        """Return the usage in the current period; for a budget of each user, the highest of any user."""
         starts_on = limit_of(budget, "", None).starts_on(clock.now())
         rows = BudgetPeriod.objects.filter(budget=budget, starts_on=starts_on)
         most = rows.aggregate(tokens=Max("used_tokens"), nanos=Max("used_nanos"))
@@ -42,5 +42,5 @@ class BudgetAdmin(SentAtOnce):
         delete_budgets(queryset)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Keep what was counted with whom it was counted for: another scope or period is another budget."""
+        """Keep scope and period of an existing budget, because its usage was counted for them."""
         return ("scope", "group", "user", "period") if obj else ()

@@ -1,4 +1,4 @@
-"""A chat model whose calls are held against budgets before they are made, and settled by what they took."""
+"""A chat model whose calls hold part of the budgets before they start, and settle to the actual usage."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from chatapp.operations import clock
 from chatapp.operations.database import Once, first_in_writer, in_writer, persistently
 
 EXPECTED_OUTPUT_TOKENS = 1_000
-"""What a call holds for its answer, at most: with its whole output limit, one call could lock out all others."""
+"""Output tokens that a call holds at most: with its whole output limit, one call could lock out all others."""
 
 Price = Callable[[TokenUsage], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True)
 class MeteredModel:
-    """Asks `model` on behalf of a spender. `price` returns what usage costs in dollars, None where it is not known."""
+    """Calls `model` on behalf of a spender. `price` returns the cost of usage in dollars, None if it is unknown."""
 
     model: ChatModel
     spender: Spender
@@ -35,27 +35,27 @@ class MeteredModel:
         return self.model.name
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        """Yield what the model says. Raise ModelError, also (budget) where nothing was asked."""
+        """Yield the model's items. Raise ModelError, with category `budget` if the model was not called."""
         output_tokens = min(request.max_output_tokens or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
         expected = TokenUsage(count_request(request), output_tokens, exact=False)
         held: Hold | None = await hold_for(self.spender, self._amount(expected))
         meter = CallMeter()
         try:
-            # Closed at once, not by the collector: an answer that was stopped would go on costing money.
+            # Close the stream at once, not at garbage collection: a stopped answer would go on costing money.
             async with aclosing(self.model.stream(request)) as items:
                 async for item in items:
                     meter.add(item)
                     if isinstance(item, Finished) and held is not None:
-                        # Forgotten first: cancelled while it waits, the call must not be settled twice.
+                        # Clear `held` first, so that a call that is cancelled while it waits is not settled twice.
                         settled, held = held, None
-                        # Before it is handed on: where its reader stops there, an estimate would be counted.
+                        # Settle before yielding: if the consumer stops here, an estimate would be counted.
                         await settle_for(self.spender, settled, self._amount(item.usage))
                     yield item
         except ModelError as error:
             meter.fail(error)
             raise
         finally:
-            if held is not None:  # it broke off: what it read and wrote; a refused one cost nothing
+            if held is not None:  # the call broke off: count what it used; a refused call costs nothing
                 used = meter.read(request) or TokenUsage()
                 await settle_for(self.spender, held, self._amount(used))
 
@@ -66,7 +66,7 @@ class MeteredModel:
 
 @asynccontextmanager
 async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
-    """Hold the amount for what is done inside, and count it where that succeeds. Raise ModelError (budget)."""
+    """Hold the amount while the body runs, and count it if the body succeeds. Raise ModelError (budget)."""
     held = await hold_for(spender, amount)
     used = Amount(0, 0)
     try:
@@ -77,15 +77,15 @@ async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
 
 
 async def hold_for(spender: Spender, amount: Amount) -> Hold:
-    """Hold the amount; give it back where the caller is cancelled meanwhile. Raise ModelError (budget)."""
+    """Hold the amount; release it if the caller is cancelled meanwhile. Raise ModelError (budget)."""
     held = Hold(amount, clock.now())
-    # The first word of an answer waits for it.
+    # Urgent, because the first word of an answer waits for it.
     write = persistently(Once(hold, is_held), first_in_writer)
     holding = asyncio.ensure_future(write(spender=spender, held=held))
     try:
         await asyncio.shield(holding)
     except asyncio.CancelledError:
-        # The thread goes on in any case, and nobody else knows what it held.
+        # The thread goes on in any case, and only this task knows its hold.
         await asyncio.shield(asyncio.ensure_future(_give_back(spender, held, holding)))
         raise
     return held
@@ -98,10 +98,10 @@ async def _give_back(spender: Spender, held: Hold, holding: asyncio.Future[None]
 
 
 async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:
-    """Settle, also where the caller is cancelled meanwhile."""
+    """Settle, even if the caller is cancelled meanwhile."""
     now = clock.now()
     warnings: list[str] = []
-    # What settles deletes the hold: where it is gone, the try before was committed, and counting again is twice.
+    # `settle` deletes the hold: if it is gone, the previous attempt was committed, and a retry would count twice.
     once = Once(
         lambda: warnings.extend(settle(spender=spender, held=held, used=used, now=now)),
         lambda: not is_held(spender=spender, held=held),

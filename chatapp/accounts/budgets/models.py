@@ -1,4 +1,4 @@
-"""Budgets as operators set them, what was spent of each in a period, and what running calls hold of it."""
+"""Budgets set by operators, the usage of each in a period, and what running calls hold of it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Budget(models.Model):
         ordering = ["scope", "period", "id"]
         constraints = [
             models.UniqueConstraint(
-                # A constraint for each scope: NULL equals no NULL, so that one for all would let doubles in.
+                # One constraint for each scope: NULLs are distinct, so a single one would allow duplicates.
                 fields=["scope", "period"],
                 condition=Q(scope__in=["deployment", "every_user"]),
                 name="budget_once",
@@ -101,7 +101,7 @@ class Budget(models.Model):
 
 
 class BudgetPeriod(models.Model):
-    """What was spent of one budget in one day or month, by one user where it is each user's own.
+    """Usage of one budget in one day or month. `user` is None if several users share it.
 
     Money is counted in billionths of a dollar, so that sums are exact on every database.
     """
@@ -118,7 +118,7 @@ class BudgetPeriod(models.Model):
 
 
 class BudgetHold(models.Model):
-    """What one running model call holds of one period until it is settled; after `expires_at` its process is gone."""
+    """What one running model call holds of one period until it settles; after `expires_at` its process is gone."""
 
     call_id = models.UUIDField()
     period = models.ForeignKey(BudgetPeriod, on_delete=models.CASCADE, related_name="holds")
@@ -128,10 +128,10 @@ class BudgetHold(models.Model):
 
     class Meta:
         constraints = [
-            # Settling a call.
+            # Finds the hold when a call settles.
             models.UniqueConstraint(fields=["call_id", "period"], name="budget_hold_once"),
         ]
         indexes = [
-            # The sweep.
+            # Finds expired holds in the sweep.
             models.Index(fields=["expires_at"], name="budget_hold_expires"),
         ]

@@ -1,4 +1,4 @@
-"""Reads which budgets hold for a user, and what is spent of them."""
+"""Reads the budgets that apply to a user, and their usage."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ WHOSE = {Scope.DEPLOYMENT: "The shared", Scope.EVERY_USER: "Your", Scope.USER: "
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """How much of a limit is used in the present period, running calls not counted."""
+    """Usage of a limit in the current period, without running calls."""
 
     limit: Limit
     tokens: int
     nanos: int
 
     def has_reached(self, percent: int) -> bool:
-        """Return whether so many percent of the tokens or of the money are used."""
+        """Return whether this percentage of the tokens or of the money is used."""
         return self.limit.is_reached(self.tokens, self.nanos, percent)
 
 
 def spender_of(user_id: UUID) -> Spender:
-    """Return the spender of the user's model calls. Where no budget is set, no statement is made."""
+    """Return the spender of the user's model calls. Read nothing about the user if there are no budgets."""
     budgets = keep("budgets", _budgets)
     return Spender(user_id, tuple(_limits(budgets, user_id))) if budgets else Spender(user_id)
 
 
 def spent_by(user_id: UUID, now: datetime) -> list[Spent]:
-    """Return what is used of each limit of the user's, shared ones included."""
+    """Return the usage of each of the user's limits, including shared ones."""
     limits = spender_of(user_id).limits
-    # By keys that are calculated: one statement, whatever the number of limits.
+    # The keys are calculated, so one query reads all rows.
     rows = BudgetPeriod.objects.in_bulk([limit.period_id(now) for limit in limits]) if limits else {}
     found = ((limit, rows.get(limit.period_id(now))) for limit in limits)
     return [Spent(limit, row.used_tokens if row else 0, row.used_nanos if row else 0) for limit, row in found]
@@ -50,7 +50,7 @@ def _budgets() -> list[Budget]:
 
 def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:
     own = {budget.period for budget in budgets if budget.user_id == user_id}
-    # Where no group has a budget, the groups are not read.
+    # Read the user's groups only if a group has a budget.
     groups = groups_of(user_id) if any(budget.scope == Scope.GROUP for budget in budgets) else frozenset()
     for budget in budgets:
         match budget.scope:

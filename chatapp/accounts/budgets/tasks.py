@@ -1,4 +1,4 @@
-"""What the sweep does for budgets."""
+"""The sweep's work for budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One limit of one user, its periods, and the sentences that tell of it."""
+"""One limit of one user, its periods, and its messages to the user."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One budget as it holds for one user. `holder_id` is the user where it is nobody else's; `nanos` are billionths
-    of a dollar, None = any amount."""
+    """One budget as it applies to one user. `holder_id` is the user, None if the budget is shared; `nanos` are
+    billionths of a dollar. None for `tokens` or `nanos` means no limit."""
 
     budget_id: UUID
     whose: str
@@ -35,7 +35,7 @@ class Limit:
         return today if self.period == Budget.Period.DAY else today.replace(day=1)
 
     def ends_at(self, now: datetime) -> datetime:
-        """Return when the period of that moment is over, and the budget begins anew."""
+        """Return the end of the period that contains `now`, when the budget starts afresh."""
         start = self.starts_on(now)
         # 32 days after the first of any month is a day of the next one.
         after = start + timedelta(days=1 if self.period == Budget.Period.DAY else 32)
@@ -43,12 +43,12 @@ class Limit:
         return datetime.combine(end, time.min, UTC)
 
     def period_id(self, now: datetime) -> UUID:
-        """Return the key of the row that counts the period, the same in every process."""
-        # Calculated and not looked up: two processes that begin a period make the same row.
+        """Return the key of the period's row, the same in every process."""
+        # Calculate the key, so that two processes that begin a period create the same row.
         return uuid5(self.budget_id, f"{self.holder_id or ''} {self.starts_on(now)}")
 
     def is_reached(self, tokens: int, nanos: int, percent: int) -> bool:
-        """Return whether so much of it is so many percent, or more, of its tokens or its money."""
+        """Return whether the tokens or the money reach this percentage of their limit."""
         limits = ((self.tokens, tokens), (self.nanos, nanos))
         return any(limit is not None and used * 100 >= limit * percent for limit, used in limits)
 
@@ -63,7 +63,7 @@ class Limit:
         return each.format(" or ".join(parts))
 
     def refusal(self, now: datetime) -> ModelError:
-        """Return the error of a call that is not made. What follows the semicolon concerns stored messages alone."""
+        """Return the error of a refused call. The text after the semicolon applies to stored messages only."""
         ends_at = self.ends_at(now)
         return ModelError(
             "budget",
@@ -83,7 +83,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """Who pays for model calls: the limits that hold, mostly none. `notify` is told once a period of the warning."""
+    """Who pays for model calls: the limits that apply, mostly none. `notify` gets the warning once per period."""
 
     user_id: UUID
     limits: tuple[Limit, ...] = ()
@@ -91,7 +91,7 @@ class Spender:
 
 
 def seconds_to_reset(detail: str, now: datetime) -> int:
-    """Return the seconds until the moment that the detail of a refusal names."""
+    """Return the seconds until the moment in the `detail` of a refusal, at least 1."""
     reset = datetime.fromisoformat(detail.rpartition(" ")[2])
     return max(1, round((reset - now).total_seconds()))
 

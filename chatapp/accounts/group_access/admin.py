@@ -1,4 +1,4 @@
-"""What the admin pages of models and of agents keep of the groups' lists."""
+"""Protects the groups' lists on the admin pages of models and agents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from django.utils.translation import gettext
 from chatapp.accounts.group_access.selectors import lists_emptied_without
 
 
-class KeepsRestrictions(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic where it runs
-    """Refuses to delete the last row of a group's list: an empty one would let its members use everything."""
+class KeepsRestrictions(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at runtime
+    """Refuses to delete the last row of a group's list: an empty list would allow its members everything."""
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> Any:
         *found, protected = super().get_deleted_objects(objs, request)

@@ -1,4 +1,4 @@
-"""What operators allow a group. A group without a row, or with an empty list, restricts nobody."""
+"""Models and agents that operators allow a group. A group without a row, or with an empty list, restricts nobody."""
 
 from __future__ import annotations
 

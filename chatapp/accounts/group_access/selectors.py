@@ -1,4 +1,4 @@
-"""Reads what a user may use. Every interface asks here: the page, REST, `/v1`, the socket, and answers themselves."""
+"""Reads which models and agents a user may use, for the page, REST, `/v1`, the socket, and answers."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ EVERYTHING = Allowed()
 
 
 def allowed_to(user_id: UUID) -> Allowed:
-    """Return what the user's groups allow together. Where no group has a list, nothing is read for it."""
+    """Return the union of what the user's groups allow. Read nothing about the user if no group has a list."""
     lists = keep("group access", _lists)
     found = [lists[group] for group in groups_of(user_id) if group in lists] if lists else ()
     return Allowed(_together(each.models for each in found), _together(each.agents for each in found))
 
 
 def groups_of(user_id: UUID) -> frozenset[int]:
-    """Return the keys of the user's groups, from memory while no configuration has changed."""
+    """Return the keys of the user's groups, cached until a configuration changes."""
     rows = Group.objects.filter(user=user_id)
     return keep_for(user_id, "groups", lambda: frozenset(rows.values_list("pk", flat=True)))
 
 
 def lists_emptied_without(rows: Iterable[Model]) -> list[GroupAccess]:
-    """Return the groups' lists of models or of agents that have some of these rows and no others."""
+    """Return the groups whose list of models or of agents has only rows among these."""
     without = {*rows}
     kept = GroupAccess.objects.select_related("group").prefetch_related("models", "agents")
     return [
@@ -50,12 +50,12 @@ def lists_emptied_without(rows: Iterable[Model]) -> list[GroupAccess]:
 
 def _together(lists: Iterable[frozenset[UUID] | None]) -> frozenset[UUID] | None:
     chosen = [each for each in lists if each is not None]
-    # A group without a list does not open everything to those who are in another with one.
+    # A group without a list does not lift the restrictions of the user's other groups.
     return frozenset().union(*chosen) if chosen else None
 
 
 def _lists() -> Mapping[int, Allowed]:
-    """Return the lists of each group that has any."""
+    """Return the lists by group, for groups that have any."""
     rows = GroupAccess.objects.prefetch_related("models", "agents")
     return {
         row.group_id: allowed

@@ -1,1 +1,1 @@
-"""Invitations to sign up: made by operators, mailed or handed over, used once."""
+"""Invitations to sign up: created by operators, sent by mail or as a link, used once."""

@@ -1,4 +1,4 @@
-"""Writes invitations: made, used once, withdrawn, and deleted when they are old."""
+"""Creates, uses, withdraws and cleans up invitations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
 
 
 def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[Invitation, str]:
-    """Store an invitation in the place of an earlier one for the address, and return (it, its token).
+    """Store an invitation, replacing an earlier one for the address, and return (the invitation, its token).
 
-    Raise InvalidInput for what is no address, and Conflict where nobody may sign up or the address has an account.
+    Raise InvalidInput for an invalid address, and Conflict if nobody may sign up or the address has an account.
     """
     if current("SIGNUP") == "closed":
         raise Conflict("Nobody can sign up here: SIGNUP is “closed”.", code="signup_closed")
     email = email.strip().lower()
     try:
         validate_email(email)
-        # The pattern alone lets an address pass that is too long for its column.
+        # The pattern alone accepts an address that is too long for its column.
         Invitation._meta.get_field("email").run_validators(email)
     except ValidationError as error:
         details = [{"field": "email", "message": message} for message in error.messages]
@@ -42,7 +42,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
         if owners_of(email):
             raise Conflict("There is an account with this email address already.", details={"field": "email"})
         Invitation.objects.filter(email=email).delete()
-        # Somebody else may invite the address at the same moment: the later link is valid.
+        # If somebody else invites the address at the same moment, the later link is valid.
         invitation, _ = Invitation.objects.update_or_create(
             email=email,
             defaults={
@@ -60,17 +60,17 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
 def use_invitation(*, token_hash: str, email: str, now: datetime) -> None:
     """Delete the invitation of the address that signs up, in the caller's transaction.
 
-    Raise NotFound for one that is used, withdrawn, expired, or for another address.
+    Raise NotFound if it was used, withdrawn, expired, or is for another address.
     """
     valid = Invitation.objects.filter(token_hash=token_hash, email=email.lower(), expires_at__gt=now)
-    # The number of deleted rows decides: of two who sign up with one link at once, one gets an account.
+    # The number of deleted rows decides: only one of two who sign up with one link at once gets an account.
     used, _ = valid.delete()
     if not used:
         raise NotFound("This invitation was used or withdrawn, or it has expired. Ask for a new one.")
 
 
 def withdraw_invitation(*, invitation: Invitation, actor: User) -> None:
-    """Delete the invitation: its link opens nothing any more."""
+    """Delete the invitation, which makes its link invalid."""
     with transaction.atomic():
         audit.record(AuditEvent.Kind.INVITATION_WITHDRAWN, actor_id=actor.pk, invitation=str(invitation.pk))
         invitation.delete()

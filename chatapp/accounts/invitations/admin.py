@@ -1,4 +1,4 @@
-"""The admin's pages of invitations: who was invited, and inviting somebody."""
+"""The admin pages of invitations, including the form to invite somebody."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class InvitationAdmin(ViewOnlyAdmin):
         withdraw_invitation(invitation=obj, actor=request.user)  # type: ignore[arg-type]  # an operator
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
-        # Not as a set: each withdrawal is an event of the audit log.
+        # Withdraw one by one, because each withdrawal is an event of the audit log.
         for invitation in queryset:
             self.delete_model(request, invitation)
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Invite an address; show the link once, where no mail was sent."""
+        """Invite an address; show the link once if no mail was sent."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = InvitationForm(request.POST or None)
@@ -67,7 +67,7 @@ class InvitationAdmin(ViewOnlyAdmin):
         return TemplateResponse(request, "admin/chatapp/invitation/add.html", context)
 
     def _invite(self, request: HttpRequest, form: InvitationForm) -> Invited | None:
-        """Return None when the form has errors now."""
+        """Return the invitation, or None after adding an error to the form."""
         own_address = request.build_absolute_uri("/").rstrip("/")
         try:
             return invite(

@@ -1,4 +1,4 @@
-"""Invitations, for operators: listed, made and withdrawn."""
+"""API operations on invitations, for operators: list, create and withdraw."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/admin/invitations", auth=allow("admin"), response=answers(409, created=CreatedInvitation))
 @creates(_again, "/admin/invitations/{made}")
 def new_invitation(request: ApiRequest, new: NewInvitation) -> Any:
-    """Invite one address to sign up once, within seven days. An earlier invitation of the address is void. For
+    """Invite one address to sign up once, within seven days. An earlier invitation of the address becomes invalid. For
     operators."""
     own_address = request.build_absolute_uri("/").rstrip("/")
     invited = invite(email=new.email, invited_by=request.auth.user, own_address=own_address)
@@ -71,6 +71,6 @@ def new_invitation(request: ApiRequest, new: NewInvitation) -> Any:
 
 @router.delete("/admin/invitations/{invitation_id}", auth=allow("admin"), response=answers(404))
 def remove_invitation(request: ApiRequest, invitation_id: str) -> Any:
-    """Withdraw an invitation: nobody can sign up with its link any more. For operators."""
+    """Withdraw an invitation: its link becomes invalid. For operators."""
     withdraw_invitation(invitation=invitation_of(invitation_id), actor=request.auth.user)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Invitations that nobody has used yet. Signing up deletes the row; the audit log tells of both."""
+"""Unused invitations. Signing up deletes the row; the audit log records both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatapp.operations.ids import new_id
 
 
 class Invitation(models.Model):
-    """Lets one address sign up. Only the SHA-256 of the link's token is kept."""
+    """Lets one address sign up. Only the SHA-256 of the link's token is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     email = models.EmailField(max_length=254)
@@ -19,7 +19,7 @@ class Invitation(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_at = models.DateTimeField()
-    expires_at = models.DateTimeField(db_index=True)  # finds those old enough to go
+    expires_at = models.DateTimeField(db_index=True)  # finds old invitations for the clean-up
 
     class Meta:
         constraints = [models.UniqueConstraint(Lower("email"), name="invitation_once")]

@@ -1,4 +1,4 @@
-"""Reads invitations. Only operators list them; who signs up has the token of one."""
+"""Reads invitations. Only operators list them; a person who signs up has the token of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatapp.operations.access import find_row
 
 
 def valid_invitation(token_hash: str, now: datetime) -> Invitation | None:
-    """Return the invitation with this token that has not expired, if there is one."""
+    """Return the unexpired invitation with this token, or None."""
     return Invitation.objects.filter(token_hash=token_hash, expires_at__gt=now).first()
 
 
@@ -22,5 +22,5 @@ def invitation_of(invitation_id: UUID | str) -> Invitation:
 
 
 def all_invitations() -> QuerySet[Invitation]:
-    """Return all of them, for operators."""
+    """Return all invitations, for operators."""
     return Invitation.objects.all()

@@ -1,4 +1,4 @@
-"""Invite a person: store the invitation and mail its link, or return the link to be handed over."""
+"""Invites a person: stores the invitation, and mails its link or returns it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ from chatapp.accounts.models import User
 from chatapp.operations import clock
 
 LINK_KEY = "invitation"
-"""The name in the link's query, which no log shows (`operations.logs`)."""
+"""Query parameter of the link. Logs omit its value (`operations.logs`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """`link` is None where it was mailed, and is not kept elsewhere."""
+    """A new invitation. `link` is None if it was mailed, and is not stored anywhere."""
 
     invitation: Invitation
     link: str | None
 
 
 def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
-    """Return the invitation, with its link where no mail was sent. Raise what `create_invitation` raises.
+    """Return the invitation, with its link if no mail was sent. Raise what `create_invitation` raises.
 
-    `own_address` begins the link where PUBLIC_URL is not set.
+    `own_address` is the base of the link if PUBLIC_URL is not set.
     """
     invitation, token = create_invitation(email=email, invited_by=invited_by, now=clock.now())
     path = f"{reverse('account_signup')}?{urlencode({LINK_KEY: token})}"
     link = f"{settings.PUBLIC_URL or own_address}{path}"
-    # After the commit: a slow mail server must not hold the database, and no mail can be taken back.
+    # Mail after the commit: a slow mail server must not block the database, and a mail cannot be rolled back.
     return Invited(invitation, None if _was_mailed(invitation, link, invited_by.language) else link)
 
 
 def _was_mailed(invitation: Invitation, link: str, language: str) -> bool:
-    """Mail the link and return whether that worked. The mail is in the inviter's language, because the language of the
-    invited person is not known."""
+    """Mail the link and return whether that worked. Use the inviter's language, as the invited person's is unknown."""
     with translation.override(language or settings.LANGUAGE_CODE):
         subject = gettext("An invitation to Palimpsest")
         until = date_format(invitation.expires_at.astimezone(UTC), gettext("j F Y, H:i"))

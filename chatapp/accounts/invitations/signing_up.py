@@ -1,4 +1,4 @@
-"""Signing up with an invitation. The session holds the hash of its token, because the form loses the query."""
+"""Sign-up with an invitation. The session keeps the hash of its token, because the form drops the query string."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ def invitation_in(request: HttpRequest) -> Invitation | None:
     token = request.GET.get(LINK_KEY)
     token_hash = hash_token(token) if token else request.session.get(LINK_KEY)
     invitation = valid_invitation(token_hash, clock.now()) if token_hash else None
-    # Not for what a stranger made up: each would leave a session.
+    # Do not store an invalid token, or each made-up one would create a session.
     if token and invitation is not None:
         request.session[LINK_KEY] = token_hash
     return invitation
 
 
 def accept_invitation(request: HttpRequest, email: str) -> None:
-    """Use up the invitation in the transaction that stores the user. Raise NotFound where it opens nothing now."""
+    """Use up the invitation in the transaction that stores the user. Raise NotFound if it is not valid any more."""
     use_invitation(token_hash=request.session.pop(LINK_KEY, ""), email=email, now=clock.now())
 
 
 class SignUpForm(SignupForm):  # type: ignore[misc] # allauth is not typed
-    """Shows the invited address, which nobody can change."""
+    """Shows the invited address, read-only."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if invitation := invitation_in(context.request):
             self.fields["email"].initial = invitation.email
-            # For the eye; the adapter checks the address that is sent.
+            # This is for display only; the adapter checks the submitted address.
             self.fields["email"].widget.attrs["readonly"] = True
 
     def validate_unique_email(self, value: str) -> str:
-        """Refuse an address that an account has. allauth would refuse also one that was entered and not confirmed."""
+        """Refuse an address of an account. allauth would also refuse one that was entered but not confirmed."""
         if owners_of(value):
             raise get_adapter().validation_error("email_taken")
         self.account_already_exists = False

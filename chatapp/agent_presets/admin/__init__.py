@@ -1,4 +1,4 @@
-"""The pages of the admin panel for agents, hooks and MCP servers; importing it registers them."""
+"""The admin pages of agents, hooks and MCP servers; importing this package registers them."""
 
 from chatapp.agent_presets.admin import agents, hooks, mcp_servers
 

@@ -38,7 +38,7 @@ from memory.errors import PolicyError
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    # No box ticked could mean no tools at all, or no choice of its own.
+    # Without this, no ticked box could mean either no tools at all or no choice.
     chooses_tools = forms.BooleanField(
         label=_("Its own choice of tools"),
         required=False,
@@ -94,7 +94,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def clean_name(self) -> str:
-        """Check the name here: the database constraint includes the owner, which is no field of this form."""
+        """Check the name here: the database constraint includes the owner, which is not a field of this form."""
         name: str = self.cleaned_data["name"]
         if Agent.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk).exists():
             raise ValidationError(gettext("There is an agent of this name already."))
@@ -153,11 +153,11 @@ class AgentAdmin(KeepsRestrictions, SentAtOnce):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Return the agents of operators; those that users made are theirs."""
+        """Return only the agents of operators, not those of users."""
         return super().get_queryset(request).filter(owner=None)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "model":  # a plain choice: models are added in their own list
+        if db_field.name == "model":  # a plain select: models are added in their own list
             return db_field.formfield()
         if db_field.name == "mcp_servers":
             return db_field.formfield(widget=forms.CheckboxSelectMultiple)
@@ -165,7 +165,7 @@ class AgentAdmin(KeepsRestrictions, SentAtOnce):
 
     def get_urls(self) -> list[URLPattern]:
         guarded = self.admin_site.admin_view
-        # Before Django's own addresses: its last one takes any path for a key.
+        # These precede Django's URLs, the last of which matches any path as a key.
         return [
             path("import/", guarded(self.import_view), name="chatapp_agent_import"),
             path("<uuid:agent_id>/preview/", guarded(self.preview_view), name="chatapp_agent_preview"),

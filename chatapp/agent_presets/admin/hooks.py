@@ -27,7 +27,7 @@ from memory.errors import PolicyError
 
 
 def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
-    """Return hooks as they are stored. Raise ValidationError, which names the field."""
+    """Return hooks in their stored form. Raise ValidationError, which names the field."""
     if not isinstance(declared, list):
         raise ValidationError(gettext("Enter a list of hooks."))
     try:
@@ -46,8 +46,8 @@ _UNKNOWN_TYPE = re.compile(
 
 
 def _in_plain_words(message: str, *, is_only_one: bool) -> str:
-    """Return the message with the hook's number, from 1, and the field's name as the form has it. The type of a
-    condition or an action is no step on the way to its field."""
+    """Return the message with the hook's number, from 1, and the path of the field in the form, which leaves out the
+    type of a condition or an action."""
     if not (found := _PLACE.fullmatch(message)):
         return translate_sentence(message)
     steps = [step for step in found[2].split(".") if step and step not in _TYPES]
@@ -125,7 +125,7 @@ def _with_example(told: Any, example: str) -> SafeString:
 
 
 with_example: Any = lazy(_with_example, SafeString)
-"""Says it in the language of the page, when it is shown."""
+"""Lazy, so that the text is in the language of the page."""
 
 HOOKS_HELP = with_example(
     _("A list of hooks, as YAML, such as"), "- " + EXAMPLE.strip().replace("\n", "\n  ")
@@ -149,7 +149,7 @@ class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(DeploymentHook)
 class DeploymentHookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """In force in every conversation; one of the same id of an agent or a conversation takes its place there."""
+    """Hooks of every conversation. A hook of an agent or a conversation overrides the one with the same id."""
 
     form = DeploymentHookForm
     list_display = ("hook_id", "moment", "condition", "action", "enabled")

@@ -74,7 +74,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a new address with the stored headers, which could be sent to somebody else there."""
+        """Refuse a new address with the stored headers, which could be sent to a stranger there."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         moves = "url" in self.changed_data and bool(self.instance.headers_encrypted)
         if moves and not cleaned.get("headers") and not cleaned.get("remove_headers"):
@@ -84,7 +84,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def new_headers(self) -> dict[str, str] | None:
-        """The headers to store; None keeps the stored ones."""
+        """Return the headers to store; None keeps the stored ones."""
         if self.cleaned_data.get("remove_headers"):
             return {}
         return self.cleaned_data.get("headers") or None
@@ -114,7 +114,7 @@ class McpServerAdmin(TestedAdmin[McpServer]):
         return [path("<uuid:row_id>/approve/", approve, name=name), *super().get_urls()]
 
     def approve(self, request: HttpRequest, row_id: UUID) -> HttpResponse:
-        """Approve the list that was shown, and say so where the server lists something else by now."""
+        """Approve the displayed list, or report that the server lists something else by now."""
         server = self.get_object(request, str(row_id))
         if server is None or not self.has_change_permission(request, server):
             raise PermissionDenied
@@ -169,7 +169,7 @@ class McpServerAdmin(TestedAdmin[McpServer]):
 
 
 def difference_of(server: McpServer, name: str) -> str:
-    """Return what changed of a tool since it was approved, line by line."""
+    """Return a diff between the approved and the current definition of a tool."""
     former, listed = (
         next((write_yaml(tool).splitlines() for tool in tools if tool["name"] == name), [])
         for tools in (server.approved_tools, server.tools)

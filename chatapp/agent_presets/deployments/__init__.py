@@ -1,1 +1,1 @@
-"""What operators configure, in one file: models, MCP servers, agents, hooks and groups (`manage.py apply`)."""
+"""Configuration by operators in one file: models, MCP servers, agents, hooks and groups (`manage.py apply`)."""

@@ -1,4 +1,4 @@
-"""Brings models, MCP servers, agents, hooks and groups to what a file declares: all of it, or nothing."""
+"""Applies a file that declares models, MCP servers, agents, hooks and groups: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ def apply_deployment(
     through: str = BY_COMMAND,
     actor_id: UUID | None = None,
 ) -> list[SectionDifference]:
-    """Store what the file declares and return what that changed; a dry run stores nothing and returns the same.
+    """Store what the file declares and return the differences; a dry run stores nothing and returns the same.
 
     Raise DeploymentProblem, which names the place in the file.
     """
     with transaction.atomic():
         differences = _Applied(file, choices, through, actor_id).sections()
         if is_dry_run:
-            # Only now: a dry run meets the same problems.
+            # Roll back only here, so that a dry run finds the same problems.
             transaction.set_rollback(True)
     return differences
 
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """Let an error of what is inside name its place in the file."""
+    """Convert errors of the body to DeploymentProblem, with their place in the file."""
     try:
         yield
     except ServiceError as error:
@@ -104,7 +104,7 @@ class _Applied:
     actor_id: UUID | None
 
     def sections(self) -> list[SectionDifference]:
-        """Apply the sections, those first that others name."""
+        """Apply each section after those that it references."""
         declared = self.file.declared
         models = _fast_models_first(declared.models)
         hooks = self._checked_hooks(declared.hooks)
@@ -156,7 +156,7 @@ class _Applied:
         if "default" in given:
             wanted["is_default"] = True
         elif any("default" in each.model_fields_set for each in self.file.declared.models):
-            # Where it stands in the file must not matter: that one takes its place.
+            # The declared default replaces this one, whatever their order in the file.
             row.is_default = False
         with _at(place):
             if "context_policy" in wanted:
@@ -183,7 +183,7 @@ class _Applied:
         has_moved: bool,
         is_new: bool,
     ) -> str | None:
-        """Return the key to store, None to keep the stored one, and note a new one as a change."""
+        """Return the key to store, or None to keep the stored one. Add a new key to `changes`."""
         differs = bool(declared.api_key) and key_differs(row, declared.api_key)
         fixed = OF_THE_ENVIRONMENT if row.from_environment else OF_THE_DEMO
         if row.from_environment or row.kind == ModelConfig.Kind.DEMO:
@@ -191,7 +191,7 @@ class _Applied:
             if changed:
                 raise DeploymentProblem(f"{place}.{changed[0]}", fixed)
         if has_moved and row.api_key_encrypted and not declared.api_key:
-            # It could be sent to somebody else there.
+            # The stored key could be sent to a stranger there.
             raise DeploymentProblem(f"{place}.api_key", "the address is another one, so its key is needed")
         if not differs:
             return None
@@ -232,7 +232,7 @@ class _Applied:
             if values.servers is not None:
                 before = [] if is_new else [server.name for server in row.mcp_servers.all()]
                 after = [server.name for server in values.servers]
-                # Their order means nothing.
+                # Their order has no meaning.
                 servers = values.servers if sorted(before) != sorted(after) else None
             changes = changed_columns(row, values.columns, is_new=is_new, is_hidden=self._hides(place))
             if servers is not None:
@@ -248,7 +248,7 @@ class _Applied:
         return self._recorded(row, is_new, changes)
 
     def _agent_values(self, declared: DeclaredAgent, row: Agent | None) -> AgentValues:
-        """Return the checked values of what is written, without the name. Raise ServiceError."""
+        """Return the checked values that the file declares, without the name. Raise ServiceError."""
         given = declared.model_fields_set
         own = {name: getattr(declared, name) for name in ("shares_memory", "enabled") if name in given}
         named = given & set(Preset.model_fields)
@@ -268,7 +268,7 @@ class _Applied:
         hooks = [Hook.model_validate(each.model_dump(exclude={"enabled"})) for each in declared]
         try:
             return check_declared(hooks, is_operator=True, tools=self.choices.hook_tool_names())
-        except ServiceError as error:  # names the place itself
+        except ServiceError as error:  # its message begins with the place
             place, _, problem = error.message.partition(": ")
             raise DeploymentProblem(place, problem.rstrip(".")) from None
 
@@ -296,7 +296,7 @@ class _Applied:
         return self._recorded(row, is_new, change_group(row, declared, place, is_new=is_new))
 
     def _recorded(self, row: Model, is_new: bool, changes: Sequence[Change]) -> Difference:
-        """Return the difference, which the audit log keeps where there is one."""
+        """Return the difference, and record it in the audit log if anything changed."""
         if is_new or changes:
             done = "added" if is_new else "changed"
             fields = [] if is_new else [each.field for each in changes]
@@ -305,19 +305,19 @@ class _Applied:
 
 
 def _columns(declared: DeclaredModel | DeclaredServer, *without: str) -> dict[str, Any]:
-    """Return the values that are written, besides the name, by which the row is found."""
+    """Return the declared values, without the name, which identifies the row."""
     given = declared.model_fields_set - {"name", *without}
     return {name: getattr(declared, name) for name in type(declared).model_fields if name in given}
 
 
 def _fast_models_first(models: Sequence[DeclaredModel]) -> list[tuple[int, DeclaredModel]]:
-    """Return the models with their places in the file, each new one before those that name it as their fast model."""
+    """Return the models with their places in the file, each new one before those that use it as their fast model."""
     new = {model.name for model in models}
     new -= set(ModelConfig.objects.filter(name__in=new).values_list("name", flat=True))
     named = {model.name: {model.fast_model} & new for model in models}
     try:
         order = {name: at for at, name in enumerate(TopologicalSorter(named).static_order())}
-    # In a circle none can be first: the one that is read first names what there is not yet.
+    # In a cycle none can be first: applying the first one reports that its fast model does not exist.
     except CycleError:
         order = {}
     return sorted(enumerate(models), key=lambda numbered: order.get(numbered[1].name, 0))
@@ -333,7 +333,7 @@ def _model_named(name: str | None, place: str) -> ModelConfig | None:
 
 
 def _headers_of(server: McpServer) -> dict[str, str]:
-    """Return the stored headers; none where they cannot be read any more."""
+    """Return the stored headers, or an empty dict if they cannot be decrypted any more."""
     try:
         stored = encryption.decrypt(server.headers_encrypted)
     except encryption.SecretUnreadable:

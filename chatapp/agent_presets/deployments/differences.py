@@ -1,4 +1,4 @@
-"""What applying a file changes, field by field and in words. Secrets and values of the environment are not shown."""
+"""Changes made by applying a file, field by field, as text. Secrets and values of the environment are not shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SHOWN_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`before` and `after` in words; `before` is None in something new."""
+    """A changed field, with its values as text. `before` is None for a new object and for a hidden value."""
 
     field: str
     before: str | None
@@ -23,7 +23,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing of the file: new, changed, or as it was."""
+    """One object of the file: new, changed or unchanged."""
 
     name: str
     is_new: bool
@@ -32,7 +32,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class SectionDifference:
-    """`left` are the names of what the file does not mention; it stays as it is."""
+    """The objects of one section. `left` contains the names of objects that the file does not mention; they stay."""
 
     section: str
     things: tuple[Difference, ...]
@@ -42,7 +42,7 @@ class SectionDifference:
 def changed_columns(
     row: Model, wanted: Mapping[str, Any], *, is_new: bool, is_hidden: Callable[[str], bool]
 ) -> list[Change]:
-    """Set the columns of a row, unsaved, and return what that changes; of a new one all of them."""
+    """Set the columns of a row, unsaved, and return the changes; of a new row, all columns."""
     changes = []
     for column, after in wanted.items():
         before = getattr(row, column)
@@ -72,7 +72,7 @@ def _shown(value: Any) -> str:
 
 
 def describe(differences: Iterable[SectionDifference]) -> list[str]:
-    """Return the lines that an operator reads: `+` is new, `~` changed, `=` as it was."""
+    """Return the lines that an operator reads: `+` is new, `~` changed, `=` unchanged."""
     lines = []
     for section in differences:
         if not section.things and not section.left:

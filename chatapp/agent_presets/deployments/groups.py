@@ -1,4 +1,4 @@
-"""Brings a group to what a file declares: its retention, and the models and agents that its members may use."""
+"""Applies a declared group: its retention, and the models and agents that its members may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chatapp.providers.models import ModelConfig
 
 
 def change_group(group: Group, declared: DeclaredGroup, place: str, *, is_new: bool) -> list[Change]:
-    """Store what is written of the group and return what that changes. Raise DeploymentProblem."""
+    """Store the declared values of the group and return the changes. Raise DeploymentProblem."""
     given = declared.model_fields_set
     changes = _change_retention(group, declared.retention_days, is_new) if "retention_days" in given else []
     if "models" in given:
@@ -49,7 +49,7 @@ def _check_known(names: Sequence[str], found: Mapping[str, object], place: str) 
 
 
 def _change_list(group: Group, field: str, found: Mapping[str, Model], is_new: bool) -> list[Change]:
-    """Let the members use these alone; an empty list lets them use all."""
+    """Restrict the members to these objects; an empty list allows all."""
     access = GroupAccess.objects.filter(group=group).first()
     before = sorted(row.name for row in getattr(access, field).all()) if access else []
     after = sorted(found)

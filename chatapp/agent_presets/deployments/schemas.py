@@ -1,4 +1,4 @@
-"""The file of `manage.py apply` as it is written, and what of it came from the environment."""
+"""The schema of the file of `manage.py apply`, and which of its values came from the environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeploymentProblem(PlaceError):
 
 
 class _Declared(PlainTypes):
-    """A thing by its name. What is not written stays as it is."""
+    """An object, identified by its name. Fields that are not declared stay unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -49,7 +49,7 @@ class DeclaredModel(_Declared):
     system_prompt: Prompt = ""
     tool_calling: Literal["auto", "native", "prompted"] = "auto"
     enabled: bool = True
-    # Never false: a model stops being the default when another one becomes it.
+    # Never false: a model stops being the default when another one becomes the default.
     default: Literal[True] = True
 
 
@@ -91,7 +91,7 @@ class Deployment(_Declared):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFile:
-    """`filled` are the places, such as `models.0.base_url`, of texts that have a value of the environment."""
+    """A parsed file. `filled` contains the places, e.g. `models.0.base_url`, of texts with environment values."""
 
     declared: Deployment
     filled: frozenset[str]
@@ -102,7 +102,7 @@ class DeploymentFile:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What `${NAME}` and `api_key_env` stand for, and how a missing one is told, of its `{name}`."""
+    """The values of `${NAME}` and `api_key_env`, and the error message for a missing `{name}`."""
 
     given: Mapping[str, str]
     missing: str = "the environment variable {name} is not set"
@@ -114,9 +114,9 @@ class Values:
 
 
 def read_deployment(content: Any, values: Values) -> DeploymentFile:
-    """Return what a parsed YAML document declares, with `${NAME}` filled in. Raise DeploymentProblem.
+    """Return the declarations in a parsed YAML document, with `${NAME}` filled in. Raise DeploymentProblem.
 
-    `$${NAME}` stands for the text `${NAME}`.
+    `$${NAME}` is an escape for the text `${NAME}`.
     """
     if not isinstance(content, Mapping):
         raise DeploymentProblem("the file", f"it is not a YAML mapping with {_sections()}")
@@ -154,7 +154,7 @@ def _sections() -> str:
 
 
 def _with_key(model: DeclaredModel, place: str, filled: set[str], values: Values) -> DeclaredModel:
-    """Return the model with the key that `api_key_env` names. A key that is written out is refused."""
+    """Return the model with the key that `api_key_env` names. Refuse a key in plain text."""
     given = model.model_fields_set
     if "api_key" in given and f"{place}.api_key" not in filled:
         raise DeploymentProblem(

@@ -1,4 +1,4 @@
-"""A deployment as a program sends it, and what applying it changes."""
+"""API schemas of a deployment, and of the changes that applying it makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of compactions: queued as rows before they are done, one at a time per conversation, each done once."""
+"""Writes compactions: each is stored before its work begins, one at a time per conversation, and completed once."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ BEING_WRITTEN = "A summary of this conversation is being written already."
 def queue_compaction(
     *, planned: Compaction, conversation_id: UUID, seen_from: Branch, now: datetime, holder: str = ""
 ) -> Compaction | None:
-    """Store a compaction as it was planned for the branch `seen_from`, and return it; None when one is active already,
-    or the span was summarised meanwhile.
+    """Store a compaction planned for the branch `seen_from`, and return it; None if one is active already, the span was
+    summarised meanwhile, or the conversation is gone.
 
-    With a `holder` it is claimed at once, and the caller does the work. Else a worker is woken.
+    With a `holder` it is claimed at once, for the caller to do the work. Else a worker is woken.
     """
     row = planned
     try:
@@ -58,13 +58,13 @@ def queue_compaction(
                 return None
             row.conversation = conversation
             if holder:
-                # As it is stored, so that no worker claims it in between.
+                # Claim it in the insert, so that no worker claims it first.
                 row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
             row.lease_expires_at, row.created_at = now + Compaction.lease(), now
             row.save(force_insert=True)
             record_made(row.pk)
             event_log.append(conversation, compact_event(row, "started", now))
-            # The row is stored before any work: where the broker loses its id, the sweep finds it.
+            # If the broker loses the id, the sweep finds the stored row.
             if not holder:
                 jobs.wake_worker("chatapp.compaction.tasks.compact", str(row.pk))
             return row
@@ -73,7 +73,7 @@ def queue_compaction(
 
 
 def _is_superseded(conversation: Conversation, planned: Compaction, seen_from: Branch) -> bool:
-    """Return whether it was planned on what is no longer the latest checkpoint, or a compaction is active."""
+    """Return whether the plan builds on an outdated checkpoint, or a compaction is active."""
     latest = usable_checkpoint(
         seen_from, before_position=conversation.next_position, budget_tokens=planned.budget_tokens
     )
@@ -82,15 +82,14 @@ def _is_superseded(conversation: Conversation, planned: Compaction, seen_from: B
 
 
 def note_waiting(*, conversation_id: UUID, waits: bool) -> None:
-    """Store whether something left the view that is too short to be summarised while more may come."""
-    # Only where it changes, so that the row is not written for nothing.
+    """Store whether messages left the view that are too few to be summarised while more may come."""
+    # Write the row only if the value changes.
     rows = Conversation.objects.filter(pk=conversation_id, summary_waits=not waits)
     rows.update(summary_waits=waits)
 
 
 def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
-    """Claim a pending compaction, or one whose holder's lease ran out. Return its lease; None where it is
-    not free."""
+    """Claim a pending compaction, or one whose holder's lease ran out. Return its lease; None if it is not free."""
     with transaction.atomic():
         free = Q(status=Compaction.Status.PENDING) | Compaction.is_abandoned(now)
         claimed = Compaction.objects.filter(free, pk=compaction_id).update(
@@ -118,15 +117,14 @@ def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
 
 
 def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
-    """Give an unfinished compaction back to the workers."""
+    """Release an unfinished compaction, and wake a worker for it."""
     with transaction.atomic():
         if _leased(lease).update(lease_expires_at=now):
             jobs.wake_worker("chatapp.compaction.tasks.compact", str(lease.compaction_id))
 
 
 def release_all_compactions(*, now: datetime) -> None:
-    """Give all running compactions back. For a process that knows it is the only one: whoever held them is
-    gone, and so are the broker's messages."""
+    """Release all running compactions. For a process that knows it is alone: holders and broker messages are gone."""
     with transaction.atomic():
         Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
         active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
@@ -139,21 +137,20 @@ def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     if row is None:
         raise LeaseLost("The conversation was deleted.")
     conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
-    if conversation is None:  # it has no user any more: its rows are removed piece by piece
+    if conversation is None:  # it has no user, because its rows are being deleted
         raise LeaseLost("The conversation was deleted.")
     held = _leased(lease).first()
     if held is None:
         raise LeaseLost("Another worker took this compaction over.")
-    held.conversation = conversation  # its counter of events is this one's
+    held.conversation = conversation  # to count events on the locked row
     return conversation, held
 
 
 def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
-    """Store checkpoint and memory entry together; a failure where another summary has taken its place. Raise
-    LeaseLost."""
+    """Store checkpoint and memory entry together, or a failure if another summary took its place. Raise LeaseLost."""
     with transaction.atomic():
         if result.superseded:
-            # What it marks is in other conversations: a forgetting there comes before it, or after.
+            # Superseded statements may be in other conversations, whose forgettings must come before or after this.
             lock_forgetting_counts(_forgetting_keys_of(lease))
         conversation, row = _lock_leased(lease)
         if _is_taken(row):
@@ -179,7 +176,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 last_message_id=result.last_message_id,
                 at=now,
             )
-        # Behind the status, here and below: whether an entry stands follows from it.
+        # After the status, here and below, because it decides whether the entry is in the index.
         index_standing(row)
         if conversation.uses_memory and result.entry_text:
             record_entry(
@@ -205,31 +202,31 @@ def _forgetting_keys_of(lease: CompactionLease) -> list[UUID]:
 
 @transaction.atomic
 def mark_context_kept(*, row: Compaction, forgotten_count: int, now: datetime) -> None:
-    """Note that its conversation's file has what left by it. Raise ReadForgotten where something was forgotten since
-    `forgotten_count` was read."""
+    """Record that the conversation's file contains the messages this compaction took out of the context. Raise
+    ReadForgotten if something was forgotten since `forgotten_count` was read."""
     check_forgetting_count(row.conversation.forgetting_keys, forgotten_count)
     Compaction.objects.filter(pk=row.pk).update(context_kept_at=now)
 
 
 def note_context_discarded(conversation_id: UUID) -> None:
-    """Have the sweep append again what left the conversation by any compaction."""
+    """Have the sweep append again the messages that left the context by any compaction."""
     Compaction.objects.filter(conversation_id=conversation_id).update(context_kept_at=None)
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Store that a compaction failed, with what its calls took. Raise LeaseLost."""
+    """Store that a compaction failed, with the usage of its calls. Raise LeaseLost."""
     with transaction.atomic():
         conversation, row = _lock_leased(lease)
         _store_failure(conversation, row, error, calls, now)
 
 
 def _is_taken(row: Compaction) -> bool:
-    """Return whether the same span has a summary in force, or a checkpoint was made over it since this one was queued:
-    its user cleared the context."""
+    """Return whether the same span has a finished summary, or a checkpoint over it was made since this one was queued,
+    because the user cleared the context."""
     in_force = Compaction.objects.filter(branch=row.branch_id, status=Compaction.Status.DONE)
     same = Q(first_position=row.first_position, last_position=row.last_position)
-    # By time, not by `previous`: one for a larger window covers again what an older one does, and in another branch
-    # an older one goes on behind this span.
+    # By time, not by `previous`: a checkpoint for a larger window covers the span of an older one again, and in another
+    # branch an older one continues after this span.
     since = Q(created_at__gte=row.created_at, last_position__gte=row.first_position)
     return in_force.filter(same | since).exists()
 
@@ -264,16 +261,16 @@ CLEARED = "The user started a new context here. What was said before is kept, bu
 def edit_summary(
     *, user: User, conversation_id: str, compaction_id: str, summary: str, tokens: int, now: datetime
 ) -> Compaction:
-    """Replace a summary by the user's own words. Its memory entry is corrected like it.
+    """Replace a summary by the user's own words, and correct its memory entry to match.
 
-    Later summaries that were built on the old words keep what they say. Raise Conflict while one is being written.
+    Later summaries built on the old words stay as they are. Raise Conflict while one is being written.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.DONE:
             raise Conflict("Only a finished summary can be edited.")
-        # It may have read the old words, and would take the place of the new ones without having seen them.
+        # It may have read the old words, and would replace the new ones without having seen them.
         if _later(row).filter(status__in=Compaction.ACTIVE).exists():
             raise Conflict(
                 "A later summary is being written on top of this one; edit that one when it is done.",
@@ -282,9 +279,9 @@ def edit_summary(
         _correct_entry(row, summary)
         row.summary = summary
         row.summary_tokens = tokens
-        row.reminder = ""  # it says what the summary may just have been made to forget
+        row.reminder = ""  # it may repeat what the user removed from the summary
         row.fallback_reason = ""  # the text is the user's now, and no extract
-        # A rewrite that was waiting would put a model's words in place of theirs.
+        # A pending rewrite would replace the user's words by a model's.
         row.rewrite_since = row.rewrite_after = None
         row.save(
             update_fields=[
@@ -301,9 +298,9 @@ def edit_summary(
 
 
 def _correct_entry(row: Compaction, summary: str) -> None:
-    """Take out of the summary's memory entry what the summary no longer says, and add what it says now.
+    """Remove from the summary's memory entry what the edit removed, and add what it added.
 
-    The author stays: an undo hides the entry, a redo shows it again.
+    The author stays, so that an undo hides the entry and a redo shows it again.
     """
     entry = MemoryEntry.objects.select_for_update().filter(compaction=row).first()
     if entry is None:
@@ -316,13 +313,12 @@ def _correct_entry(row: Compaction, summary: str) -> None:
 
 
 def _later(row: Compaction) -> QuerySet[Compaction]:
-    """Return the compactions that go on from this one."""
+    """Return the compactions that build on this one."""
     return Compaction.objects.filter(conversation=row.conversation_id, previous=row)
 
 
 def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """Bring the messages back into the context. Only the latest compaction can be undone, because others
-    build on the earlier ones."""
+    """Bring the messages back into the context. Only the latest compaction can be undone: later ones build on it."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -331,7 +327,7 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
         later = _later(row)
         if later.filter(status=Compaction.Status.DONE).exists():
             raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
-        # It begins with the words of this one, which would live on in it.
+        # It begins with the words of this summary, which would live on in it.
         if later.filter(status__in=Compaction.ACTIVE).exists():
             raise Conflict(
                 "A later summary is being written on top of this one; undo that one first when it is done.",
@@ -341,13 +337,13 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
 
 
 def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """Put an undone summary in force again, unless another took its place meanwhile, or is being written and may."""
+    """Restore an undone summary. Raise Conflict if another has taken its place or is being written."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.UNDONE:
             raise Conflict("Only a summary that was undone can be redone.")
-        # What is being written begins at the checkpoint before this one, and would cover the same messages.
+        # A summary being written begins at the checkpoint before this one, and would cover the same messages.
         if conversation.compactions.filter(status__in=Compaction.ACTIVE).exists():
             raise Conflict(BEING_WRITTEN, code="compaction_active")
         latest = latest_checkpoint(row.branch, conversation.next_position)
@@ -369,11 +365,9 @@ def _set_status(
 def clear_context(
     *, user: User, conversation_id: str, budget_tokens: int, tokens: int, now: datetime
 ) -> Compaction:
-    """Make a checkpoint over all messages that says nothing of them. Nothing is deleted, and it can be
-    undone.
+    """Store a checkpoint over all messages that does not summarise them. Nothing is deleted, and it can be undone.
 
-    `tokens` is the size of CLEARED. Raise Conflict where there is nothing to clear, or an answer is being
-    written.
+    `tokens` is the size of CLEARED. Raise Conflict if there is nothing to clear, or an answer is being written.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -382,7 +376,7 @@ def clear_context(
             raise Conflict("An answer is still being written here. Stop it or wait for its end.")
         previous = latest_checkpoint(conversation.branch, conversation.next_position)
         first = previous.last_position + 1 if previous else 0
-        # What waits behind a stopped answer stays: it moves behind the answer that continues that one.
+        # Messages queued behind a stopped answer stay: they move behind the answer that continues it.
         shown = visible_messages(conversation.branch, first - 1)
         waiting = shown.filter(QUEUED).order_by("position").values_list("position", flat=True).first()
         left = shown.filter(

@@ -1,4 +1,4 @@
-"""Writes of summaries that are written anew after something they cover was forgotten: once, later again, or no more."""
+"""Stores, postpones or ends the rewrite of summaries of which something was forgotten."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def complete_rewrite(
     forgotten_count: int,
     now: datetime,
 ) -> bool:
-    """Store `changes` and what was learned of them. Return False where something was forgotten since `row` and
-    `forgotten_count` were read: then it is written again."""
-    # Something else may have been forgotten meanwhile, or its user has edited the summary.
+    """Store `changes` and the text `learned` from them. Return False if the row changed or something was forgotten
+    since `row` and `forgotten_count` were read."""
+    # Something else may have been forgotten meanwhile, or the user may have edited the summary.
     held = Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since, summary=row.summary)
     try:
-        # Before the conversation, as everybody locks them.
+        # Lock order: forgetting counts before conversations.
         check_forgetting_count(row.conversation.forgetting_keys, forgotten_count)
-    except ReadForgotten:  # perhaps by a later piece of the same forgetting, which leaves the row as it is
+    except ReadForgotten:  # e.g. in a later piece of the same forgetting, which does not change the row
         held = held.none()
     conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
     if conversation is None:
         return False
-    # Also where the summary is not stored: the calls were made.
+    # Even if the summary is not stored, because the calls were made.
     record_background_calls(User(pk=conversation.owner_id), conversation.pk, calls)
     is_stored = held.update(rewrite_since=None, rewrite_after=None, **changes)
     if is_stored and learned:
@@ -57,8 +57,7 @@ def complete_rewrite(
 
 
 def _learn_again(compaction_id: UUID, learned: str, now: datetime) -> None:
-    """Add to the summary's entry what the new summary says and the entry does not. Text of the user stays; an entry
-    that forgetting emptied is recorded again."""
+    """Add to the summary's entry what only the new summary says. The user's text stays. Recreate a forgotten entry."""
     if not any(map(bare_line, learned.splitlines())):
         return
     entry = MemoryEntry.objects.select_for_update().filter(compaction=compaction_id).first()
@@ -73,9 +72,9 @@ def _learn_again(compaction_id: UUID, learned: str, now: datetime) -> None:
 
 @transaction.atomic
 def postpone_rewrite(*, row: Compaction, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Let the rewrite be tried again, each time after twice as long."""
+    """Schedule the next attempt, each time after twice as long."""
     since = row.rewrite_since or now
-    # As long as it has been tried for, which doubles with each attempt.
+    # The time since the first attempt, which doubles with each attempt.
     pause = min(max(now - since, FIRST_PAUSE), LONGEST_PAUSE)
     record_background_calls(User(pk=row.conversation.owner_id), row.conversation_id, calls)
     Compaction.objects.filter(pk=row.pk, rewrite_since=row.rewrite_since).update(rewrite_after=now + pause)

@@ -1,4 +1,4 @@
-"""What the branch shows that a tool is called in: texts of other branches of its conversation are not read there."""
+"""The branch in which a tool is called: tools do not read texts of other branches of its conversation."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from chatapp.runs.models import Run, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class BranchView:
-    """A branch of one conversation. `spans` are the last positions it shows of each branch; None: to the end."""
+    """A branch of one conversation. `spans` has, per visible branch, the last position shown; None means all of it."""
 
     branch: Branch
     spans: Mapping[UUID, int | None]
 
     def shows(self, branch_id: UUID | None, position: int) -> bool:
-        """Return whether a message of the conversation is in it."""
+        """Return whether the branch shows a message of the conversation."""
         if branch_id is None:
             return False
         upto = self.spans.get(branch_id, -1)
         return upto is None or position <= upto
 
     def hidden_entries(self, entry_ids: Collection[UUID]) -> set[UUID]:
-        """Return the entries among these that a summary of another branch made."""
+        """Return those of these entries that a summary of another branch made."""
         made = MemoryEntry.objects.filter(
             pk__in=list(entry_ids), compaction__conversation=self.branch.conversation_id
         )
@@ -43,7 +43,7 @@ class BranchView:
         return set(hidden.values_list("pk", flat=True))
 
     def context_lines(self, text: str) -> str:
-        """Return the messages that left the context, a line each, without those of other branches."""
+        """Return the lines of an offloaded context, one message each, without those of other branches."""
         lines = list(lines_of_context(text))
         ids = {parse_id(message_id) for message_id, _ in lines}
         shown = visible_messages(self.branch).filter(conversation=self.branch.conversation_id, pk__in=ids)
@@ -51,7 +51,7 @@ class BranchView:
         return "".join(f"{line}\n" for message_id, line in lines if parse_id(message_id) in shown_ids)
 
     def offloads(self, rows: Iterable[Offload]) -> Iterator[Offload]:
-        """Yield the offloads that a run of this branch made, or was given."""
+        """Yield the offloads that a run of this branch made or was given."""
         runs = list(
             Run.objects.filter(conversation=self.branch.conversation_id)
             .order_by("created_at", "pk")
@@ -60,21 +60,21 @@ class BranchView:
         for row in rows:
             begun = [run for run in runs if run[1] <= row.created_at]
             if row.kind == Offload.Kind.CONTEXT or not begun or self.shows(*begun[-1][2:]):
-                yield row  # one run at a time: it was the newest then
+                yield row  # runs are sequential: the newest one then made it
             elif self.was_given(str(row.pk)):
                 yield row
 
     def was_given(self, reference: str) -> bool:
-        """Return whether the result of a call that it shows names this reference."""
+        """Return whether the result of a call shown in this branch contains this reference."""
         calls = ToolCall.objects.filter(run__conversation=self.branch.conversation_id)
-        # As text, because a reference may stand anywhere in a result.
+        # Search the JSON as text, because a reference may stand anywhere in a result.
         naming = calls.annotate(said=Cast("result", TextField())).filter(said__contains=reference)
         places = naming.values_list("run__answer__branch", "run__answer__position")
         return any(self.shows(branch_id, position) for branch_id, position in places)
 
 
 def view_of(caller: ToolCaller) -> BranchView | None:
-    """Return the branch of the answer that calls; None where there is no run."""
+    """Return the branch of the calling answer; None if there is no run."""
     if not caller.run_id:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Files that the user attached to messages of the conversation that asks."""
+"""Files that the user attached to messages of the calling conversation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shown(caller: ToolCaller) -> list[Attachment]:
 
 
 def _note(caller: ToolCaller, rows: Collection[Attachment]) -> None:
-    """Note the files and the messages that show them: with one of these goes what the run has read."""
+    """Note the files and the messages that show them: forgetting one of these deletes what the run read, too."""
     note_read(caller.run_id, [*(row.pk for row in rows), *messages_showing(rows, caller.conversation_id)])
 
 

@@ -1,4 +1,4 @@
-"""The memory of the user who asks, and the earlier turns of the conversation that asks."""
+"""The memory of the calling user, and the earlier turns of the calling conversation."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from chatapp.recall.user_search import search_memory
 from memory.daily import render_day
 
 SPARE = 30
-"""Found beyond what is asked for: some may be of another branch, or said while memory was paused."""
+"""Extra results to fetch: some may belong to another branch, or date from a memory pause."""
 SEARCHED = 20_000
-"""Messages of one conversation that are searched, newest first. Older ones are found by `memory_search`."""
+"""Messages of one conversation that are searched, newest first. `memory_search` finds older ones."""
 
 
 class UserMemory:
@@ -56,8 +56,8 @@ class OwnConversation:
 
 
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
-    """Return what fits the query: nothing from elsewhere that was said while memory was paused, and only from this
-    conversation where it may know no other."""
+    """Return the matches for the query, without texts of other conversations from a memory pause. Search only this
+    conversation if it may not read others."""
     user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
     access = memory_access_in(here)
     only = EVERYTHING if access.reads_own else SearchFilter(conversation_id=here)
@@ -77,7 +77,7 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
         for item in of_branch
         if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
     ][:limit]
-    # Before the run gets it, here and below: forgetting follows these rows to what the run copies.
+    # Note the sources before the run gets the texts, here and below: forgetting follows them to the run's copies.
     note_read(caller.run_id, [one for item in known if (one := item.message_id or item.entry_id)])
     return [Hit(item.text, _named(item), item.said_at, item.role) for item in known]
 
@@ -127,7 +127,7 @@ def _read_entry(caller: ToolCaller, entry_id: str) -> str:
         if scope_id is not None:
             shared = shared_entry(scope_id, entry_id)
             note_read(caller.run_id, [shared.pk])
-            return f"{shared.day.isoformat()}\n\n{shared.text}"  # and not where, or by whom
+            return f"{shared.day.isoformat()}\n\n{shared.text}"  # without where and by whom it was said
         _check_open(caller)
         row = entry_of(caller.user_id, entry_id)
     except NotFound:
@@ -145,7 +145,7 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
     view = view_of(caller)
     if view is not None:
         rows = [row for row in rows if row.conversation_id != here or view.shows(row.branch_id, row.position)]
-    # The branch may show those around a message and not the message.
+    # The branch may show the neighbours of a message but not the message itself.
     if not any(str(row.pk) == str(parse_id(message_id)) for row in rows):
         raise ToolFailure("There is no such message.")
     known = [
@@ -160,7 +160,7 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
 
 
 def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
-    """Return the best lines: those with most of the question's words, the newest of equals first."""
+    """Return the best messages: those with the largest share of the query's words, newest first among equals."""
     try:
         rows = messages_before_run(caller.user_id, caller.run_id, SEARCHED)
     except NotFound as error:
@@ -173,7 +173,7 @@ def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
 
 
 def _score(row: Message, wanted: frozenset[str]) -> float:
-    """Return the share of the wanted terms that it has."""
+    """Return the share of the wanted words that the message contains."""
     if not wanted:
         return 0.0
     return len(wanted & frozenset(analyzer.words(message_values.text_of(row.parts)))) / len(wanted)

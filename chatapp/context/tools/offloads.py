@@ -1,4 +1,4 @@
-"""What was offloaded in the conversation that asks, which belongs to its user."""
+"""Offloads of the calling conversation, which belongs to its user."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _text(caller: ToolCaller, reference: str) -> str:
             row = _row(caller, reference, view)
         else:
             _check_given(reference, view)
-            row = None  # its form is the store's own
-        # All of it: the tool searches it and cuts the pages by itself.
+            row = None  # only the store knows the format of the reference
+        # Read all of it: the tool itself searches it and splits it into pages.
         text = store.read(caller.conversation_id, reference, limit=sys.maxsize)
     except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None
@@ -52,10 +52,10 @@ def _text(caller: ToolCaller, reference: str) -> str:
 
 
 def _note_result(caller: ToolCaller, row: Offload) -> None:
-    """Note what the run has read with a result: what was asked for it, and what was read for it. A result that was
-    shortened later does not tell its call, so all calls of its tool until then count."""
+    """Note the sources behind a result that the run has read: the questions it was made for, and what was read for it.
+    A result shortened later does not name its call, so all earlier calls of the same tool count."""
     calls = ToolCall.objects.filter(run__conversation=row.conversation_id, requested_at__lte=row.created_at)
-    # A longer name was cut.
+    # A long tool name is stored truncated.
     runs = Run.objects.filter(pk__in=calls.filter(name__startswith=row.tool_name).values("run"))
     asked = runs.exclude(question=None).values_list("question", flat=True)
     read = RunSource.objects.filter(run__in=runs).values_list("source_id", flat=True)
@@ -63,13 +63,13 @@ def _note_result(caller: ToolCaller, row: Offload) -> None:
 
 
 def _check_given(reference: str, view: BranchView | None) -> None:
-    """Raise NotFound for what an operator's own store, of which there are no rows, keeps for another branch alone."""
+    """Raise NotFound if only another branch got this reference of an operator's own store, which has no rows."""
     if view is not None and reference != CONTEXT_REFERENCE and not view.was_given(reference):
         raise NotFound("Nothing was offloaded here under this reference.")
 
 
 def _row(caller: ToolCaller, reference: str, view: BranchView | None) -> Offload:
-    """Raise NotFound, also for what only another branch was given."""
+    """Return the offload. Raise NotFound, also if it belongs to another branch."""
     row = offload_of(caller.conversation_id, reference)
     if view is not None and not list(view.offloads([row])):
         raise NotFound("Nothing was offloaded here under this reference.")

@@ -53,15 +53,14 @@ BUILT_IN: Mapping[str, Tool] = built_in_tools(
 
 
 def tools_for(conversation: Conversation) -> tuple[Tool, ...]:
-    """Return what the answers of this conversation may use, in a stable order. Reads the database only."""
+    """Return the tools for answers in this conversation, in a stable order. Only reads the database."""
     return tools_of(
         agent_of(conversation), uses_memory=conversation.uses_memory and not is_paused(conversation)
     )
 
 
 def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ...]:
-    """Return an agent's own tools, or the deployment's where it chose none. Names that no tool has any
-    more are left out."""
+    """Return an agent's own tools, or the deployment's if it chose none. Names without a tool are ignored."""
     rights = deployment_rights()
     if not uses_memory or (agent is not None and not agent.uses_memory):
         rights -= {"memory"}
@@ -72,19 +71,19 @@ def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ..
 
 
 def local_tools() -> Mapping[str, Tool]:
-    """Return the built-in tools, and the operator's own in Python."""
+    """Return the built-in tools and the operator's own Python tools."""
     return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
 
 
 def unknown_default_tools() -> list[str]:
-    """Return the names in DEFAULT_TOOLS that no tool has."""
+    """Return the names in DEFAULT_TOOLS that match no tool."""
     known = local_tools()
     return [name for name in current("DEFAULT_TOOLS") if name not in known]
 
 
 def _names_of(agent: Agent | None) -> frozenset[str]:
-    """Return an agent's tool names. An agent that a user made has only what is for everybody, whatever it
-    was once given."""
+    """Return an agent's tool names. An agent made by a user has only default tools, even if it was once given
+    others."""
     default = frozenset(current("DEFAULT_TOOLS"))
     if agent is None or agent.tools is None:
         return default
@@ -93,14 +92,14 @@ def _names_of(agent: Agent | None) -> frozenset[str]:
 
 
 def deployment_rights() -> frozenset[Right]:
-    """Return the rights of this deployment: the web is closed until an operator names a host."""
+    """Return the rights of this deployment. The web is closed until an operator allows a host."""
     rights: frozenset[Right] = frozenset({"memory", "conversation", "files", "server"})
     return rights | {"web"} if current("HTTP_FETCH_HOSTS") or current("HTTP_FETCH_OWN_HOSTS") else rights
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """`is_default`: conversations without an agent have it. `is_on`: the deployment allows its use."""
+    """`is_default`: conversations without an agent have the tool. `is_on`: the deployment allows its use."""
 
     tool: Tool
     is_default: bool
@@ -109,12 +108,12 @@ class ToolFacts:
 
 
 def tool_names() -> list[str]:
-    """Return the names of all tools that agents may choose from."""
+    """Return the names of all tools that agents may choose."""
     return [facts.tool.spec.name for facts in list_tools()]
 
 
 def list_tools() -> list[ToolFacts]:
-    """Return what agents may choose from: the built-in tools, and those of servers that are for everyone."""
+    """Return the tools that agents may choose: the built-in ones, and those of servers available to everyone."""
     rights, default = deployment_rights(), current("DEFAULT_TOOLS")
     built_in = [
         ToolFacts(tool, is_default=name in default, is_on=tool.traits.rights <= rights)

@@ -1,4 +1,4 @@
-"""Creates and changes conversations, pins messages, and notes when memory was paused."""
+"""Creates and changes conversations, pins messages, and records when memory was paused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TITLE_CHARS = 60
 
 
 class ConversationColumns(TypedDict, total=False):
-    """The columns that a user sets or changes, checked; those that are missing keep their value or default."""
+    """Validated columns that a user sets or changes; missing ones keep their value or default."""
 
     title: str
     model: ModelConfig | None
@@ -44,16 +44,16 @@ class ConversationColumns(TypedDict, total=False):
 
 
 def create_conversation(*, user: User, now: datetime, **columns: Unpack[ConversationColumns]) -> Conversation:
-    """Store a conversation that a user asked for, and return it."""
+    """Create a conversation for a request of a user."""
     with transaction.atomic():
         conversation = begin_conversation(user=user, now=now, **columns)
-        # In this transaction: a repeated request finds the conversation and its key, or neither.
+        # In the same transaction, so that a repeated request finds the conversation and its key, or neither.
         record_made(conversation.pk)
     return conversation
 
 
 def begin_conversation(*, user: User, now: datetime, **columns: Unpack[ConversationColumns]) -> Conversation:
-    """Store a conversation with its first branch and return it."""
+    """Create a conversation with its first branch."""
     scope = scope_for(columns.get("agent"), temporary=columns.get("temporary", False))
     with transaction.atomic():
         conversation = Conversation.objects.create(
@@ -74,7 +74,7 @@ def update_conversation(
 ) -> Conversation:
     """Change these columns and return the conversation.
 
-    Raise Conflict for another agent where what was said may be in the memory that the present one shares.
+    Raise Conflict for another agent if the conversation has messages and uses its agent's shared memory.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -93,10 +93,10 @@ def update_conversation(
 
 
 def mark_read(*, user: User, conversation_id: str, message_count: int, now: datetime) -> None:
-    """Note that a page in view has shown the conversation with so many messages. Raise NotFound."""
+    """Record that a visible page has shown the first `message_count` messages. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
-        # Messages that are still to come stay unread.
+        # Future messages stay unread.
         shown = min(message_count, conversation.next_position)
         # Another device may have shown more.
         if shown > conversation.read_count:
@@ -108,7 +108,7 @@ def mark_read(*, user: User, conversation_id: str, message_count: int, now: date
 
 
 def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, Any]:
-    """Return the columns of the scope. It is fixed by the first message: what was said is in its memory."""
+    """Return the changed columns of the scope, which the first message fixes: its text is in that memory."""
     if not conversation.next_position:
         scope = scope_for(agent, temporary=conversation.temporary)
         return {"scope": scope, "shared_in": scope.pk if scope else None}
@@ -120,7 +120,7 @@ def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, An
 
 
 def copy_pauses(user: User, source: Conversation, copy: Conversation) -> None:
-    """Let what was said in the source while memory was paused stay unlearned in its copy."""
+    """Copy the memory pauses, so that messages written during them are not learned from the copy either."""
     pauses = MemoryPause.objects.filter(user=user, conversation=source)
     store_pauses(user, copy, pauses.values_list("began_at", "ended_at"))
 
@@ -128,7 +128,7 @@ def copy_pauses(user: User, source: Conversation, copy: Conversation) -> None:
 def store_pauses(
     user: User, conversation: Conversation, periods: Iterable[tuple[datetime, datetime | None]]
 ) -> None:
-    """Store when memory was paused in a new conversation, by beginning and end, in the transaction that shows it."""
+    """Store memory pauses (begin, end) of a new conversation, in the transaction that makes it visible."""
     MemoryPause.objects.bulk_create(
         MemoryPause(user=user, conversation=conversation, began_at=began_at, ended_at=ended_at)
         for began_at, ended_at in periods
@@ -136,7 +136,7 @@ def store_pauses(
 
 
 def note_pause(user: User, conversation: Conversation | None, is_paused: bool, now: datetime) -> None:
-    """Begin or end a pause of memory, of one conversation or (None) of all, in the transaction that sets it."""
+    """Begin or end a memory pause of one conversation, or of all (None), in the transaction that sets it."""
     pauses = MemoryPause.objects.filter(user=user, conversation=conversation, ended_at=None)
     if not is_paused:
         pauses.update(ended_at=now)
@@ -147,7 +147,7 @@ def note_pause(user: User, conversation: Conversation | None, is_paused: bool, n
 def updated_event(
     conversation: Conversation, now: datetime, active_run: Run | None = None, *, is_quiet: bool = False
 ) -> ConversationUpdated:
-    """Return the event that shows the conversation as it is now. `is_quiet`: it is known that no run is active."""
+    """Return the event with the conversation's current state. `is_quiet`: no run is active, so none is looked up."""
     if active_run is None and not is_quiet:
         active_run = Run.active().filter(conversation=conversation).first()
     days = retention_days_of(conversation.owner_id, current("RETENTION_DAYS"))
@@ -164,9 +164,9 @@ def title_from(text: str) -> str:
 
 
 def pin_message(*, user: User, conversation_id: str, message_id: str, pinned: bool, now: datetime) -> Message:
-    """Pin a message or remove its pin, and return it.
+    """Pin or unpin a message, and return it.
 
-    Raise NotFound, and InvalidInput for a step of a tool loop, which alone means nothing to a model.
+    Raise NotFound, and InvalidInput for a message of a tool loop, which alone means nothing to a model.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)

@@ -30,18 +30,18 @@ from memory.tokens import MESSAGE_OVERHEAD, estimate_parts, estimate_text
 
 INSERTED_AT_ONCE = 50
 INDEXED_AT_ONCE = 5_000
-"""Messages that can be found as soon as their import is answered; more are left to the worker."""
+"""The largest import that is indexed before it returns; a worker indexes larger ones."""
 
 
 PREVIOUS = -1
 
 Lineage = tuple[tuple[int, int], ...]
-"""What a branch shows of its ancestors, nearest first: (index of the branch, last position)."""
+"""The visible part of a branch's ancestors, nearest first: (index of the branch, last position)."""
 
 
 class ImportedMessage(NamedTuple):
-    """A message whose position is its place in the sequence. `parent` is a position, and `branch` an index;
-    `columns` are others of the row, its parts for example, checked."""
+    """A message whose position is its index in the sequence. `parent` is a position and `branch` an index; `columns`
+    are other validated columns of the row, e.g. its parts."""
 
     role: str
     text: str
@@ -53,7 +53,7 @@ class ImportedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImportedBranches:
-    """The lineage of each branch, and the index of the one that the conversation shows."""
+    """The lineage of each branch, and the index of the branch that the conversation shows."""
 
     lineages: Sequence[Lineage] = ((),)
     shown: int = 0
@@ -68,9 +68,9 @@ class Completion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """A conversation to be stored. `columns` are others of its row, checked. In the transaction that shows it, `check`
-    comes first and raises where it is not to be shown, `came_from` makes a row that is stored beside it, and `complete`
-    writes what else belongs to it."""
+    """A conversation to store. `columns` are other validated columns of its row. In the transaction that makes it
+    visible, `check` comes first and may raise to prevent that, `came_from` returns a row to store with it, and
+    `complete` writes the rest."""
 
     messages: Sequence[ImportedMessage]
     title: str = ""
@@ -93,8 +93,8 @@ def import_conversation(
     pace: Pace = TO_THE_END,
     index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
-    """Store a conversation of one branch as `import_in_pieces` does, and return it. More than `index_at_once` messages
-    are left to the worker to index. No summary is planned: most of what is brought along is never continued."""
+    """Store a conversation of one branch as `import_in_pieces` does, and return it. A worker indexes more than
+    `index_at_once` messages. No summary is planned, because most imported conversations are never continued."""
     new = NewConversation(messages, title, columns=columns, complete=complete, check=check)
     is_left = len(messages) > index_at_once
     conversation = import_in_pieces(user=user, new=new, now=now, turns=LockTurns(pace), is_left=is_left)
@@ -106,19 +106,19 @@ def import_conversation(
 def import_in_pieces(
     *, user: User, new: NewConversation, now: datetime, turns: LockTurns, is_left: bool = True
 ) -> Conversation:
-    """Store a conversation and return it. Nobody sees it before it is complete; what fits in one piece is stored in one
-    transaction. `is_left`: a worker is to index it.
+    """Store a conversation and return it. It is invisible until it is complete; a small one is stored in one
+    transaction. With `is_left`, a worker will index it.
 
-    The sweep deletes what is left of an import that failed (see `Removal`).
+    The sweep deletes the rows of a failed import (see `Removal`).
     """
     budget = turns.pace.budget
     if _fits_at_once(new, budget):
         return import_at_once(user=user, some=[new], now=now, turns=turns, is_left=is_left)[0]
     begun = _begin(user, new, now)
-    # The turn first: it may have to wait, which must not happen inside the transaction.
+    # `hold` comes first, because it may wait, which must not happen inside the transaction.
     with turns.hold(), transaction.atomic():
         _insert_begun([begun])
-        # With the rows it is for: what a process that dies now leaves is known to the sweep.
+        # In the same transaction as its rows, so that the sweep finds them if this process dies.
         removal = begin_import(begun.conversation)
     rows = _message_rows(begun, now)
     statement = _InsertStatement(user)
@@ -126,7 +126,7 @@ def import_in_pieces(
     inserted = 0
     try:
         while inserted < len(new.messages):
-            waiting.extend(_take(rows, budget))  # made while the lock is free
+            waiting.extend(_take(rows, budget))  # prepared while the lock is free
             with turns.hold():
                 inserted += _insert_piece(waiting, statement, removal, budget)
         with turns.hold():
@@ -145,8 +145,8 @@ def import_at_once(
     turns: LockTurns,
     is_left: bool = True,
 ) -> list[Conversation]:
-    """Store conversations in one transaction, which must not be too many for one, and return them."""
-    # Rows are made while the lock is free.
+    """Store conversations, few enough for one transaction, and return them."""
+    # Prepare the rows while the lock is free.
     begun = [_begin(user, new, now) for new in some]
     rows = [row for each in begun for row in _message_rows(each, now)]
     statement = _InsertStatement(user)
@@ -166,7 +166,7 @@ def _fits_at_once(new: NewConversation, budget: Budget) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """The rows of a conversation and its branches, with keys."""
+    """The unsaved rows of a conversation and its branches, with keys."""
 
     new: NewConversation
     conversation: Conversation
@@ -176,7 +176,7 @@ class _Begun:
 def _begin(user: User, new: NewConversation, now: datetime) -> _Begun:
     count, title = len(new.messages), new.title or _first_user_line(new.messages)
     columns = {"title": title, "created_at": now, "last_activity_at": now, **new.columns}
-    # Nothing of it is news to its user.
+    # Imported messages count as read.
     conversation = Conversation(user=user, next_position=count, read_count=count, **columns)
     branches = [Branch(conversation=conversation) for _ in new.branches.lineages]
     for branch, lineage in zip(branches, new.branches.lineages, strict=True):
@@ -198,9 +198,9 @@ def _check(begun: Sequence[_Begun]) -> None:
 
 @transaction.atomic
 def _complete_import(begun: _Begun, removal: Removal, user: User, is_left: bool) -> None:
-    """Show the conversation to its user. Raise Conflict where its rows were deleted meanwhile."""
+    """Show the conversation to its user. Raise Conflict if its rows were deleted meanwhile."""
     _check([begun])
-    # Before its rows: it fails where the sweep has begun to delete these rows.
+    # First, because it fails if the sweep has begun to delete the rows.
     end_import(removal)
     begun.conversation.user = user
     update_row(begun.conversation, "user")
@@ -233,12 +233,11 @@ _OWN_COLUMNS = (
 _OTHER_COLUMNS = ("kind", "status", "pinned", "usage", "forgotten_at")
 """Columns that have their default in most messages."""
 _OWN = {"parts", "model_name"}
-"""The columns of a message that a source may set, among _OWN_COLUMNS."""
+"""The columns among _OWN_COLUMNS that a source of imports may set."""
 
 
 class _MessageRow(NamedTuple):
-    """The columns that differ from message to message, converted for the database. `others` is None where these have
-    their defaults."""
+    """The columns that differ between messages, converted for the database. `others` is None if all have defaults."""
 
     values: tuple[Any, ...]
     others: tuple[Any, ...] | None
@@ -255,7 +254,7 @@ def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
         parent = keys[above] if above is not None and above >= 0 else None
         parts = columns.get("parts")
         if parts is None:
-            # As json.dumps writes it, without its other work: nearly all messages are one text.
+            # The same as json.dumps writes, but faster: nearly all messages are one text.
             stored = f'[{{"type": "text", "text": {encode_basestring_ascii(text)}}}]'
             tokens = MESSAGE_OVERHEAD + estimate_text(text)
         else:
@@ -287,14 +286,14 @@ def _take(rows: Iterator[_MessageRow], budget: Budget) -> Iterator[_MessageRow]:
 def _insert_piece(
     waiting: list[_MessageRow], statement: _InsertStatement, removal: Removal, budget: Budget
 ) -> int:
-    """Insert rows in one transaction, remove them from `waiting` and return how many they were.
+    """Insert rows in one transaction, remove them from `waiting` and return how many.
 
-    Raise Conflict where the import was given up.
+    Raise Conflict if the import was given up.
     """
     renew_import(removal)
     spending = budget.start()
     while waiting:
-        # One row at least, so that the import advances on the slowest machine.
+        # At least one row, so that the import advances on the slowest machine.
         batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
         del waiting[: len(batch)]
         statement.insert(batch)
@@ -305,8 +304,8 @@ def _insert_piece(
 
 
 class _InsertStatement:
-    """Inserts messages of one user. Building the statements with the ORM takes ten times as long as running them, and
-    binding values that are the same in all rows a tenth of it: they are a part of the text."""
+    """Inserts messages of one user with fixed SQL, because building statements with the ORM takes ten times as long as
+    running them. Values that are the same in all rows are literals, which saves a tenth of that time."""
 
     def __init__(self, user: User) -> None:
         blank = Message(user=user)
@@ -322,7 +321,7 @@ class _InsertStatement:
         self._row = f"({', '.join([*own, *['%s'] * len(defaults)])})"
 
     def insert(self, rows: Sequence[_MessageRow]) -> None:
-        """Insert rows, INSERTED_AT_ONCE at most."""
+        """Insert at most INSERTED_AT_ONCE rows."""
         plain = [row.values for row in rows if row.others is None]
         self._insert(self._plain_row, plain)
         self._insert(self._row, [(*row.values, *row.others) for row in rows if row.others is not None])
@@ -333,11 +332,11 @@ class _InsertStatement:
 
 
 def _literal(column: Field[Any, Any], value: Any) -> str:
-    """Return a value that is not a user's text as SQL."""
+    """Return a value as an SQL literal. Do not use it for text of users."""
     stored = column.get_db_prep_save(value, connection)
     if stored is None or isinstance(stored, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[stored]
-    # The text of a statement with values has its percent signs doubled.
+    # Percent signs are doubled, because the statement has parameters.
     return "'" + str(stored).replace("'", "''").replace("%", "%%") + "'"
 
 

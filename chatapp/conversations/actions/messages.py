@@ -1,4 +1,4 @@
-"""Makes the rows of messages, at the next position of their conversation."""
+"""Creates message rows, at the next position of their conversation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def append_message(
 
 
 def next_message(conversation: Conversation, **columns: Any) -> Message:
-    """Return a message for the next position, which is not stored yet; `conversation` must be locked."""
+    """Return an unsaved message for the next position; `conversation` must be locked."""
     message = new_message(conversation, position=conversation.next_position, **columns)
     conversation.next_position += 1
     return message
@@ -43,7 +43,7 @@ def new_message(
     now: datetime,
     **columns: Any,
 ) -> Message:
-    """Return a message that is not stored yet."""
+    """Return an unsaved message."""
     return Message(
         conversation=conversation,
         branch_id=branch_id,

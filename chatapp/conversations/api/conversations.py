@@ -66,7 +66,7 @@ def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any
 
 
 def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -> ConversationColumns:
-    """Return the fields sent as columns of the row. Raise InvalidInput, and NotFound for a model or agent."""
+    """Return the validated fields as columns. Raise InvalidInput, and NotFound for a model, agent or folder."""
     columns = cast(ConversationColumns, dict(fields))
     if "model" in fields:
         row.model = columns["model"] = (
@@ -88,7 +88,7 @@ def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -
 
 
 def _checked_policy(caller: Caller, row: models.Conversation, policy: dict[str, Any]) -> dict[str, Any]:
-    """Return the new policy of a row that has its new model and agent already."""
+    """Return the validated policy. The row must have its new model and agent already."""
     policy = newest_names(policy, row.context_policy)
     try:
         check_own_policy(row, policy, is_operator=caller.is_operator)
@@ -114,7 +114,7 @@ def list_conversations(
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:
-    """List conversations, the most recently used first; temporary ones are in no list."""
+    """List conversations, the most recently used first, without temporary ones."""
     user = request.auth.user
     chosen = folder and (NO_FOLDER if folder == NO_FOLDER else accessible_folder(user, folder))
     rows, has_more = conversation_page(
@@ -136,7 +136,7 @@ def list_conversations(
     response=answers(404, ok=Conversation),
 )
 def read(request: ApiRequest, conversation_id: str) -> Any:
-    """Show a conversation. `last_seq` is where a reader of its events begins to follow it."""
+    """Return a conversation. To follow its events, start after `last_seq`."""
     return full_conversation(accessible_conversation(request.auth.user, conversation_id))
 
 
@@ -146,10 +146,10 @@ def read(request: ApiRequest, conversation_id: str) -> Any:
     response=answers(404, ok=Conversation),
 )
 def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
-    """Change the fields that are sent. `memory: "paused"`: nothing said from now on is learned, and nothing known
-    elsewhere is brought in. Null restores the default of `model`, `agent`, `folder` (none), `mode`, `context_policy`
-    and `hooks`. `context_policy` takes the fields that users may set; where they cost money, no more than the
-    operator's value."""
+    """Change the given fields. `memory: "paused"`: nothing said from now on is learned, and nothing remembered is used.
+    Null restores the default of `model`, `agent`, `folder` (none), `mode`, `context_policy` and `hooks`.
+    `context_policy` accepts the fields that users may set; those that cost money are limited to the operator's value.
+    """
     caller, fields = request.auth, changes.sent()
     row = accessible_conversation(caller.user, conversation_id)
     if not fields:
@@ -161,7 +161,7 @@ def change(request: ApiRequest, conversation_id: str, changes: ConversationChang
 
 @router.post("/conversations/{conversation_id}/read", auth=allow("chat"), response=answers(404))
 def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
-    """Mark the messages that you were shown as read, on all your devices. Messages that came since then stay unread."""
+    """Mark the messages shown so far as read, on all your devices. Later messages stay unread."""
     mark_read(
         user=request.auth.user,
         conversation_id=conversation_id,
@@ -173,7 +173,6 @@ def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=answers(404))
 def delete(request: ApiRequest, conversation_id: str) -> Any:
-    """Delete the conversation with everything in it: messages, summaries, attachments, and what memory kept of it. This
-    cannot be undone."""
+    """Delete the conversation with its messages, summaries, attachments and memory entries. This cannot be undone."""
     forget_whole_conversation(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Exports one conversation, streamed however long it is."""
+"""Exports one conversation as a streamed download."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ DESCRIBED = {
 async def export(
     request: ApiRequest, conversation_id: str, format: Literal["json", "markdown"] = "json"
 ) -> HttpResponseBase:
-    """Download the shown branch, whole: messages, the metadata of their attachments, and (in JSON) its summaries and
-    the other versions of its messages."""
+    """Download the whole shown branch: messages, the metadata of their attachments, and (in JSON) its summaries and the
+    other versions of its messages."""
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
-    await sync_to_async(close_old_connections)()  # a long download must not hold one
+    await sync_to_async(close_old_connections)()  # a long download must not hold a connection
     if format == "json":
         return _download(json_pieces(row, exported_compactions), row.title, "application/json", "json")
     return _download(markdown_pieces(row), row.title, "text/markdown", "md")
@@ -49,14 +49,14 @@ async def export(
 
 def _download(pieces: Iterator[str], title: str, content_type: str, ending: str) -> StreamingHttpResponse:
     response = StreamingHttpResponse(_streamed(pieces), content_type=f"{content_type}; charset=utf-8")
-    # ASCII alone: in a header other characters need an encoding of their own.
+    # Only ASCII, because other characters in a header need a special encoding.
     name = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "conversation"
     response["Content-Disposition"] = f'attachment; filename="{name}.{ending}"'
     return response
 
 
 async def _streamed(pieces: Iterator[str]) -> AsyncGenerator[str, None]:
-    # Piece by piece: while a slow reader takes one, neither a thread nor a connection is held.
+    # Piece by piece, so that a slow client holds neither a thread nor a connection.
     while (piece := await in_database(_next)(pieces)) is not None:
         yield piece
 

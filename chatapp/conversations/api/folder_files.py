@@ -1,4 +1,4 @@
-"""The files of a folder: they are given to each conversation in it."""
+"""The files of a folder, which are available in each conversation in it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def list_files(request: ApiRequest, folder_id: str) -> Any:
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, 409))
 def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
-    """Put an upload of yours into the folder. Models read it in each conversation of the folder with the tool
-    `files_read`."""
+    """Add one of your uploads to the folder. Models can read it with the tool `files_read` in every conversation of the
+    folder."""
     folder = accessible_folder(request.auth.user, folder_id)
     [attachment] = accessible_attachments(request.auth.user, [file_id])
     put_into_folder(folder=folder, attachment=attachment)
@@ -38,7 +38,7 @@ def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
 
 @router.delete(PATH, auth=allow("chat"), response=answers(404))
 def remove_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
-    """Take a file out of the folder. Messages that show it keep it."""
+    """Remove a file from the folder. Messages that show it keep it."""
     folder = accessible_folder(request.auth.user, folder_id)
     [attachment] = accessible_attachments(request.auth.user, [file_id])
     take_out_of_folder(folder=folder, attachment=attachment)

@@ -1,4 +1,4 @@
-"""Folders: list, make, change, delete. A conversation is moved by a change of the conversation."""
+"""Folders: list, create, change, delete. Conversations are moved by changing the conversation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/folders", auth=allow("chat"), response=answers(404, 409, created=Folder))
 @creates(_again, "/folders/{made}")
 def create(request: ApiRequest, new: NewFolder) -> Any:
-    """Make a folder. Its instructions are part of the system prompt of every answer in it."""
+    """Create a folder. Its instructions are part of the system prompt of every answer in it."""
     columns = _checked(request.auth.user, new.model_dump())
     return Status(201, folder_shape(create_folder(user=request.auth.user, now=clock.now(), **columns)))
 
@@ -52,7 +52,7 @@ def read(request: ApiRequest, folder_id: str) -> Any:
 
 @router.patch("/folders/{folder_id}", auth=allow("chat"), response=answers(404, 409, ok=Folder))
 def change(request: ApiRequest, folder_id: str, changes: FolderChanges) -> Any:
-    """Change the fields that are sent. Another agent is for conversations that begin from now on."""
+    """Change the given fields. A new agent applies to conversations created from now on."""
     user, fields = request.auth.user, changes.sent()
     folder = accessible_folder(user, folder_id)
     if fields:

@@ -1,4 +1,4 @@
-"""Imports a conversation: up to 100,000 messages in one request, checked without a pydantic model for each."""
+"""Imports a conversation: up to 100,000 messages in one request, validated without a pydantic model for each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BODY_SCHEMA: dict[str, Any] = {
         },
     },
 }
-# An export can be taken in again: what it tells besides is left out.
+# Messages of an export are accepted, too; their other fields are ignored.
 MESSAGE_FIELDS = (
     BODY_SCHEMA["properties"]["messages"]["items"]["properties"].keys()
     | Message.model_fields.keys()
@@ -93,7 +93,7 @@ def _import(request: ApiRequest) -> dict[str, Any]:
         raise _invalid([(name, "is not a field of an import") for name in unknown[:MAX_REPORTED]])
     head, now = _head(body), clock.now()
     messages = read_messages(body.get("messages"), now)
-    # Listed under the day of its last message. The clean-up counts from `kept_since`.
+    # List it by the time of its last message; the clean-up counts from `kept_since`.
     columns: dict[str, Any] = {"last_activity_at": messages[-1].created_at or now, "kept_since": now}
     if head.model:
         columns["model"] = accessible_model(request.auth.user.pk, head.model)
@@ -111,7 +111,7 @@ def _head(body: dict[str, Any]) -> ImportHead:
 
 
 def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
-    """Return the messages, checked. Raise InvalidInput, which names where the first problems are, and TooLarge."""
+    """Return the validated messages. Raise InvalidInput with the first problems, and TooLarge."""
     if not isinstance(raw, list) or not raw:
         raise _invalid([("messages", "must be a list of at least one message")])
     if len(raw) > MAX_IMPORTED:
@@ -132,7 +132,7 @@ def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
 
 
 class WrongField(ValueError):
-    """What is wrong with a message; `field` is empty where it is no object."""
+    """An invalid field of a message; `field` is empty if the message is not an object."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -140,7 +140,7 @@ class WrongField(ValueError):
 
 
 def _read_message(item: Any, now: datetime) -> ImportedMessage:
-    """Return one message, checked. Raise WrongField."""
+    """Return one validated message. Raise WrongField."""
     if not isinstance(item, dict):
         raise WrongField("", "is not an object")
     if not item.keys() <= MESSAGE_FIELDS:
@@ -169,7 +169,7 @@ def _read_text(content: Any) -> str:
 
 
 def _read_time(raw: Any, now: datetime) -> datetime | None:
-    """Return the time; without a zone it is UTC. Raise WrongField."""
+    """Return the time, in UTC if it has no zone. Raise WrongField."""
     if raw is None:
         return None
     if not isinstance(raw, str):
@@ -178,7 +178,7 @@ def _read_time(raw: Any, now: datetime) -> datetime | None:
         moment = datetime.fromisoformat(raw)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        # In UTC, a moment of the year 1 or 9999 may be outside the range of dates.
+        # A time of the year 1 or 9999 may be out of range once converted to UTC.
         raise WrongField("created_at", "must be an ISO 8601 time") from None
     if not was_possible(moment, now):
         raise WrongField("created_at", "must not be before 1970, nor more than a day in the future")

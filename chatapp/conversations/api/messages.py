@@ -65,9 +65,8 @@ IdempotencyKey = Header(
     response=answers(404, 409, ok=MessagePage),
 )
 def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
-    """List a page of messages, the newest page by default; oldest first within the page. `next_cursor` is the `before`
-    of the page with older messages, `newer_cursor` the `after` of the one with newer ones; null where there are none.
-    """
+    """List a page of messages, the newest page by default; oldest first within the page. Pass `next_cursor` as `before`
+    to get older messages, and `newer_cursor` as `after` to get newer ones; null if there are none."""
     return message_page(request.auth.user, conversation_id, asked)
 
 
@@ -92,10 +91,10 @@ async def send(
     """Store the message, then answer it.
 
     With `stream` the answer comes as server-sent events; without, as JSON when it is complete; with the header `Prefer:
-    respond-async` only the ids come, at once. Hanging up does not stop the answer. When the model fails the status is
-    502 (504 where it did not answer in time, 503 where the service was interrupted, 413 where the question alone is too
-    long for the model), `details` has the message with what was written, and its `category` says why; the question is
-    stored in each case.
+    respond-async` only the ids come, at once. Disconnecting does not stop the answer. If the model fails, the status is
+    502 (504 after a timeout, 503 if the service was interrupted, 413 if the question alone is too long for the model),
+    `details` contains the message with the text written so far, and its `category` the reason; the question is stored
+    in each case.
     """
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
@@ -117,7 +116,7 @@ def _send(
     claim: Claim | None,
     **place: str | None,
 ) -> Receipt:
-    conversation = accessible_conversation(user, conversation_id)  # before its images are stored
+    conversation = accessible_conversation(user, conversation_id)  # checked before images are stored
     return send_message(
         user=user,
         conversation_id=str(conversation.pk),
@@ -147,10 +146,10 @@ async def edit(
 ) -> Any:
     """Edit a message, or pin it.
 
-    With `content` for a message of yours, send the edited version in a branch of its own; the old version stays where
-    it was. A message that was sent during a run and that no model call has seen is changed in place. With `content` for
-    an answer, store your text beside the old answer, in a branch of its own, as `kind` `edited`; no model is asked.
-    With `pinned` alone, pin the message or unpin it. Each of these answers with the message.
+    With `content` for a message of yours, the edited version is sent in its own branch; the old version stays. A
+    message sent during a run that no model call has seen is changed in place. With `content` for an answer, your text
+    is stored beside the old answer, in its own branch, with `kind` `edited`; no model is called. With `pinned` alone,
+    the message is pinned or unpinned. All but the first return the message.
     """
     change = body.root
     if isinstance(change, PinIn):
@@ -160,7 +159,7 @@ async def edit(
     )
     if edited is not None:
         return edited
-    # Only now: what is edited in place asks no model.
+    # Only here, because an edit in place calls no model.
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
         request.auth.user,
@@ -176,9 +175,9 @@ async def edit(
 def _edit_in_place(
     user: User, conversation_id: str, message_id: str, sent: SentMessage, header_key: str | None
 ) -> dict[str, Any] | None:
-    """Return the edited message where no run follows; None where the edit is to be sent."""
+    """Return the edited message if no run follows; None if the edit has to be sent."""
     message = accessible_message(user, conversation_id, message_id)
-    # Before the key is asked for: the rows of its images are not what the edit makes.
+    # Outside `made_once`, which would record the rows of images as the result of the edit.
     new = new_message(user, sent, None) if is_queued(message) else None
     body = sent.model_dump_json(exclude={"client_id", "stream"})
     row = made_once(
@@ -227,9 +226,8 @@ def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dic
     response=answers(404),
 )
 def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    """Forget the text of a message, with everything made of it; the message stays in its place, empty and marked
-    `forgotten`. An answer that is being written ends, unless the message was sent during it and no model call has seen
-    it."""
+    """Forget the text of a message, with everything derived from it; the message stays in place, empty and marked
+    `forgotten`. An answer being written ends, unless the message was sent during it and no model call has seen it."""
     delete_message(request.auth.user, conversation_id, message_id, now=clock.now())
     return Status(204, None)
 
@@ -249,7 +247,7 @@ async def _answer_again(request: ApiRequest, made: str, values: dict[str, Any]) 
 async def regenerate(
     request: ApiRequest, conversation_id: str, message_id: str, options: RunOptions = RunOptions()
 ) -> HttpResponseBase:
-    """Write a second answer to the same question, in a branch of its own."""
+    """Write another answer to the same question, in its own branch."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))
@@ -272,9 +270,8 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
     response=answers(404, 409, ok=Conversation),
 )
 def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    """Switch the conversation to the branch with this message; where several have it, to the one continued last. From
-    now on this branch is listed, and the next message continues it. A message's `siblings` are the versions to switch
-    to."""
+    """Switch the conversation to the branch with this message, or to the one continued last if several have it. This
+    branch is listed from now on, and the next message continues it. A message's `siblings` are its versions."""
     row = show_message(
         user=request.auth.user, conversation_id=conversation_id, message_id=message_id, now=clock.now()
     )

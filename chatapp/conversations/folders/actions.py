@@ -1,4 +1,4 @@
-"""Makes, changes and deletes folders."""
+"""Creates, changes and deletes folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_FOLDERS = 200
 
 
 class FolderColumns(TypedDict, total=False):
-    """The columns that a user sets, checked; those that are missing keep their value or default."""
+    """Validated columns that a user sets; missing ones keep their value or default."""
 
     name: str
     instructions: str
@@ -29,7 +29,7 @@ class FolderColumns(TypedDict, total=False):
 
 @transaction.atomic
 def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]) -> Folder:
-    """Make a folder. Raise Conflict for a name that the user has already, and for too many."""
+    """Create a folder. Raise Conflict if the user has a folder of that name, or too many folders."""
     if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
         raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
     row = _save(Folder(user=user, created_at=now, **columns))
@@ -38,7 +38,7 @@ def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]
 
 
 def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns]) -> Folder:
-    """Change a folder. Raise NotFound, and Conflict for a name that the user has already."""
+    """Change a folder. Raise NotFound, and Conflict if the user has another folder of that name."""
     row = accessible_folder(user, folder_id)
     for name, value in columns.items():
         setattr(row, name, value)
@@ -47,11 +47,11 @@ def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns
 
 def _save(row: Folder, columns: list[str] | None = None) -> Folder:
     try:
-        # A savepoint: behind an error PostgreSQL takes no more statements of a transaction.
+        # A savepoint, because after an error PostgreSQL accepts no more statements in a transaction.
         with transaction.atomic():
             row.save(update_fields=columns)
     except IntegrityError as error:
-        if is_gone_meanwhile(error):  # its agent
+        if is_gone_meanwhile(error):  # its agent was deleted
             raise
         raise Conflict(f"You have a folder with the name {row.name} already.") from None
     return row

@@ -1,4 +1,4 @@
-"""Folders as they come in and go out."""
+"""Folders in the API: schemas, and the response built from a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as they come in and go out: what the API accepts, what it answers, and the answer made from a row."""
+"""Conversations in the API: schemas of requests and responses, and the response built from a row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ConversationChanges(Changes):
 
 
 class ImportHead(BaseModel):
-    """All of an import but its messages."""
+    """All fields of an import except its messages."""
 
     title: Title = ""
     model: Id | None = None
@@ -102,8 +102,8 @@ class ReadIn(Body):
 def conversation_shape(
     row: models.Conversation, retention_days: int, active_run: Run | None, waiting_calls: int | None = None
 ) -> dict[str, Any]:
-    """Return the row as the API and the event `conversation.updated` show it, which leaves out `waiting_calls`: those
-    are told by `conversation.attention`."""
+    """Return the row as the API and the event `conversation.updated` show it. The event omits `waiting_calls`, which
+    `conversation.attention` reports."""
     shape = {
         "id": str(row.id),
         "title": row.title,
@@ -127,14 +127,14 @@ def conversation_shape(
         "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
         if active_run
         else None,
-        # An answer counts as a message from its first moment, and is news once it has ended.
+        # An answer counts as a message from its start, but is unread only once it has ended.
         "unread": active_run is None and row.next_position > row.read_count,
     }
     return shape if waiting_calls is None else {**shape, "waiting_calls": waiting_calls}
 
 
 def days_kept(retention_days: int, *, temporary: bool) -> int:
-    """Return after how many days without a message the clean-up takes a conversation; 0 = never."""
+    """Return after how many days without a message the clean-up removes a conversation; 0 = never."""
     if not temporary:
         return retention_days
     return min(retention_days, models.TEMPORARY_DAYS) if retention_days > 0 else models.TEMPORARY_DAYS

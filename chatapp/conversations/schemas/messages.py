@@ -1,6 +1,6 @@
-"""Messages as they come in and go out: what the API accepts, what it answers, and the answers made from rows.
+"""Messages in the API: schemas of requests and responses, and responses built from rows.
 
-An answer carries what its run did, so the shapes of a run's plan, error and tool calls are here, too.
+An answer includes what its run did, so the shapes of a run's plan, error and tool calls are here, too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_ATTACHMENTS, MAX_CHARS, MAX_PARTS, Id
 
-# --- In -------------------------------------------------------------------------------------------------
+# --- Requests -------------------------------------------------------------------------------------------
 
 
 def normalize_message_text(text: str) -> str:
-    """Return the text as it is stored. Raise TooLarge."""
+    """Return the normalised text to store. Raise TooLarge."""
     return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
 
 
@@ -64,7 +64,7 @@ class ImageIn(Body):
         if not head.startswith("data:image/") or not head.endswith(";base64") or not comma:
             raise ValueError("data_url must begin with data:image/…;base64,")
         try:
-            # Without `validate` it would pass over characters that are not base64.
+            # Without `validate`, b64decode would skip characters that are not base64.
             return base64.b64decode(body, validate=True)
         except binascii.Error:
             raise ValueError("data_url is not valid base64") from None
@@ -73,7 +73,7 @@ class ImageIn(Body):
 PartIn = Annotated[TextIn | ImageIn, Field(discriminator="type")]
 
 
-# Without a discriminator pydantic tells the errors of all members of a union.
+# Without a discriminator, pydantic reports the errors of all members of a union.
 def _content_kind(value: Any) -> str:
     return "parts" if isinstance(value, list) else "text"
 
@@ -85,7 +85,7 @@ ContentIn = Annotated[
 
 
 class StreamOption(Body):
-    """`stream`: the answer as server-sent events; else one JSON answer when it is complete."""
+    """With `stream`, the answer comes as server-sent events; else as one JSON response when it is complete."""
 
     stream: bool = False
 
@@ -96,7 +96,7 @@ class RunOptions(StreamOption):
 
 
 class InjectedMessage(Body):
-    """Into the answer that is being written, which has its model already."""
+    """A message to add to the answer that is being written, whose model is already chosen."""
 
     content: ContentIn
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
@@ -104,7 +104,7 @@ class InjectedMessage(Body):
 
 
 class SentMessage(InjectedMessage, RunOptions):
-    """With how it is answered."""
+    """A message, and options for its answer."""
 
 
 class NewMessageIn(SentMessage):
@@ -120,7 +120,7 @@ def _is_pin(body: Any) -> str:
 
 
 class MessageChange(RootModel[Any]):
-    """New words, or a pin alone."""
+    """New content, or only a change of the pin."""
 
     root: Annotated[
         Annotated[PinIn, Tag("pin")] | Annotated[SentMessage, Tag("edit")], Discriminator(_is_pin)
@@ -151,7 +151,7 @@ class PageAsked(Schema):
         return self
 
 
-# --- Out ------------------------------------------------------------------------------------------------
+# --- Responses ------------------------------------------------------------------------------------------
 
 
 class RunUsage(Shape):
@@ -163,7 +163,7 @@ class RunUsage(Shape):
 
 
 def _if_any(description: str) -> Any:
-    """Return a field that is left out where there is nothing to show."""
+    """Return a field that is omitted if it is None."""
     return Field(None, description=description, exclude_if=lambda value: value is None)
 
 
@@ -215,7 +215,7 @@ class MessagePage(Page[Message]):
 
 
 def message_shape(row: models.Message, run: Run | None = None) -> dict[str, Any]:
-    """Return the row as the API, the events and the exports show it. `run` wrote this message, if any did."""
+    """Return the row as the API, events and exports show it. `run` is the run that wrote the message, if any."""
     shape: dict[str, Any] = {
         "id": str(row.id),
         "conversation_id": str(row.conversation_id),
@@ -246,21 +246,21 @@ def message_shape(row: models.Message, run: Run | None = None) -> dict[str, Any]
 
 
 def content_of(parts: Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
-    """Return the text where the message is plain text, else the parts."""
+    """Return the text if the message is plain text, else the parts."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return list(parts)
 
 
 def run_error(run: Run) -> dict[str, str] | None:
-    """Return why the run failed; None where it did not."""
+    """Return why the run failed; None if it did not."""
     if not run.error_message:
         return None
     return {"category": run.error_category, "message": run.error_message, "detail": run.error_detail}
 
 
 def plan_shape(run: Run) -> list[dict[str, Any]] | None:
-    """Return the steps of the run's plan, each with the beginning of its result; None where it made no plan.
+    """Return the steps of the run's plan, each with the beginning of its result; None if it has no plan.
 
     When the run has ended, steps that were not finished are shown as skipped.
     """
@@ -280,7 +280,7 @@ RESULT_PREVIEW_CHARS = 500
 
 
 def tool_call_shape(call: ToolCall) -> dict[str, Any]:
-    """Return the call with the beginning of its arguments and result; its messages have the whole of both."""
+    """Return the call with the beginning of its arguments and result; its messages contain both in full."""
     result: Mapping[str, Any] = next(iter(call.result), {})
     arguments = call.arguments
     # A user who is asked to approve a call has to see all of it.

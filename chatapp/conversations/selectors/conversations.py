@@ -1,4 +1,4 @@
-"""Reads conversations: pages of them, what the API answers of them, and when the clean-up may delete them."""
+"""Reads conversations: pages, API responses, and when the clean-up may delete them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def conversation_page(
     folder: Folder | Literal["none"] | None = None,
     attention: bool = False,
 ) -> tuple[list[Conversation], bool]:
-    """Return (one page, the most recently used first; whether there are more). `query` is a part of the title;
-    `folder` None: in any folder or none. Temporary conversations are in no list.
-    `attention`: those that are unread, or wait for an approval."""
+    """Return (one page, most recently used first; whether there are more), without temporary conversations. `query`: a
+    part of the title. `folder` None: in any folder or none. `attention`: only those unread or waiting for an approval.
+    """
     rows = Conversation.objects.filter(user=user, archived=archived, temporary=False)
     rows = rows.select_related("model", "agent", "scope")
     if folder is not None:
         rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
-    # As titles are stored.
+    # Clean the query like titles when they are stored.
     if part := normalize_text(query, len(query)).strip():
         rows = _with_title(rows, part)
     rows = newest_first(rows, "last_activity_at", cursor)
@@ -55,21 +55,20 @@ def conversation_page(
 
 
 def _with_title(rows: QuerySet[Conversation], part: str) -> QuerySet[Conversation]:
-    """Return those with this part in their title, in any case, and with letters composed or not. Titles are stored as
-    they were written."""
+    """Return the rows with this part in their title, ignoring case and Unicode composition, which titles keep."""
     if connection.vendor != "sqlite":
         composed = Func("title", function="NORMALIZE", output_field=TextField())
         return rows.alias(composed=composed).filter(composed__icontains=unicodedata.normalize("NFC", part))
-    # LIKE of SQLite knows the case of ASCII alone.
+    # LIKE in SQLite is case-insensitive for ASCII only.
     folded = Func("title", function=FOLD_CASE, output_field=TextField())
     return rows.alias(folded=folded).filter(folded__contains=fold_case(part))
 
 
 def _needing_attention(rows: QuerySet[Conversation], user: User, limit: int) -> list[Conversation]:
-    """Return the first of the rows that are unread or wait: each by an index of its own, which an OR has not. An answer
-    that is being written is no news yet."""
+    """Return the first rows that are unread or wait for an approval. Each condition has a query with its own index,
+    which an OR could not use. An answer being written is not unread yet."""
     waiting = [as_key(key) for (key,) in execute(_WAITING, user.pk).fetchall()]
-    # Of everybody: those of one user SQLite would look for among all their runs.
+    # Read the active runs of all users: for those of one user, SQLite would search all runs of that user.
     answering = list(Run.active().values_list("conversation", flat=True))
     found = {*rows.filter(IS_UNREAD).exclude(pk__in=answering)[:limit], *rows.filter(pk__in=waiting)[:limit]}
     return sorted(found, key=lambda row: (row.last_activity_at, row.pk), reverse=True)[:limit]
@@ -79,7 +78,7 @@ _WAITING = """
 SELECT DISTINCT run.conversation_id FROM chatapp_toolcall AS call CROSS JOIN chatapp_run AS run
 WHERE call.state = 'waiting' AND call.decision = '' AND run.id = call.run_id AND run.user_id = %s
 """
-"""From the few calls that wait for anybody: SQLite goes through the tables of a CROSS JOIN as they are named."""
+"""Begins at the few waiting calls of all users, because SQLite reads the tables of a CROSS JOIN in the given order."""
 
 
 def titles_of(user: User, conversation_ids: Iterable[UUID | None]) -> dict[UUID, str]:
@@ -89,10 +88,10 @@ def titles_of(user: User, conversation_ids: Iterable[UUID | None]) -> dict[UUID,
 
 
 def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
-    """Return the conversations as the API answers them, with the runs that are going on."""
+    """Return the conversations as the API returns them, with their active runs."""
     active = {run.conversation_id: run for run in Run.active().filter(conversation__in=rows)}
     undecided = ToolCall.undecided().filter(run__in=active.values())
-    # Only of a run that is going on can a call wait.
+    # Only calls of an active run can wait.
     waiting = Counter(undecided.values_list("run__conversation", flat=True)) if active else Counter()
     default_days = current("RETENTION_DAYS")
     days = {user_id: retention_days_of(user_id, default_days) for user_id in {row.owner_id for row in rows}}
@@ -106,7 +105,7 @@ def full_conversation(row: Conversation) -> dict[str, Any]:
 def retention_days_of(user_id: UUID, default_days: int) -> int:
     """Return the retention period of a user: the longest of their groups', else the default; 0 = for ever."""
     days_of = _days_of_groups()
-    # Nobody's groups are asked for where none has a period.
+    # Read no groups if no group has a period.
     groups = groups_of(user_id) if days_of else ()
     return _longest([days_of[group] for group in groups if group in days_of], default_days)
 
@@ -116,12 +115,12 @@ def _days_of_groups() -> Mapping[int, int]:
 
 
 def _longest(periods: Sequence[int], default_days: int) -> int:
-    # 0 is for ever, and so the longest.
+    # 0 means for ever, so it is the longest.
     return (0 if min(periods) <= 0 else max(periods)) if periods else default_days
 
 
 def _is_period(days: int) -> bool:
-    """Return whether conversations are deleted after so many days; a number out of range deletes nothing."""
+    """Return whether conversations are deleted after so many days; they are not if the number is out of range."""
     return 0 < days <= MAX_RETENTION_DAYS
 
 
@@ -129,7 +128,7 @@ def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, dat
     """Return `(conversation_id, idle_since)`, longest idle first. Check again under the lock before deleting."""
     days_of = _days_of_groups()
     shortest = min(filter(_is_period, [default_days, *days_of.values()]), default=MAX_RETENTION_DAYS)
-    # One query by the shortest period of all; each row is then held against its user's.
+    # Query by the shortest period of all, then compare each row with the period of its user.
     is_idle = Q(last_activity_at__lt=now - timedelta(days=shortest))
     is_idle |= Q(temporary=True, last_activity_at__lt=now - timedelta(days=TEMPORARY_DAYS))
     rows = Conversation.objects.filter(is_idle, pinned=False)
@@ -149,6 +148,6 @@ def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, dat
 
 
 def scope_for(agent: Agent | None, *, temporary: bool) -> Agent | None:
-    """Return the agent whose shared memory a conversation that begins now with this agent uses, if any."""
+    """Return the agent whose shared memory a new conversation with this agent uses, if any."""
     is_open = agent is not None and agent.enabled and agent.shares_memory and agent.uses_memory
     return agent if is_open and not temporary else None

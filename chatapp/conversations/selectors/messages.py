@@ -1,4 +1,4 @@
-"""Reads messages: pages of a conversation, and what the API answers of each with what its run did."""
+"""Reads messages: pages of a conversation, and messages as the API returns them, with what their runs did."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from memory.types import Part, ReasoningPart, TextPart
 
 
 def message_page(user: User, conversation_id: str, query: PageAsked) -> dict[str, Any]:
-    """Return one page of the branch that the conversation shows, oldest first, as the API answers it.
+    """Return one page of the shown branch, oldest first, as the API returns it.
 
-    Raise NotFound, InvalidInput, and Conflict where another branch has the message asked for.
+    Raise NotFound, InvalidInput, and Conflict if only another branch has the requested message.
     """
     conversation = accessible_conversation(user, conversation_id)
     assert conversation.branch is not None
@@ -49,7 +49,7 @@ def message_page(user: User, conversation_id: str, query: PageAsked) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class MessageRows:
-    """One page, oldest first, and whether there is more before and behind it."""
+    """One page, oldest first, and whether there are older and newer messages."""
 
     rows: list[Message]
     has_older: bool
@@ -76,10 +76,10 @@ def _read_page(user: User, branch: Branch, query: PageAsked) -> MessageRows:
 
 
 def _position(user: User, branch: Branch, field: str, cursor: str) -> int:
-    """Return the position that a cursor means: a number, or the id of a message."""
+    """Return the position of a cursor, which is a number or a message id."""
     if not cursor.isdecimal():
         return accessible_message(user, branch.conversation_id, cursor).position
-    # The driver of SQLite raises OverflowError for an integer of more than 64 bits.
+    # SQLite's driver raises OverflowError for an integer of more than 64 bits.
     if int(cursor) > MAX_ID:
         details = [{"field": field, "message": "is larger than any position"}]
         raise InvalidInput(f"{field} is larger than any position.", details=details)
@@ -103,7 +103,7 @@ def page_after(branch: Branch, position: int, limit: int) -> MessageRows:
 
 
 def page_around(branch: Branch, message: Message, limit: int) -> MessageRows:
-    """Return the page with the message in its middle. Raise Conflict where the branch does not show it."""
+    """Return the page with the message in its middle. Raise Conflict if the branch does not show it."""
     from_here = page_after(branch, message.position - 1, limit - limit // 2)
     if message not in from_here.rows:
         raise Conflict("This message stands in another branch; turn to it first.", code="other_branch")
@@ -116,16 +116,16 @@ def _cut(rows: QuerySet[Message], limit: int) -> tuple[list[Message], bool]:
     return found[:limit], len(found) > limit
 
 
-# --- One message with everything the screen shows of it ------------------------------------------------
+# --- Messages with everything that the UI shows --------------------------------------------------------
 
 Details = dict[UUID, dict[str, Any]]
-"""Fields that are added to the shape of a message, by message id."""
+"""Fields to add to the shape of a message, by message id."""
 
 _EVENTS_SHOWN = ("recall", "run.notice", "hook")
 
 
 def full_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return messages of one page, oldest first, as the API answers them: with what their runs did."""
+    """Return messages of one page, oldest first, as the API returns them, with what their runs did."""
     answers = [row.pk for row in rows if row.role == Message.Role.ASSISTANT]
     runs = {run.answer_id: run for run in Run.objects.filter(answer__in=answers)}
     details = _read_details(rows, runs)
@@ -190,7 +190,7 @@ def _add_entries(details: Details, rows: Sequence[Message]) -> None:
 
 
 def _add_proposals(details: Details, rows: Sequence[Message]) -> None:
-    """Add the open proposals to forget something to the messages that asked for it."""
+    """Add the open proposals to forget to the messages with the requests."""
     open_ones = ForgetProposal.objects.filter(conversation=rows[0].conversation_id, receipt=None)
     asked = open_ones.filter(asked_in__in=[row.pk for row in rows])
     for proposal_id, message_id in asked.order_by("pk").values_list("pk", "asked_in"):
@@ -205,11 +205,11 @@ def _add_siblings(details: Details, rows: Sequence[Message]) -> None:
             details[row.pk]["siblings"] = [str(message_id) for message_id in siblings[row.pk]]
 
 
-# --- Answers that are being written --------------------------------------------------------------------
+# --- Answers being written -----------------------------------------------------------------------------
 
 
 def with_stored_pieces(rows: Sequence[Message]) -> Sequence[Message]:
-    """Return the rows; answers that are being written get the parts that are stored so far."""
+    """Return the rows; answers being written get the parts stored so far."""
     growing = {row.pk: row for row in rows if row.status == Message.Status.STREAMING}
     if not growing:
         return rows
@@ -237,7 +237,7 @@ class StoredText:
 
 
 def stored_answer_text(user: User, message_id: str) -> StoredText:
-    """Return the text of an answer as far as it is stored. Raise NotFound."""
+    """Return the text of an answer as stored so far. Raise NotFound."""
     row = find_row(Message.objects.filter(conversation__user=user), message_id)
     is_growing = row.status == Message.Status.STREAMING
     with_stored_pieces([row])
@@ -245,12 +245,11 @@ def stored_answer_text(user: User, message_id: str) -> StoredText:
 
 
 QUEUED = Q(kind=Message.Kind.INJECTED, forgotten_at=None, position__gt=F("parent__position"))
-"""Of messages that `is_queued` is true of."""
+"""Matches the messages for which `is_queued` is true."""
 
 
 def is_queued(message: Message) -> bool:
-    """Return whether it was sent during a run, and no model call has seen it: it waits behind the answer, also when
-    that was stopped."""
+    """Return whether the message was sent during a run and no model call has seen it, even if that run was stopped."""
     if message.kind != Message.Kind.INJECTED or message.forgotten_at is not None:
         return False
     return message.parent is not None and message.parent.position < message.position
@@ -264,7 +263,7 @@ SPOKEN = (Message.Role.USER, Message.Role.ASSISTANT)
 def messages_around(
     user_id: UUID | str, message_id: str, around: int, *, own_conversation: UUID | str | None = None
 ) -> list[Message]:
-    """Return the message with `around` spoken ones before and behind it in its branch, oldest first.
+    """Return the message with `around` user or assistant messages before and after it in its branch, oldest first.
 
     Raise NotFound, also for temporary conversations other than `own_conversation`.
     """
@@ -283,7 +282,7 @@ def messages_around(
 
 
 def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterator[Message]:
-    """Return what was spoken before the answer of this run, newest first. Raise NotFound."""
+    """Return user and assistant messages before the answer of this run, newest first. Raise NotFound."""
     runs = Run.objects.select_related("answer__branch").filter(conversation__user_id=parse_id(user_id))
     run = runs.filter(pk=parse_id(run_id)).first()
     if run is None:
@@ -294,6 +293,6 @@ def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterato
 
 
 def messages_by_id(ids: Collection[UUID]) -> list[MessageValue]:
-    """Return the messages as values, without those that are gone: whose they are the caller knows."""
+    """Return the messages that exist as values. The caller must have checked who owns them."""
     sql = f"SELECT {MESSAGE_SQL} FROM chatapp_message WHERE id IN {placeholders(len(ids))}"
     return messages_from_columns(execute(sql, *ids).fetchall())

@@ -1,1 +1,1 @@
-"""Several conversations at once: archive, move, to the trash and back, and one file of all of them."""
+"""Several conversations at once: archive, move, delete, restore, and export to one file."""

@@ -1,4 +1,4 @@
-"""Several conversations in one request: change them, or take them away as a file."""
+"""The API for several conversations in one request: change them, or download them as one file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from memory.bounds import Id
 router = Router(tags=["conversations"])
 
 MAX_AT_ONCE = 100
-# A UUID has 36 characters, and there is a comma behind it.
+# A UUID has 36 characters, plus a comma.
 IDS_CHARS = MAX_AT_ONCE * 37
 DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
 
@@ -61,8 +61,8 @@ class BulkResult(Shape):
 
 @router.post("/conversations/bulk", auth=allow("chat"), response=answers(404, ok=BulkResult))
 def change(request: ApiRequest, asked: BulkChange) -> Any:
-    """Archive, move, delete or restore up to 100 conversations. The same request again changes nothing more. Where the
-    trash is switched off, `trash` deletes at once."""
+    """Archive, move, delete or restore up to 100 conversations. The request is idempotent. If the trash is switched
+    off, `trash` deletes at once."""
     folder = accessible_folder(request.auth.user, asked.folder) if asked.folder else None
     return asdict(change_conversations(request.auth.user, asked.ids, asked.action, folder, now=clock.now()))
 
@@ -78,7 +78,7 @@ async def export(
     ids: str = Query(..., max_length=IDS_CHARS, description="Up to 100 ids, with commas between them."),
     format: Literal["json", "markdown"] = "markdown",
 ) -> HttpResponseBase:
-    """Download a zip with a file for each of the conversations, written as the export of one conversation writes it."""
+    """Download a zip with one file for each conversation, in the format of the export of a single one."""
     archive = await beside_database(_archive)(request.auth.user, ids, format)
     return zip_download(archive, "conversations.zip")
 
@@ -88,7 +88,7 @@ def _archive(user: User, ids: str, format: str) -> IO[bytes]:
     if len(wanted) > MAX_AT_ONCE:
         message = f"There may be {MAX_AT_ONCE} ids at most."
         raise InvalidInput(message, details=[{"field": "ids", "message": message}])
-    # All of them before anything is written: the archive is whole, or the answer is 404.
+    # Check all of them before writing anything: the response is the complete archive or 404.
     rows = [accessible_conversation(user, conversation_id) for conversation_id in wanted]
     return write_archive(_files(rows, format))
 
@@ -97,6 +97,6 @@ def _files(rows: list[Conversation], format: str) -> Iterator[ArchiveFile]:
     ending = "json" if format == "json" else "md"
     read = partial(json_pieces, compactions_of=exported_compactions) if format == "json" else markdown_pieces
     for row in rows:
-        # With the id, because titles are not unique.
+        # Include the id, because titles are not unique.
         name = f"{row.created_at.date().isoformat()} {safe_file_name(row.title or 'Conversation')} {row.pk}"
         yield f"conversations/{name}.{ending}", read(row)

@@ -1,4 +1,4 @@
-"""Changes several conversations, each by the action that changes one. What is so already stays as it is."""
+"""Changes several conversations with the actions for a single one. Skips those that are already in the wanted state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outcome:
 def change_conversations(
     user: User, ids: Iterable[str], action: Action, folder: Folder | None, *, now: datetime
 ) -> Outcome:
-    """Return the result for each id. An id that is refused or unknown does not prevent the change of others."""
+    """Return the result for each id. A refused or unknown id does not prevent changes to the others."""
     change = _change_of(action, folder)
     outcome = Outcome()
     for conversation_id in dict.fromkeys(ids):
@@ -78,5 +78,5 @@ def _restore(user: User, conversation_id: str, now: datetime) -> None:
     if is_in_trash(user, conversation_id, now):
         restore(user, conversation_id, now=now)
     else:
-        # Raises NotFound; a conversation that is not in the trash is as it should be.
+        # Raises NotFound. A conversation outside the trash needs no change.
         accessible_conversation(user, conversation_id)

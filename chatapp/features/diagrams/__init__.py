@@ -1,1 +1,1 @@
-"""The page in which a diagram of an answer is drawn, apart from all others."""
+"""The page that draws the diagrams of answers, isolated from all others."""

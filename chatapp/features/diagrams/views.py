@@ -1,4 +1,4 @@
-"""The frame that draws Mermaid diagrams: what a model wrote is run there, without an origin and without a network."""
+"""The frame that draws Mermaid diagrams. It runs a model's output without an origin and without network access."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""Mermaid writes its colours into the picture: only here styles may be inline."""
+"""Mermaid writes its colours into the picture, so inline styles are allowed, on this page only."""
 
 
 @require_safe

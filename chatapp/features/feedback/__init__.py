@@ -1,1 +1,1 @@
-"""What users think of answers: a thumb and an optional reason, counted for operators by model and agent."""
+"""Ratings of answers: a thumb and an optional reason, counted for operators by model and agent."""

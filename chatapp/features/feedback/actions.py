@@ -1,4 +1,4 @@
-"""Stores and takes back what a user thinks of an answer."""
+"""Stores and removes users' ratings of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.operations.errors import InvalidInput
 def rate_answer(
     *, user: User, conversation_id: str, message_id: str, rating: str, reason: str, now: datetime
 ) -> AnswerFeedback:
-    """Store the rating in the place of an earlier one. Raise NotFound, and InvalidInput for what is no answer."""
+    """Store the rating and replace an earlier one. Raise NotFound, and InvalidInput if the message is not an answer."""
     conversation = lock_conversation(user, conversation_id)
     message = accessible_message(user, conversation_id, message_id)
     if message.role != Message.Role.ASSISTANT:
@@ -25,7 +25,7 @@ def rate_answer(
     columns = {
         "rating": rating,
         "reason": reason,
-        # Copied, because the rating outlives the answer.
+        # Copied, because the rating outlives the message.
         "model_name": message.model_name,
         "agent_id": conversation.agent_id,
         "given_at": now,
@@ -36,7 +36,7 @@ def rate_answer(
 
 @transaction.atomic
 def withdraw_rating(*, user: User, conversation_id: str, message_id: str) -> None:
-    """Remove the user's rating of a message, if there is one. Raise NotFound for a message of somebody else."""
+    """Remove the user's rating of a message, if there is one. Raise NotFound if the message is not the user's."""
     message = accessible_message(user, conversation_id, message_id)
     AnswerFeedback.objects.filter(user=user, message=message).delete()
 

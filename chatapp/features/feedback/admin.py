@@ -1,4 +1,4 @@
-"""The admin page of ratings: how many by model and agent, and why. It shows no text of any chat."""
+"""The admin page of ratings: counts by model and agent, and the reasons. It shows no chat text."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class AnswerFeedbackAdmin(ViewOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         response = super().changelist_view(request, extra_context)
-        # Django answers a wrong filter with a redirect.
+        # Django responds to an invalid filter with a redirect.
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context and "cl" in context:
-            # With the filters of the page, so that the sums belong to what is listed.
+            # Apply the filters of the page, so that the sums match the listed rows.
             rows = context["cl"].queryset
             context |= {"groups": ratings_by_model_and_agent(rows), "reasons": reasons_of(rows)}
         return response

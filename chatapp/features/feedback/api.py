@@ -1,4 +1,4 @@
-"""What the user thinks of answers: rate, take back, read."""
+"""The API to rate answers, withdraw ratings and read them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _shape(row: AnswerFeedback) -> dict[str, Any]:
     response=answers(404, ok=Page[Feedback]),
 )
 def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
-    """List your ratings of the conversation's answers, the newest 1,000."""
+    """List your newest 1,000 ratings of answers in the conversation."""
     return {
         "items": [_shape(row) for row in ratings_in(request.auth.user, conversation_id)],
         "next_cursor": None,
@@ -50,7 +50,7 @@ def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
 
 @router.put(PATH, auth=allow("chat"), response=answers(404, ok=Feedback))
 def rate(request: ApiRequest, conversation_id: str, message_id: str, given: NewFeedback) -> Any:
-    """Rate an answer. Operators see how many answers of each model and agent got which rating, but no text."""
+    """Rate an answer. Operators see the number of ratings by model and agent, but no text."""
     row = rate_answer(
         user=request.auth.user,
         conversation_id=conversation_id,

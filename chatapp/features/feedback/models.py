@@ -1,4 +1,4 @@
-"""What a user thinks of an answer. It holds no text of the chat, and none that a user wrote."""
+"""Users' ratings of answers, without any text of the chat or of the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatapp.operations.ids import new_id
 
 
 class AnswerFeedback(models.Model):
-    """When the answer is deleted, what was thought of it stays counted, without saying of what."""
+    """A user's rating of an answer. It is still counted after the answer is deleted, but no longer linked to it."""
 
     class Rating(models.TextChoices):
         GOOD = "good"
@@ -38,7 +38,7 @@ class AnswerFeedback(models.Model):
     class Meta:
         verbose_name = "rating of an answer"
         verbose_name_plural = "ratings of answers"
-        # No two NULLs are equal: any number of ratings may have lost their answers.
+        # NULLs are never equal, so any number of ratings may have lost their answers.
         constraints = [models.UniqueConstraint(fields=["message", "user"], name="feedback_once")]
 
     def __str__(self) -> str:

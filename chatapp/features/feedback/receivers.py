@@ -1,4 +1,4 @@
-"""What a user takes away, or has forgotten, includes the ratings."""
+"""Adds ratings to account exports, and deletes them when a user forgets everything."""
 
 from __future__ import annotations
 

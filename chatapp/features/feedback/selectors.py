@@ -1,4 +1,4 @@
-"""Reads ratings: a user's own in a conversation, and how many there are by model and agent."""
+"""Reads ratings: a user's own in a conversation, and counts by model and agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS_SHOWN = 200
 
 
 def ratings_in(user: User, conversation_id: str) -> QuerySet[AnswerFeedback]:
-    """Return the newest of the user's in this conversation. Raise NotFound."""
+    """Return the user's newest ratings in this conversation. Raise NotFound."""
     conversation = accessible_conversation(user, conversation_id)
     rows = AnswerFeedback.objects.filter(user=user, message__conversation=conversation)
     return rows.order_by("-given_at", "pk")[:MOST_SHOWN]
@@ -33,8 +33,8 @@ class RatingCount(TypedDict):
 
 
 def ratings_by_model_and_agent(rows: QuerySet[AnswerFeedback]) -> list[RatingCount]:
-    """Return counts by model and agent, those with most bad ones first."""
-    # Columns of an order would become columns of the groups.
+    """Return counts by model and agent, most bad ratings first."""
+    # Remove the ordering, or its columns would become part of the GROUP BY.
     grouped = rows.order_by().values("model_name", "agent__name")
     counted = grouped.annotate(
         good=Count("pk", filter=Q(rating="good")), bad=Count("pk", filter=Q(rating="bad"))
@@ -43,7 +43,7 @@ def ratings_by_model_and_agent(rows: QuerySet[AnswerFeedback]) -> list[RatingCou
 
 
 def reasons_of(rows: QuerySet[AnswerFeedback]) -> list[tuple[str, int]]:
-    """Return how often each reason was given for a bad rating, the most frequent first."""
+    """Return how often each reason was given for a bad rating, most frequent first."""
     counted = rows.order_by().filter(rating="bad").values_list("reason").annotate(count=Count("pk"))
     return [
         (gettext(AnswerFeedback.Reason(reason).label), count)
@@ -52,7 +52,7 @@ def reasons_of(rows: QuerySet[AnswerFeedback]) -> list[tuple[str, int]]:
 
 
 def rating_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield the user's ratings as JSON, for the archive of the account."""
+    """Yield the user's ratings as JSON, for the account export."""
     rows = AnswerFeedback.objects.filter(user=user).order_by("given_at", "pk")
     found = [
         {

@@ -1,1 +1,1 @@
-"""New chats that begin with a part of another."""
+"""New chats that start from a part of another."""

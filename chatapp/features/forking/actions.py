@@ -1,4 +1,4 @@
-"""Copies a conversation up to one of its messages into a new one of the same user."""
+"""Copies a conversation, up to one of its messages, into a new one of the same user."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ KEPT = [
     "context_policy",
     "hooks",
 ]
-"""What the new conversation has of the old one. Its title stays, too."""
+"""Columns that the new conversation copies. It also keeps the title."""
 
 
 def fork_conversation(
     *, user: User, source: Conversation, message_id: str | None, now: datetime
 ) -> Conversation:
-    """Store what was said up to a message as a new conversation with the settings of the old one, and return it. None:
-    all that the old one shows. Raise NotFound, and ReadForgotten where its user goes on forgetting meanwhile."""
+    """Store a copy of a conversation up to a message, with the same settings, and return it. `message_id` None copies
+    all messages shown. Raise NotFound, and ReadForgotten if its user keeps forgetting meanwhile."""
     return until_nothing_is_forgotten(partial(_copy_conversation, user, source.pk, message_id, now))
 
 
 def _copy_conversation(user: User, source_id: UUID, message_id: str | None, now: datetime) -> Conversation:
-    """Raise ReadForgotten where something was forgotten while it was copied."""
+    """Raise ReadForgotten if something was forgotten during the copy."""
     forgetting_keys = accessible_conversation(user, source_id).forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
     check_nothing_is_being_forgotten(user.pk)
-    # Behind the count, also its title: both may tell of what is forgotten in this moment.
+    # Read the conversation after the count: its title, too, may contain what is being forgotten right now.
     source = accessible_conversation(user, source_id)
     messages = _messages_up_to(user, source, message_id)
     shown = [(message, parts) for message in messages if (parts := _said(message))]
-    # A title that a model made tells of these, and goes with them.
+    # A model's title derives from these messages, and is forgotten with them.
     made_of = None if source.title_made_of is None else max(0, len(shown) - 1)
-    # As an import: a long conversation is stored in short transactions, and shown once it is complete.
+    # Store it like an import: in short transactions, and shown once it is complete.
     return import_conversation(
         user=user,
         messages=[_copied(message, parts) for message, parts in shown],
@@ -79,10 +79,10 @@ def _messages_up_to(user: User, source: Conversation, message_id: str | None) ->
     branch, last = source.branch, None
     if message_id is not None:
         last = accessible_message(user, source.pk, message_id)
-        # The message may be in a branch that the conversation does not show now.
+        # The message may be in a branch that the conversation does not show at present.
         branch = last.branch
     assert branch is not None
-    # The copy has no run that would finish an answer which is still being written.
+    # Skip an answer that is still being written: no run would finish the copy.
     rows = visible_messages(branch).filter(role__in=SPOKEN).exclude(status=Message.Status.STREAMING)
     if last is not None:
         rows = rows.filter(position__lte=last.position)
@@ -90,7 +90,7 @@ def _messages_up_to(user: User, source: Conversation, message_id: str | None) ->
 
 
 def _said(message: Message) -> list[dict[str, Any]]:
-    """Return the parts that were said; none of a message that only calls tools, or was forgotten."""
+    """Return the spoken parts; none if the message only calls tools or was forgotten."""
     return [part for part in message.parts if part["type"] in SAID]
 
 
@@ -114,13 +114,13 @@ def _complete(
     source: Conversation,
     shown: Sequence[Sequence[dict[str, Any]]],
 ) -> None:
-    """Store the pauses of memory and the files of the new conversation, in the transaction that shows it."""
+    """Store the memory pauses and files of the new conversation, in the transaction that makes it visible."""
     copy_pauses(user, source, conversation)
     _link_files(user, conversation, shown)
 
 
 def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence[dict[str, Any]]]) -> None:
-    """Link the files to the new messages, so that forgetting the old messages leaves them."""
+    """Link the files to the new messages, so that they survive when the old messages are forgotten."""
     of_position = {
         position: {UUID(part["file_id"]) for part in parts if part["type"] in FILES}
         for position, parts in enumerate(shown)
@@ -128,10 +128,10 @@ def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence
     wanted = {file_id for ids in of_position.values() for file_id in ids}
     if not wanted:
         return
-    # A file may be deleted while the messages are copied.
+    # A file may have been deleted while the messages were copied.
     known = set(Attachment.objects.filter(user=user, pk__in=wanted).values_list("pk", flat=True))
     links = Attachment.messages.through
-    # Positions of the copy count from 0: they are the places in `shown`.
+    # Positions in the copy start at 0, so they are indexes into `shown`.
     holding = [position for position, ids in of_position.items() if ids & known]
     rows = conversation.messages.filter(position__in=holding).values_list("pk", "position")
     links.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""A new chat from any message of another."""
+"""The API that starts a new chat from any message of another."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_again, "/conversations/{made}")
 def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:
-    """Make a new conversation that begins with the messages of this one, up to one of them, and has its settings. Tool
-    calls and recalled text are not copied."""
+    """Create a conversation with the messages of this one, up to one of them, and its settings. Tool calls and recalled
+    text are not copied."""
     user = request.auth.user
     source = accessible_conversation(user, conversation_id)
     made = fork_conversation(user=user, source=source, message_id=wish.message_id, now=clock.now())

@@ -1,1 +1,1 @@
-"""Conversations brought along from other programs and from exports of this one."""
+"""Imports conversations and accounts from other programs and from exports of this service."""

@@ -1,6 +1,6 @@
-"""Reads what the export of an account holds besides its conversations: uploads, folders, entries, the profile, agents.
+"""Reads what an account export contains besides conversations: uploads, folders, entries, the profile, agents.
 
-All of it is what a user sent, whoever wrote it: it is checked as such, and nothing in it reaches another user.
+All of it is user input, whoever wrote it: it is validated as such, and nothing in it reaches another user.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 64 * 2**20
 MAX_ROWS = {"memory/entries.json": MAX_IMPORTED, "memory/profile_versions.json": MAX_IMPORTED}
 MAX_OF_OTHERS = 10_000
-"""Rows of what users may have a few hundred of: each beyond is refused by a statement of its own."""
+"""Row limit of the other files. Users may have a few hundred, and refusing each row beyond costs a query."""
 MAX_TEXT_CHARS = 100_000
 MAX_REVISIONS = 1_000
 _UPLOAD = re.compile(r"files/([0-9a-f-]{36})-[^/]+")
@@ -63,7 +63,7 @@ class Revision(PlainTypes):
 
 
 class Entry(Span):
-    """An entry as `memory/entries.json` has it. That it was shared is not taken over: others would read it."""
+    """An entry of `memory/entries.json`. Whether it was shared is not imported, or other users could read it."""
 
     id: Id
     day: Day
@@ -77,7 +77,7 @@ class Entry(Span):
     updated_at: UtcMoment
 
     def goes_with(self, is_forgotten: Callable[[str], bool]) -> bool:
-        """Return whether it is forgotten with these conversations, as `entries_going_with` says."""
+        """Return whether the entry is forgotten with these conversations, by the rule of `entries_going_with`."""
         if self.conversation_id:
             return is_forgotten(self.conversation_id)
         is_by_hand = self.author == "user" and not self.first_message_id
@@ -112,8 +112,8 @@ Row = TypeVar("Row", bound=BaseModel)
 
 @dataclass(slots=True)
 class Account:
-    """An open archive. `conversations`, `messages` and `files` are filled while conversations are imported: from
-    their ids in the export to what they are here."""
+    """An open archive. `conversations`, `messages` and `files` map ids in the export to those here (or to rows), and
+    are filled while conversations are imported."""
 
     _zip: ZipFile
     entries: list[Entry] = field(default_factory=list)
@@ -126,34 +126,34 @@ class Account:
     messages: dict[str, UUID] = field(default_factory=dict)
     files: dict[str, Attachment] = field(default_factory=dict)
     wanted: frozenset[str] = frozenset()
-    """The messages that entries name."""
+    """The messages that entries reference."""
     uploads: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def said(self, name: str) -> Iterator[dict[str, Any] | None]:
-        """Yield what a JSON file of the archive lists, as `_listed` does."""
+        """Yield the objects of a JSON file in the archive, like `_listed`."""
         return _listed(self._zip, name)
 
     def read_presets(self, names: Iterable[str]) -> None:
         for name in list(filter(_PRESET.fullmatch, names))[:MAX_PRESETS]:
-            content = self._content(name, 4 * MAX_YAML_CHARS)  # no character has more bytes
+            content = self._content(name, 4 * MAX_YAML_CHARS)  # a character has at most four bytes
             self.presets.append(content.decode("utf-8", "replace") if content is not None else "")
 
     def upload(self, file_id: str) -> bytes | None:
-        """Return the content of an upload; None where the archive has none that may be one."""
+        """Return the content of an upload; None if it is missing, too large or damaged."""
         return self._content(self.uploads.get(file_id), settings.MAX_UPLOAD_BYTES)
 
     def result(self, conversation_id: str, reference: str) -> bytes | None:
-        """Return a tool's result that was too large for a context; None where the archive has none."""
+        """Return a tool result that was too large for a context; None if it is missing, too large or damaged."""
         return self._content(self.results.get((conversation_id, reference)), settings.MAX_UPLOAD_BYTES)
 
     def _content(self, name: str | None, most_bytes: int) -> bytes | None:
-        # By what the archive says, before anything is unpacked.
+        # Check the declared size before unpacking anything.
         if name is None or self._zip.getinfo(name).file_size > most_bytes:
             return None
         try:
             with unpacking(name), self._zip.open(name) as file:
-                content = file.read(most_bytes + 1)  # what the archive says of its size need not be so
+                content = file.read(most_bytes + 1)  # the declared size may be false
         except Unreadable:
             return None
         return content if len(content) <= most_bytes else None
@@ -161,11 +161,11 @@ class Account:
 
 @contextmanager
 def open_account(path: Path) -> Iterator[Account | None]:
-    """Yield what the archive holds; None where the file is no account of ours."""
+    """Yield the archive; None if the file is not an account export of this service."""
     if not is_zipfile(path):
         yield None
         return
-    # Open during the whole import: an upload is read when a conversation shows it.
+    # Keep the archive open during the import: uploads are read when a conversation shows them.
     with open_zip(path) as archive:
         yield _read(archive) if _is_ours(archive) else None
 
@@ -176,14 +176,14 @@ def _is_ours(archive: ZipFile) -> bool:
 
 
 def _head(archive: ZipFile) -> Any:
-    """Return what account.json says; None where there is none. Raise Unreadable."""
+    """Return the content of account.json; None if it is missing. Raise Unreadable."""
     if HEAD not in archive.NameToInfo:
         return None
     with unpacking(HEAD), archive.open(HEAD) as file:
         content = file.read(MAX_HEAD_BYTES)
     try:
         return json.loads(content)
-    # The parser ends with a RecursionError where lists are nested too deeply.
+    # The parser raises RecursionError if lists are nested too deeply.
     except (ValueError, RecursionError):
         raise Unreadable(f"{HEAD} cannot be read.") from None
 
@@ -204,21 +204,21 @@ def _read(archive: ZipFile) -> Account:
 
 
 def _listed(archive: ZipFile, name: str) -> Iterator[dict[str, Any] | None]:
-    """Yield the objects that a JSON file of the archive lists, None for each that cannot be read. Raise Unreadable."""
+    """Yield the objects listed in a JSON file of the archive, None for each unreadable one. Raise Unreadable."""
     if name not in archive.NameToInfo:
         return
     if archive.getinfo(name).file_size > MAX_JSON_BYTES:
         raise Unreadable(f"{name} is too large.")
     with unpacking(name), archive.open(name) as file:
         for entry in read_list(file, 0, Progress()):
-            # A few kilobytes unpack to millions of them, whose check outlasts the lease of a worker.
+            # A few kilobytes can unpack to millions of entries, and checking them would outlast the worker's lease.
             if entry.index >= MAX_ROWS.get(name, MAX_OF_OTHERS):
                 raise Unreadable(f"{name} has too many rows.")
             yield entry.value
 
 
 def _all(model: type[Row], name: str, account: Account) -> list[Row]:
-    """Return the rows that can be read, and count the others."""
+    """Return the valid rows, and count the others."""
     rows: list[Row] = []
     for each in account.said(name):
         try:

@@ -1,4 +1,4 @@
-"""Writes what an import brings along: conversations, and where they came from."""
+"""Writes what an import contains: conversations with their sources, and folders."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MAX_PAUSES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A conversation of a source that only has to be stored, under its new id. `settings` are columns of its row,
-    `results` rows of what its tools returned, whose files are there."""
+    """A conversation that is ready to be stored under its new id. `settings` are columns of its row, `results` rows of
+    tool results, whose files exist already."""
 
     conversation_id: UUID
     source: SourceConversation
@@ -54,7 +54,7 @@ class Prepared:
     now: datetime
 
     def new_of(self, user: User) -> NewConversation:
-        """Return the source's conversation as it is stored for the user."""
+        """Return the conversation in the form in which it is stored for the user."""
         source, grown, now = self.source, self.grown, self.now
         said = [message.created_at for message in grown.messages if message.created_at]
         began, ended = (
@@ -63,10 +63,10 @@ class Prepared:
         )
         columns = {
             "id": self.conversation_id,
-            # Dates until tomorrow are taken, but a conversation of tomorrow would stay above all new ones.
+            # Dates up to tomorrow are accepted, but a conversation of tomorrow would stay above all new ones.
             "created_at": min(began, now),
             "last_activity_at": min(ended, now),
-            # The clean-up counts from here, so that old chats are not deleted the next day.
+            # The clean-up counts from now, so that old chats are not deleted the next day.
             "kept_since": now,
             "archived": source.is_archived,
             "pinned": source.is_pinned,
@@ -87,23 +87,23 @@ def store_sources(
     *, user: User, some: Sequence[Prepared], turns: LockTurns, forgotten: Forgotten
 ) -> list[Conversation | None]:
     """Store one conversation, or several that fit one transaction, and return them; None for each that another import
-    has brought along meanwhile. Raise ReadForgotten where everything was forgotten since they were read."""
+    stored meanwhile. Raise ReadForgotten if everything was forgotten since they were read."""
     new, now = [prepared.new_of(user) for prepared in some], some[0].now
-    # One check for the transaction.
+    # One check is enough for the transaction.
     new[0] = replace(new[0], check=partial(_check_wanted, user, forgotten))
     try:
         if len(new) == 1:
             return [import_in_pieces(user=user, new=new[0], now=now, turns=turns)]
         return [*import_at_once(user=user, some=new, now=now, turns=turns)]
     except IntegrityError:
-        # One of them collides: tried alone, the others are stored.
+        # One of them collides. Store them one by one, so that the others succeed.
         if len(new) > 1:
             return [
                 each
                 for one in some
                 for each in store_sources(user=user, some=[one], turns=turns, forgotten=forgotten)
             ]
-        # Another import of the same user was faster; any other collision is an error of ours.
+        # A concurrent import of the same user may have stored it; any other collision is a bug.
         if some[0].source_key in known_conversations(user, [some[0].source_key]):
             return [None]
         raise
@@ -113,14 +113,14 @@ def store_sources(
 def store_folder(
     *, user: User, files: Iterable[Attachment], now: datetime, **columns: Unpack[FolderColumns]
 ) -> None:
-    """Make a folder with its files. Raise Conflict."""
+    """Create a folder with its files. Raise Conflict."""
     folder = create_folder(user=user, now=now, **columns)
     for file in files:
         put_into_folder(folder=folder, attachment=file)
 
 
 def _check_wanted(user: User, forgotten: Forgotten) -> None:
-    # A forgetting that has begun comes first, and is seen; a later one finds what is stored here.
+    # A forgetting that has begun finishes first and is visible here; a later one finds the rows stored here.
     lock_forgetting_counts([user.pk])
     if forgotten() is None:
         raise ReadForgotten("Something was forgotten meanwhile.")
@@ -129,12 +129,12 @@ def _check_wanted(user: User, forgotten: Forgotten) -> None:
 def _finish(
     conversation: Conversation, *, branches: Sequence[Branch], user: User, prepared: Prepared
 ) -> None:
-    """Store the pause of memory, the summaries, the files and the tools' results of an imported conversation, in the
-    transaction that shows it."""
+    """Store the memory pauses, summaries, files and tool results of an imported conversation, in the transaction that
+    makes it visible."""
     is_paused = conversation.memory == Conversation.Memory.PAUSED
     store_pauses(user, conversation, _pauses(prepared.source.pauses, None if is_paused else prepared.now))
     if is_paused:
-        # Where its beginning is not known, nothing of the conversation is learned.
+        # If the beginning of the pause is unknown, it covers the whole conversation, so that nothing is learned.
         note_pause(user, conversation, True, conversation.created_at)
     _store_summaries(conversation, branches, prepared.summaries, prepared.now)
     _link_files(conversation, prepared.grown, prepared.files)
@@ -144,11 +144,11 @@ def _finish(
 def _pauses(
     periods: Sequence[tuple[datetime, datetime | None]], end: datetime | None
 ) -> list[tuple[datetime, datetime | None]]:
-    """Return the periods by their beginnings, MAX_PAUSES at most. Of those that lasted one is left, which has this
-    `end`: a pause of all that was said elsewhere does not go on here."""
+    """Return the periods by beginning, at most MAX_PAUSES. Merge those that had not ended into one with this `end`,
+    because a pause of all memory in the source does not continue here."""
     ended: list[tuple[datetime, datetime | None]] = sorted({(began, at) for began, at in periods if at})
     if rest := [at for _, at in ended[MAX_PAUSES:] if at]:
-        # What was said between two of them is not learned either: rather too little than too much.
+        # The merged period also covers what was said in between: rather learn too little than too much.
         ended[MAX_PAUSES - 1 :] = [(ended[MAX_PAUSES - 1][0], max(rest))]
     lasting = [began for began, at in periods if at is None]
     return [*ended, (min(lasting), end)] if lasting else ended
@@ -163,7 +163,7 @@ def _store_summaries(
     stored: dict[str, Compaction] = {}
     newest: dict[int, Compaction] = {}
     for summary in summaries:
-        # Where the export does not name it, a summary continues the one before it in its branch.
+        # If the export does not name the previous summary, it is the one before in the branch.
         previous = stored.get(summary.previous) or newest.get(summary.branch)
         span = Q(position__gte=summary.first_position, position__lte=summary.last_position)
         rows = Message.objects.filter(span, conversation=conversation)
@@ -178,7 +178,7 @@ def _store_summaries(
             status=Compaction.Status.DONE,
             span_tokens=tokens,
             covered_tokens=tokens + (previous.covered_tokens if previous else 0),
-            context_kept_at=now,  # what left the context is in the messages themselves
+            context_kept_at=now,  # what left the context is still in the messages
             **columns | {"finished_at": columns["finished_at"] or columns["created_at"]},
         )
         stored[summary.id] = newest[summary.branch] = row
@@ -200,6 +200,6 @@ def _link_files(conversation: Conversation, grown: Grown, files: Mapping[str, At
         links.objects.bulk_create(
             links(attachment_id=UUID(file_id), message_id=message_id)
             for message_id, position in rows.values_list("pk", "position")
-            # A message may show a file twice, and is linked with it once.
+            # A message may show a file twice, but is linked to it once.
             for file_id in dict.fromkeys(shown[position])
         )

@@ -1,4 +1,4 @@
-"""Uploads of exports, and how far their imports are."""
+"""The API to upload exports and follow their imports."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @creates(_again)
 def new_import(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """Import an export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest, sent as the form field `file`: JSON or
-    the zip. The import runs in the background, without asking a model, and skips conversations that were imported
-    before."""
+    the zip. The import runs in the background, calls no model, and skips conversations that were imported before."""
     row = job.begin(
         user=request.auth.user, name=file.name or "", chunks=file.chunks(), size_bytes=file.size or 0
     )
@@ -113,8 +112,8 @@ def _upload_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any
 @router.post("/imports/uploads", auth=allow("chat"), response=answers(409, 413, 507, ok=ImportShape))
 @creates(_upload_again)
 def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
-    """Begin to upload an export in parts, or continue an upload of the same file: `received_bytes` of it have arrived.
-    The import begins with the last part; a file whose upload is not continued is deleted after two days."""
+    """Start to upload an export in parts, or continue an upload of the same file: `received_bytes` of it have arrived.
+    The import starts after the last part. An upload that is not continued is deleted after two days."""
     row = uploads.begin(
         user=request.auth.user, name=body.file_name, size_bytes=body.size_bytes, fingerprint=body.fingerprint
     )
@@ -128,9 +127,9 @@ def begin_upload(request: ApiRequest, body: NewUpload) -> Any:
     openapi_extra={"requestBody": {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
-    """Upload the bytes of the file from `offset` on, as the body. 409 where these are not the next bytes: `GET
-    /imports/{import_id}` tells which are."""
-    # The body is read only once it is known to be the next part.
+    """Upload the bytes of the file from `offset` on, as the body. 409 if they are not the next bytes: `GET
+    /imports/{import_id}` returns which are."""
+    # The body is read only after the part is known to be the next one.
     row = uploads.receive_part(
         user=request.auth.user, import_id=import_id, offset=offset, read=lambda: request.body
     )
@@ -139,21 +138,21 @@ def add_part(request: ApiRequest, import_id: str, offset: Position = 0) -> Any:
 
 @router.get("/imports", auth=allow("chat", "read"), response=answers(ok=Page[ImportShape]))
 def list_imports(request: ApiRequest) -> Any:
-    """List the newest 50 imports, newest first; each is kept for 90 days."""
+    """List the newest 50 imports, newest first. Each is kept for 90 days."""
     rows = imports_of(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
 
 
 @router.get("/imports/cost", auth=allow("chat", "read"), response=answers(ok=Costs))
 def read_costs(request: ApiRequest) -> Any:
-    """Show how much you imported, and what it would cost to summarise all of it with the model named here. No model is
-    asked until you continue a conversation; then that one is summarised."""
+    """Show how much you imported, and what it would cost to summarise all of it with this model. No model is called
+    until you continue a conversation; then that conversation is summarised."""
     return estimate_costs(request.auth.user)
 
 
 @router.get("/imports/{import_id}", auth=allow("chat", "read"), response=answers(404, ok=ImportShape))
 def read_import(request: ApiRequest, import_id: str) -> Any:
-    """Show the progress of an import, and its report."""
+    """Show the progress and the report of an import."""
     return _shape(accessible_import(request.auth.user, import_id))
 
 
@@ -161,7 +160,7 @@ def read_import(request: ApiRequest, import_id: str) -> Any:
     "/imports/{import_id}/retry", auth=allow("chat"), response=answers(404, 409, accepted=ImportShape)
 )
 def retry_import(request: ApiRequest, import_id: str) -> Any:
-    """Go on with an import that failed, from the file that was kept (`can_try_again`)."""
+    """Continue a failed import, from the file that was kept (`can_try_again`)."""
     row = accessible_import(request.auth.user, import_id)
     try_import_again(row=row, now=clock.now())
     row.refresh_from_db()
@@ -170,7 +169,6 @@ def retry_import(request: ApiRequest, import_id: str) -> Any:
 
 @router.delete("/imports/{import_id}", auth=allow("chat"), response=answers(404, 409))
 def discard_import(request: ApiRequest, import_id: str) -> Any:
-    """Discard an upload that is not complete, or the report and file of an import that ended. What was imported
-    stays."""
+    """Discard an incomplete upload, or the report and file of an import that ended. Imported conversations stay."""
     uploads.discard(user=request.auth.user, import_id=import_id)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Finds the uploads that imported messages show or folders have: the user's own by their id, else the archive's."""
+"""Finds the uploads that imported messages and folders reference: the user's own by id, else those in the archive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chatapp.operations.errors import InvalidInput, NotFound, TooLarge
 
 
 def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, Attachment]:
-    """Return the files that the messages show, by the ids that they name."""
+    """Return the files that the messages show, by their ids in the export."""
     named = {
         part["file_id"]: part["name"]
         for message in grown.messages
@@ -34,7 +34,7 @@ def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, 
 
 
 def uploads_of(user: User, named: Mapping[str, str], account: Account | None) -> Mapping[str, Attachment]:
-    """Return the user's uploads for these names by the ids of an export. Those that only the archive has are stored."""
+    """Return the user's uploads by id in the export, after storing those that only the archive has."""
     found = attachments_by_id(user.pk, named)
     if account is None:
         return found
@@ -51,16 +51,16 @@ def uploads_of(user: User, named: Mapping[str, str], account: Account | None) ->
 
 
 def _store(user: User, name: str, content: bytes, taken: Sequence[UUID]) -> Attachment | None:
-    """Return the user's upload of these bytes; None where they are no file that is taken.
+    """Return the user's upload of these bytes; None if they are not an accepted file.
 
-    Bytes that this service has stored before are taken as they are: encoded again, an image would lose a little.
+    Bytes that this service has stored before are copied unchanged: encoding an image again would lose quality.
     """
     sha256 = hashlib.sha256(content).hexdigest()
     if (own := unused_file(user, sha256, name, taken)) is not None:
         return own
     try:
         if (known := known_bytes(sha256)) is not None:
-            with suppress(NotFound):  # deleted in this moment
+            with suppress(NotFound):  # it was deleted meanwhile
                 return copy_attachment(known, user=user, name=name)
         return store_upload(user=user, name=name, content=content)
     except (InvalidInput, TooLarge):
@@ -70,7 +70,7 @@ def _store(user: User, name: str, content: bytes, taken: Sequence[UUID]) -> Atta
 def with_files(
     message: ImportedMessage, files: Mapping[str, Attachment], reading: Reading
 ) -> ImportedMessage:
-    """Return the message with its file parts as they are stored; a line in place of what is not here."""
+    """Return the message with its stored file parts, and a line of text in place of each missing file."""
     parts = message.columns.get("parts")
     if not parts or not any("file_id" in part for part in parts):
         return message

@@ -1,5 +1,5 @@
-"""Imports a file, one conversation after the other. What was brought along before is passed over, so that an import
-that was cut short goes on when it is begun again."""
+"""Imports a file, one conversation after another. Skips what was imported before, so that an interrupted import
+continues when it is started again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from chatapp.operations.ids import new_id
 from chatapp.operations.work_budget import TO_THE_END, LockTurns, Pace
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
-# Looked up in one statement.
+# Number of conversations that one query looks up.
 CHATS_AT_ONCE = 30
 MAX_PROBLEMS = 200
 MAX_REASON_CHARS = 300
@@ -57,8 +57,8 @@ MAX_REASON_CHARS = 300
 
 @dataclass(slots=True)
 class Report:
-    """What became of a file. `problems` names the first of those that could not be read, `left_out` counts what stayed
-    behind of those that could."""
+    """The result of an import. `problems` lists the first conversations that could not be read; `left_out` counts what
+    was left out of the others."""
 
     source: str = ""
     conversations: int = 0
@@ -71,7 +71,7 @@ class Report:
     def add_problem(self, index: int, reason: str, title: str = "") -> None:
         self.problem_count += 1
         problem = {"index": index, "title": title, "reason": reason[:MAX_REASON_CHARS]}
-        insort(self.problems, problem, key=itemgetter("index"))  # what waits is looked at later
+        insort(self.problems, problem, key=itemgetter("index"))  # some are found out of order
         del self.problems[MAX_PROBLEMS:]
 
     def as_json(self) -> dict[str, Any]:
@@ -81,14 +81,14 @@ class Report:
             "messages": self.messages,
             "known": self.known,
             "problem_count": self.problem_count,
-            # Without titles: they are the user's words, and this is no place that forgetting reaches.
+            # Leave out titles: they are the user's words, and forgetting does not reach this report.
             "problems": [{"index": each["index"], "reason": each["reason"]} for each in self.problems],
             "left_out": dict(sorted(self.left_out.items())),
         }
 
 
 Told = Callable[[Report, Progress], bool]
-"""Called after each conversation; False ends the import here, to be gone on with later."""
+"""Called after each conversation. Return False to end the import here and continue it later."""
 
 
 def import_file(
@@ -101,15 +101,15 @@ def import_file(
     forgotten: Forgotten = frozenset,
     pace: Pace = TO_THE_END,
 ) -> bool:
-    """Import what the file holds and return whether its end was reached. What is forgotten meanwhile is not stored
-    again. `beat` is called while the file is read, however long one conversation is, and may raise. Raise Unreadable
-    where it is no export."""
+    """Import a file and return whether its end was reached. What is forgotten meanwhile is not stored again. `beat` is
+    called while the file is read, even within a long conversation, and may raise. Raise Unreadable if the file is no
+    export."""
     progress = Progress(beat=beat)
     with open_account(path) as account:
         importing = _Importing(user, report, LockTurns(pace), account, forgotten)
-        if account is not None:  # before the chats, which name them
+        if account is not None:  # before the conversations, which reference them
             of_agents, no_agents = take_presets(user, account.presets)
-            # After the agents, because folders name them.
+            # Folders reference agents, so they come later.
             of_folders, no_folders = take_folders(user, account)
             report.left_out.update(of_agents + of_folders)
         for entry in entries(path, progress):
@@ -118,7 +118,7 @@ def import_file(
             else:
                 importing.take(entry.index, entry.value)
             if tell is not None and not tell(report, progress):
-                # What waits has been read: the next turn would have to read it again.
+                # Store conversations that were read, or the next turn would have to read them again.
                 importing.store_waiting()
                 return False
         importing.store_waiting()
@@ -134,7 +134,7 @@ def import_file(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A conversation as its source has it. `is_ours`: the source is an export of this service."""
+    """A conversation as read from its source. `is_ours` means that the source is an export of this service."""
 
     index: int
     source: SourceConversation
@@ -145,9 +145,9 @@ class _Read:
 
 @dataclass(slots=True)
 class _Importing:
-    """The import of one file. `account` is what it holds besides conversations, where it is a whole account of ours.
+    """The import of one file. `account` is the open archive if the file is an account export of this service.
 
-    Small conversations wait for each other: they are looked up in one statement and stored in one transaction.
+    Small conversations wait for others, so that one query looks them up and one transaction stores them.
     """
 
     user: User
@@ -170,14 +170,14 @@ class _Importing:
         except Unreadable as error:
             self.report.add_problem(index, str(error))
             return
-        # What instructed another program must not instruct models here.
+        # System prompts of another program must not instruct models here.
         if read is not palimpsest:
             _quote_instructions(source)
         self._let_wait(_Read(index, source, read is palimpsest, source_key(read.NAME, source), reading))
 
     def _let_wait(self, one: _Read) -> None:
         rows, most_rows = len(one.source.messages), self.turns.pace.budget.rows
-        # Of a chat that is in the file twice, the second has to find the first one stored.
+        # If a chat is in the file twice, store the first before looking up the second.
         if self.waiting_rows + rows > most_rows or any(each.key == one.key for each in self.waiting):
             self.store_waiting()
         self.waiting.append(one)
@@ -186,12 +186,12 @@ class _Importing:
             self.store_waiting()
 
     def store_waiting(self) -> None:
-        """Store what waits and is not here yet, in groups that fit a transaction each."""
+        """Store the waiting conversations that are new, in groups that fit one transaction each."""
         known = known_conversations(self.user, [each.key for each in self.waiting])
         ours = [each.source.id for each in self.waiting if each.is_ours]
         own = own_conversations(self.user, ours)
         trashed = trashed_among(self.user, [*known.values(), *map(uuid_or_none, ours)], clock.now())
-        # After what is here: a conversation that is gone meanwhile was forgotten before.
+        # Read this last, so that it contains each conversation that was forgotten before the queries above.
         forgotten = self.forgotten() or frozenset()
         budget, group, rows, chars = self.turns.pace.budget, list[tuple[_Read, Prepared]](), 0, 0
         for one in self.waiting:
@@ -222,7 +222,7 @@ class _Importing:
         account, source = self.account, one.source
         if account is None or account.wanted.isdisjoint(each.id for each in source.messages):
             return
-        # Entries of the memory may name its messages, which have other ids here.
+        # Memory entries may reference its messages, whose ids differ here.
         if own is not None:
             account.conversations[source.id] = own
             account.messages |= own_messages(own, account.wanted)
@@ -234,7 +234,7 @@ class _Importing:
         grown = grow(source)
         files: Mapping[str, Attachment] = {}
         results = Results(new_id(), source, self.account)
-        if one.is_ours:  # others bring no files
+        if one.is_ours:  # other sources have no files
             files = files_of(self.user, grown, self.account)
             messages = [results.refer_to(with_files(message, files, reading)) for message in grown.messages]
             grown = replace(grown, messages=messages)
@@ -251,7 +251,7 @@ class _Importing:
         )
 
     def _store(self, group: Sequence[tuple[_Read, Prepared]]) -> None:
-        # Asked each time: its user may have had everything forgotten since the file was read.
+        # Check each time: the user may have had everything forgotten since the file was read.
         if not group or self.forgotten() is None:
             return
         try:
@@ -267,13 +267,13 @@ class _Importing:
                 continue
             self.report.conversations += 1
             self.report.messages += len(prepared.grown.messages)
-            # Counted when it is stored: each turn reads the file again from its beginning.
+            # Count only when it is stored: each turn reads the file again from its beginning.
             self.report.left_out.update(one.source.left_out)
             if self.account is not None:
                 self._note(conversation.pk, one.source, prepared.grown)
 
     def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:
-        """Note where what the archive's entries name is now."""
+        """Record where the messages that the archive's entries reference are now."""
         assert self.account is not None
         self.account.conversations[source.id] = conversation_id
         places = {named: grown.places[named] for named in self.account.wanted & grown.places.keys()}
@@ -293,7 +293,7 @@ class _Importing:
             )
 
     def _gone_entries(self, account: Account) -> frozenset[str] | None:
-        """Return the ids of the entries that went with a conversation when it was forgotten; None for all."""
+        """Return the ids of entries forgotten with a conversation; None if everything was forgotten."""
         forgotten = self.forgotten()
         if not forgotten:
             return forgotten

@@ -1,7 +1,7 @@
-"""Imports uploaded files in a worker: some seconds at a time, so that the work of others comes in between.
+"""Imports uploaded files in a worker, some seconds at a time, so that other work runs in between.
 
-The file lies below DATA_DIR until its import is done; what failed for a reason of ours can be tried again for a while.
-Each turn reads it from its beginning and passes over what was brought along already.
+The file stays below DATA_DIR until its import is done; after an internal error it can be retried for a while. Each turn
+reads the file from its beginning and skips what was imported.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from chatapp.operations.work_budget import Pace, yield_to_answers
 log = logging.getLogger(__name__)
 
 TURN_S = 20.0
-"""Counted from the first conversation that is new: what was read before costs each turn the same."""
+"""Counted from the first new conversation, because each turn has to read the earlier ones again."""
 NOTED_EVERY_S = 1.0
 GONE = "The file is not there any more. Please upload it again."
 BROKEN = "Something went wrong on our side; it was logged. Your file is kept for two days: try again."
 OLD_DRAFT = timedelta(minutes=5)
-"""A file is there some moments before its row."""
+"""The file exists for some moments before its row."""
 
 
 class LeaseLost(Exception):
-    """Another worker has the import, or its user is gone."""
+    """Another worker has the import, or its row is gone."""
 
 
 def folder() -> Path:
@@ -61,7 +61,7 @@ def folder() -> Path:
 
 
 def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) -> Import:
-    """Store the file, then the row that promises its import. Raise Conflict for one too many, TooLarge."""
+    """Store the file, then the row of its import. Raise Conflict for too many imports, TooLarge."""
     import_id = new_id()
     folder().mkdir(parents=True, exist_ok=True)
     path = folder() / str(import_id)
@@ -70,7 +70,7 @@ def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) ->
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
-            # Before the row, which promises the import: what is accepted outlives a crash.
+            # Sync before storing the row: an accepted import must survive a crash.
             os.fsync(file.fileno())
         sync_folder(folder())
         return create_import(
@@ -82,13 +82,13 @@ def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) ->
             now=clock.now(),
         )
     except BaseException:
-        # No row names it, also where the request was cancelled.
+        # No row references the file, even if the request was cancelled.
         path.unlink(missing_ok=True)
         raise
 
 
 def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
-    """Go on with an import for a while; wake a worker again where it is not done."""
+    """Continue an import for a while, and wake a worker again if it is not done."""
     row = claim_import(import_id=import_id, now=clock.now())
     if row is None:
         return
@@ -108,16 +108,16 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
             tell=turn.tell,
             beat=turn.beat,
             forgotten=partial(forgotten_sources, row),
-            # No end of its own: `tell` says when a turn is over.
+            # No time limit here: `tell` decides when a turn is over.
             pace=Pace(seconds=float("inf"), sleep=turn.rest),
         )
     except Unreadable as unreadable:
         is_done, error = True, str(unreadable)
     except FileNotFoundError:
         is_done, error = True, GONE
-    except LeaseLost:  # the row and the file are not of this turn any more
+    except LeaseLost:  # the row and the file are not this turn's to change
         return
-    except AWAY:  # the sweep goes on with it; the file is kept
+    except AWAY:  # the sweep continues the import; the file is kept
         raise
     except Exception:
         log.exception("Import %s failed.", row.pk)
@@ -125,7 +125,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     if not turn.note():
         return
     if is_done:
-        # The row first: a file without a row that needs it is deleted by the sweep.
+        # End the row first: the sweep deletes a file that no row needs.
         end_import(row=row, error=error, now=clock.now(), keeps_file=keeps_file)
         if not keeps_file:
             path.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
 
 
 class _Turn:
-    """What a turn has done, told to the row about once a second."""
+    """The progress of a turn, stored in the row about once a second."""
 
     def __init__(self, row: Import, turn_s: float) -> None:
         self.row, self.report = row, Report()
@@ -143,7 +143,7 @@ class _Turn:
 
     def tell(self, report: Report, progress: Progress) -> bool:
         now = time.monotonic()
-        # Each turn begins at the beginning of the file, but what a user sees must not go back.
+        # Each turn starts at the beginning of the file, but the progress shown must not go back.
         self.row.read_bytes = max(self.row.read_bytes, min(progress.read, progress.total))
         self.row.total_bytes = progress.total
         if report.conversations and not self._began:
@@ -165,17 +165,17 @@ class _Turn:
         yield_to_answers(seconds)
 
     def note(self) -> bool:
-        """Store what earlier turns and this one did; False where another worker has taken over."""
+        """Store the results of earlier turns and this one. Return False if another worker has taken over."""
         now = self.report.as_json()
         before = self._before
         added = {name: before.get(name, 0) + now[name] for name in ("conversations", "messages")}
-        # What earlier turns imported is passed over by this one, and was not here before the import.
+        # This turn skips what earlier turns imported, but that was not known before the import.
         known = max(now["known"] - before.get("conversations", 0), before.get("known", 0))
         left_out = dict(before.get("left_out", {}))
-        # Added up: what a conversation leaves out is counted in the one turn that stores it.
+        # Add up: what a conversation leaves out is counted only in the turn that stores it.
         for what, count in now["left_out"].items():
             left_out[what] = left_out.get(what, 0) + count
-        # A turn that ends earlier in the file has found fewer.
+        # A turn that ends earlier in the file has found fewer problems.
         if before.get("problem_count", 0) > now["problem_count"]:
             now |= {name: before[name] for name in ("problem_count", "problems")}
         report = now | added | {"known": known, "left_out": left_out}

@@ -1,4 +1,4 @@
-"""Writes imports of uploaded files: whose work one is, and how far it is."""
+"""Writes imports of uploaded files: their uploads, leases and progress."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
 MAX_VAIN_TURNS = 5
-"""Turns in a row that ended, as those of a process that dies, before they had stored anything new."""
+"""Turns in a row that ended, e.g. by a crash, before they had stored anything new."""
 FORGOTTEN = "forgotten"
-"""In a report: the keys of the sources that are passed over, because their user has forgotten them meanwhile."""
+"""Key in a report: the keys of sources to skip, because their user has forgotten them meanwhile."""
 ADVANCED = "advanced"
-"""In a report: the fence of the last turn that stored something new."""
+"""Key in a report: the fence of the last turn that stored something new."""
 KEEP = timedelta(days=90)
-"""Reports are kept so long."""
+"""How long reports are kept."""
 KEEP_FILE = timedelta(days=2)
-"""What was uploaded in part, or could not be imported for a reason of ours, waits so long for its user."""
+"""How long an incomplete upload, or a file whose import failed by an internal error, is kept for its user."""
 
 
 def create_import(
     *, user: User, import_id: UUID, file_name: str, size_bytes: int, most_bytes: int, now: datetime
 ) -> Import:
-    """Store an import whose file lies there already, and wake a worker. Raise Conflict for one too many, and TooLarge
+    """Store an import whose file exists already, and wake a worker. Raise Conflict for too many imports, and TooLarge
     as `begin_upload` does."""
     with transaction.atomic():
         unfinished = _lock_imports(user, Import.State.WAITING, Import.State.RUNNING)
@@ -64,10 +64,10 @@ def begin_upload(
     free_bytes: int,
     now: datetime,
 ) -> Import:
-    """Return the user's unfinished upload of the same file, else a new one.
+    """Return the user's unfinished upload of the same file, or a new one.
 
-    Raise Conflict for one too many, TooLarge where the user's files would become more than `most_bytes` (0: any
-    number), DiskFull where less than what is to come is free on the disk.
+    Raise Conflict for too many uploads, TooLarge if the user's files would exceed `most_bytes` (0: no limit), DiskFull
+    if the rest of the file does not fit on the disk.
     """
     with transaction.atomic():
         unfinished = _lock_imports(user, Import.State.UPLOADING)
@@ -91,20 +91,20 @@ def begin_upload(
 
 
 def _check_room(user: User, most_bytes: int) -> None:
-    """Raise TooLarge after the row, whose size counts, too; this takes back the row and its Idempotency-Key."""
+    """Raise TooLarge. The new row must be stored already, so that it counts; the rollback removes it again."""
     if most_bytes and stored_bytes(user.pk) + file_bytes_of(user) > most_bytes:
         sentence = f"Your files would become larger than {most_bytes / 2**20:,.0f} MB. Delete some first."
         raise TooLarge(sentence, code="storage_full")
 
 
 def _lock_imports(user: User, *states: Import.State) -> QuerySet[Import]:
-    """Return the user's imports in these states, of which no other request makes one meanwhile."""
+    """Return the user's imports in these states. The lock on the user prevents concurrent requests from adding more."""
     User.objects.select_for_update().get(pk=user.pk)
     return Import.objects.filter(user=user, state__in=states)
 
 
 def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> Import:
-    """Store an import beside those that are unfinished. Raise Conflict, in the words of `too_many`."""
+    """Store an import unless too many are unfinished. Raise Conflict with the message `too_many`."""
     if unfinished.count() >= MAX_UNFINISHED:
         raise Conflict(too_many, code="too_many")
     row = Import.objects.create(**columns)
@@ -113,15 +113,15 @@ def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> 
 
 
 def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> None:
-    """Store that the bytes from `offset` on are there; the last of them begin the import. Raise Conflict where other
-    bytes are expected meanwhile, NotFound where the upload was discarded."""
+    """Store that the bytes from `offset` on have arrived; the last ones start the import. Raise Conflict if other bytes
+    are expected now, NotFound if the upload was discarded."""
     received = offset + size_bytes
     is_whole = received == row.size_bytes
     waiting = {"state": Import.State.WAITING, "kept_until": None, "lease_expires_at": now}
     with transaction.atomic():
         expected = Import.objects.filter(pk=row.pk, state=Import.State.UPLOADING, received_bytes=offset)
         columns = waiting if is_whole else {"kept_until": now + KEEP_FILE}
-        # Of two requests with the same part one is the next.
+        # Only one of two requests with the same part updates the row.
         if expected.update(received_bytes=received, **columns):
             if is_whole:
                 _wake(row.pk)
@@ -134,7 +134,7 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
 
 
 def try_import_again(*, row: Import, now: datetime) -> None:
-    """Let a worker go on with a failed import whose file was kept. Raise Conflict for another one."""
+    """Let a worker continue a failed import whose file was kept. Raise Conflict for any other import."""
     with transaction.atomic():
         rows = Import.objects.select_for_update()
         kept = rows.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now).first()
@@ -147,15 +147,15 @@ def try_import_again(*, row: Import, now: datetime) -> None:
 
 
 def discard_import(*, row: Import) -> None:
-    """Delete an import that no worker is to read any more, or not yet. Raise Conflict for one that goes on."""
+    """Delete an import that is uploading or has ended. Raise Conflict if it is waiting or running."""
     going_on = [Import.State.WAITING, Import.State.RUNNING]
     if not Import.objects.filter(pk=row.pk).exclude(state__in=going_on).delete()[0]:
         raise Conflict("This import is going on and cannot be discarded.", code="import_going_on")
 
 
 def delete_imports(user: User) -> list[UUID]:
-    """Delete all imports of the user, in the caller's transaction, and return their ids: a worker that is at one finds
-    its row gone."""
+    """Delete all imports of the user, in the caller's transaction, and return their ids. A worker that is running one
+    finds its row gone."""
     rows = Import.objects.filter(user=user)
     ids = list(rows.values_list("pk", flat=True))
     rows.delete()
@@ -163,7 +163,7 @@ def delete_imports(user: User) -> list[UUID]:
 
 
 def pass_over(user: User, source_keys: Iterable[str]) -> None:
-    """Let imports that may go on pass these sources over, in the caller's transaction, which forgets them."""
+    """Make imports that may continue skip these sources, in the caller's transaction, which forgets them."""
     may_go_on = Import.objects.filter(user=user).exclude(state=Import.State.DONE)
     for row in may_go_on.select_for_update().order_by("pk"):
         row.report[FORGOTTEN] = sorted({*row.report.get(FORGOTTEN, ()), *source_keys})
@@ -171,25 +171,24 @@ def pass_over(user: User, source_keys: Iterable[str]) -> None:
 
 
 def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
-    """Take the lease of an import and return its row; None where the import is done or another worker has it."""
+    """Claim an import and return its row; None if it is done or another worker has it."""
     free, until = Import.free(now).filter(pk=import_id), now + Import.LEASE
     claimed = free.update(state=Import.State.RUNNING, lease_expires_at=until, fence=F("fence") + 1)
     return Import.objects.select_related("user").filter(pk=import_id).first() if claimed else None
 
 
 def is_stuck(row: Import) -> bool:
-    """Return whether too many turns of an import have stored nothing new, the present one not counted."""
+    """Return whether too many turns have stored nothing new, not counting the present one."""
     return row.fence - int(row.report.get(ADVANCED, 0)) > MAX_VAIN_TURNS
 
 
 def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool:
-    """Store the progress of an import and renew its lease; return False where another worker has it or its user is
-    gone."""
+    """Store the progress of an import and renew its lease. Return False if another worker has it or its row is gone."""
     held = Import.objects.filter(pk=row.pk, fence=row.fence, state=Import.State.RUNNING)
     with transaction.atomic():
         if (stored := held.select_for_update().first()) is None:
             return False
-        # Not of this worker: `pass_over` adds to it.
+        # Keep these from the row: `pass_over` may have changed it.
         kept = {name: stored.report[name] for name in (FORGOTTEN, ADVANCED) if name in stored.report}
         if report["conversations"] > stored.report.get("conversations", 0):
             kept[ADVANCED] = row.fence
@@ -221,10 +220,10 @@ def delete_old_imports(*, now: datetime) -> None:
 
 
 def give_up_abandoned(*, now: datetime) -> None:
-    """Release the files of uploads that were not continued; the sweep deletes them."""
+    """Release the files of abandoned uploads and failed imports; the sweep deletes them."""
     abandoned = Import.objects.filter(kept_until__lte=now)
     abandoned.filter(state=Import.State.UPLOADING).delete()
-    # The report of an import that failed stays.
+    # The report of a failed import stays.
     abandoned.exclude(state=Import.State.UPLOADING).update(kept_until=None)
 
 

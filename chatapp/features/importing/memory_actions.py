@@ -1,5 +1,5 @@
-"""Writes the entries and the profile that the export of an account brings along. No model is asked, now or later: what
-they say is taken for consolidated already."""
+"""Writes the memory entries and the profile of an account export. No model is called, now or later: they count as
+consolidated."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _Key = tuple[date, str | None, str]
 
 
 Gone = Callable[[], frozenset[str] | None]
-"""Returns the ids of entries that are forgotten since the import was begun; None where everything is."""
+"""Returns the ids of entries forgotten since the import began; None if everything was forgotten."""
 
 
 def store_entries(
     *, user: User, account: Account, now: datetime, pace: Pace, gone: Gone
 ) -> tuple[dict[str, str], int]:
-    """Store the entries that are not here yet; return their ids here by those of the export, and how many are new."""
+    """Store the entries that are not here yet. Return (ids here by ids in the export, number of new entries)."""
     known = _known_entries(user)
     ids: dict[str, str] = {}
     missing: list[Entry] = []
@@ -54,7 +54,7 @@ def store_entries(
 
 
 def _without_forgotten(user_id: UUID, entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield what is left of entries and of what they said before, without what is not to be learned again."""
+    """Yield entries, with their earlier texts, without sentences that must not be learned again."""
     barred = tombstones_of(user_id)
     for entry in entries:
         if not barred:
@@ -75,24 +75,24 @@ def _known_entries(user: User) -> dict[_Key, UUID]:
 def _store_some(
     user: User, account: Account, some: Sequence[Entry], now: datetime, gone: Gone
 ) -> dict[str, str]:
-    # A forgetting that has begun comes first, and is seen; a later one finds what is stored here.
+    # A forgetting that has begun finishes first and is visible here; a later one finds the rows stored here.
     lock_forgetting_counts([user.pk])
     if (forgotten := gone()) is None:
         return {}
-    left = _without_forgotten(user.pk, some)  # again: the rest may have been forgotten meanwhile
+    left = _without_forgotten(user.pk, some)  # again: more may have been forgotten meanwhile
     entries = [entry for entry in left if entry.id not in forgotten]
     rows = [_row(user, account, entry, now) for entry in entries]
     insert_rows(rows)
     for row, entry in zip(rows, entries, strict=True):
-        row.updated_at = entry.updated_at  # the insertion set it to the present
+        row.updated_at = entry.updated_at  # the insert set it to the present
     update_rows(rows, "updated_at")
     both = list(zip(rows, entries, strict=True))
     insert_rows([each for row, entry in both for each in _revisions(row, entry)])
-    # Two sources of an export may be one span here, and an entry has each once.
+    # Two sources of an export may be the same span here, but an entry has each once.
     insert_rows(
         [each for row, entry in both for each in _sources(row, entry, account)], on_conflict="DO NOTHING"
     )
-    # A proposed entry waits for approval: until then it is not found and in no daily file.
+    # A proposed entry waits for approval: until then it is neither indexed nor in a daily file.
     kept = [row for row in rows if row.state == models.MemoryEntry.State.KEPT]
     if kept:
         index_entries(user.pk, kept)
@@ -111,14 +111,14 @@ def _row(user: User, account: Account, entry: Entry, now: datetime) -> models.Me
         author=entry.author,
         revision=entry.revision,
         state=entry.state,
-        written_at=now,  # its day is marked instead: this is no news to tell
+        written_at=now,  # prevents a `memory.written` event; its day is marked instead
         consolidated_at=now,
         created_at=entry.created_at,
     )
 
 
 def _revisions(row: models.MemoryEntry, entry: Entry) -> Iterator[models.EntryRevision]:
-    # A file may have a number twice, and an entry has it once.
+    # A file may contain a revision twice, but an entry has it once.
     for past in {each.revision: each for each in entry.earlier}.values():
         yield models.EntryRevision(
             entry=row, number=past.revision, text=past.text, author=past.author, written_at=past.written_at
@@ -139,7 +139,7 @@ def _sources(row: models.MemoryEntry, entry: Entry, account: Account) -> Iterato
 
 
 def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
-    """Return a span as it is here; None where not all of it is."""
+    """Return a span with its ids here; None if a part of it is missing."""
     conversation_id = account.conversations.get(span.conversation_id or "")
     first = account.messages.get(span.first_message_id or "")
     last = account.messages.get(span.last_message_id or "")
@@ -152,8 +152,8 @@ def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
 def store_profile(
     *, user: User, versions: Sequence[ProfileVersion], entry_ids: Mapping[str, str], gone: Gone
 ) -> bool:
-    """Store the profile with its history, without lines made of what is gone; return False where the user has another
-    one, which stays."""
+    """Store the profile with its history, without lines derived from forgotten text. Return False if the user has a
+    different profile, which stays."""
     lock_forgetting_counts([user.pk])
     if (forgotten := gone()) is None:
         return True
@@ -165,7 +165,7 @@ def store_profile(
         return not forgotten.isdisjoint(made_of) or barred.filter_text(line) != line
 
     kept = [(each, *without_lines(each.markdown, each.sources, is_gone)[:2]) for each in in_order]
-    # The same profile again is no loss: the file may be imported once more.
+    # The same profile is no conflict: the file may be imported again.
     if profile.version:
         return [profile.text] == [text for _, text, _ in kept[-1:]]
     for each, text, sources in kept:

@@ -1,4 +1,4 @@
-"""Imports of files, and which conversation of which source was brought along already."""
+"""Imports of files, and the sources of imported conversations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chatapp.operations.leases import is_out_of_lease
 
 
 class ImportedConversation(models.Model):
-    """Where a conversation came from, so that the same one is not imported twice. It goes with the conversation: what
-    was deleted can be imported again."""
+    """The source of a conversation, so that it is not imported twice. The row is deleted with the conversation, so that
+    the source can be imported again."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     source_key = models.CharField(max_length=64, help_text="A hash of the source and its own id.")
@@ -28,8 +28,8 @@ class ImportedConversation(models.Model):
 
 
 class Import(models.Model):
-    """A file that a user uploads to be imported, how far it is, and what could not be read. The row is the job; the
-    file lies below DATA_DIR until it is done."""
+    """A file that a user uploads to import, its progress, and a report. The row is the job; the file stays below
+    DATA_DIR until the job is done."""
 
     class State(models.TextChoices):
         UPLOADING = "uploading"
@@ -39,7 +39,7 @@ class Import(models.Model):
         FAILED = "failed"
 
     LEASE = timedelta(seconds=90)
-    """Renewed about once a second while the file is read; without a renewal another worker takes over."""
+    """Renewed about once a second while the file is read. Without renewal, another worker takes over."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -71,7 +71,7 @@ class Import(models.Model):
                 condition=models.Q(state__in=["waiting", "running"]),
                 name="import_unfinished",
             ),
-            # The sweep: which files were abandoned?
+            # The sweep: abandoned files.
             models.Index(
                 fields=["kept_until"],
                 condition=models.Q(kept_until__isnull=False),
@@ -82,11 +82,11 @@ class Import(models.Model):
         ]
 
     def __str__(self) -> str:
-        return str(self.id)  # not the file's name: it may say what was said
+        return str(self.id)  # not the file name: it may quote the chat
 
     @classmethod
     def free(cls, now: datetime) -> models.QuerySet[Import]:
-        """Return the imports that are to be carried out, and that no worker has."""
+        """Return the unfinished imports that no worker has."""
         return cls.objects.filter(
             is_out_of_lease(now, cls.LEASE), state__in=[cls.State.WAITING, cls.State.RUNNING]
         )

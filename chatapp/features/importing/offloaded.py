@@ -1,5 +1,5 @@
-"""Brings along tools' results that were too large for a context: each gets a reference of its own here. Files are
-written before the conversation is stored, and their rows with it."""
+"""Imports tool results that were too large for a context, under new references. Files are written before the
+conversation is stored, and their rows with it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chatapp.files.offloads import write_result
 
 @dataclass(slots=True)
 class Results:
-    """The results that the messages of one conversation refer to. `rows` are to be stored with it; None for a result
-    whose content was not brought along."""
+    """The tool results that the messages of a conversation reference. `rows` are stored with it. A result without
+    content has no row."""
 
     conversation_id: UUID
     source: SourceConversation
@@ -30,8 +30,7 @@ class Results:
         return [row for row in self._written.values() if row is not None]
 
     def refer_to(self, message: ImportedMessage) -> ImportedMessage:
-        """Return the message with references that lead to results of its own; without those whose content was not
-        brought along."""
+        """Return the message with references to its own results. References to missing content are removed."""
         parts = message.columns.get("parts")
         if not parts or not any("offload_ref" in part for part in parts):
             return message
@@ -40,7 +39,7 @@ class Results:
 
     def _part(self, part: Mapping[str, Any]) -> dict[str, Any]:
         named = part["offload_ref"]
-        # Several parts may refer to one result.
+        # Several parts may reference one result.
         if named not in self._written:
             self._written[named] = self._write(named, part["name"])
         row = self._written[named]

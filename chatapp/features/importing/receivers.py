@@ -1,5 +1,5 @@
-"""What is forgotten while an import goes on is not brought back by it: it passes one conversation over, and ends where
-its user has everything forgotten. No file is left to try again then."""
+"""Prevents imports from restoring what is forgotten meanwhile: they skip a forgotten conversation, and end without a
+file to retry if their user has everything forgotten."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from chatapp.forgetting.actions.whole import (
 
 def end_imports(sender: Any, *, user: User, **_: Any) -> None:
     ids = delete_imports(user)
-    # A process that dies in between leaves them to the sweep.
+    # If the process dies in between, the sweep deletes the files.
     transaction.on_commit(lambda: job.delete_files(ids))
 
 
 def pass_conversation_over(sender: Any, *, user: User, conversation: Conversation, **_: Any) -> None:
     came_from = ImportedConversation.objects.filter(conversation=conversation)
-    # An export of the user's own account names it by its id.
+    # An export of the user's own account references it by its id.
     own = key_of_id(palimpsest.NAME, str(conversation.pk))
     pass_over(user, [own, *came_from.values_list("source_key", flat=True)])
 
 
 forgetting_everything.connect(end_imports, dispatch_uid="importing.end_imports")
-# Once more: another one may have been begun meanwhile.
+# Again, because another import may have been started meanwhile.
 everything_forgotten.connect(end_imports, dispatch_uid="importing.end_imports")
 conversation_forgotten.connect(pass_conversation_over, dispatch_uid="importing.pass_conversation_over")

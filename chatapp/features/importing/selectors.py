@@ -1,4 +1,4 @@
-"""Reads imports, what was brought along already, and what it would cost to summarise all of it."""
+"""Reads imports, what was imported already, and what summarising all of it would cost."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from chatapp.providers.selectors import default_model, fast_model_of
 
 SHOWN = 50
 WOKEN_AT_ONCE = 20
-# SQLite takes a bounded number of values in one statement.
+# SQLite limits the number of values in one statement.
 READ_AT_ONCE = 500
 PRICED_TOKENS = 1_000
-"""Of one call: some models take more for a token where a call has very many."""
+"""Tokens of the priced call. Some models charge more per token in very long calls."""
 MILLION = 1_000_000
 HAS_FILE = Q(state__in=[Import.State.WAITING, Import.State.RUNNING]) | Q(kept_until__isnull=False)
 
 
 def known_conversations(user: User, source_keys: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversations that the user has of these sources, by their keys. One that is in the trash or is
-    being deleted still counts."""
+    """Return the conversations that the user imported from these sources, by key. Those in the trash or in deletion
+    count, too."""
     rows = ImportedConversation.objects.filter(user=user, source_key__in=list(source_keys))
     return dict(rows.values_list("source_key", "conversation_id"))
 
 
 def own_conversations(user: User, conversation_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversations of the user that an export of ours names, by the id in the export."""
+    """Return the user's conversations that an export of this service references, by id in the export."""
     named = {each: known for each in conversation_ids if (known := uuid_or_none(each)) is not None}
     if not named:
         return {}
@@ -68,7 +68,7 @@ def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UU
 
 
 def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return the messages of the conversation among these ids, by the id as it was given."""
+    """Return the conversation's messages with these ids, by the id as given."""
     rows = Message.objects.filter(conversation=conversation_id)
     wanted = [known for each in message_ids if (known := uuid_or_none(each)) is not None]
     found: dict[str, UUID] = {}
@@ -79,13 +79,13 @@ def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str,
 
 
 def unused_file(user: User, sha256: str, name: str, taken: Iterable[UUID]) -> Attachment | None:
-    """Return an upload of these bytes under this name that no message shows: an import that was cut short left it."""
+    """Return an upload of these bytes and name that no message shows, e.g. of an interrupted import."""
     rows = Attachment.objects.filter(user=user, sha256=sha256, name=name, messages=None)
     return rows.exclude(pk__in=list(taken)).first()
 
 
 def known_bytes(sha256: str) -> Attachment | None:
-    """Return an upload of these bytes, of whomever: this service has encoded or read them itself."""
+    """Return any user's upload of these bytes. It shows that this service has encoded or read them itself."""
     return Attachment.objects.filter(sha256=sha256).first()
 
 
@@ -97,7 +97,7 @@ def uuid_or_none(raw: str) -> UUID | None:
 
 
 def accessible_import(user: User, import_id: str | UUID) -> Import:
-    """Return an import of the user's own. Raise NotFound."""
+    """Return an import of the user. Raise NotFound."""
     return find_row(Import.objects.filter(user=user), import_id)
 
 
@@ -114,7 +114,7 @@ def waiting_imports(now: datetime) -> list[UUID]:
 
 
 def forgotten_sources(row: Import) -> frozenset[str] | None:
-    """Return the keys of what the import is to pass over; None where it is not this worker's any more."""
+    """Return the keys of sources that the import must skip; None if this worker has lost the import."""
     held = Import.objects.filter(pk=row.pk, fence=row.fence)
     return next((frozenset(keys or ()) for keys in held.values_list("report__forgotten", flat=True)), None)
 
@@ -125,13 +125,13 @@ def needs_file(import_id: UUID) -> bool:
 
 
 def file_bytes_of(user: User) -> int:
-    """Return how large the files are that lie here for the user's imports, or are to come."""
+    """Return the total size of the user's import files, including the parts still to come."""
     sizes = Import.objects.filter(HAS_FILE, user=user).aggregate(size=Sum("size_bytes", default=0))
     return int(sizes["size"])
 
 
 def _price_of_input(model: ModelConfig) -> Decimal | None:
-    """Return the price of a token that the model reads, the operator's first; None where it is not known."""
+    """Return the price of an input token, preferring the operator's; None if it is unknown."""
     entered: Decimal | None = model.input_price
     if entered is not None:
         return entered / MILLION
@@ -140,9 +140,9 @@ def _price_of_input(model: ModelConfig) -> Decimal | None:
 
 
 def estimate_costs(user: User) -> dict[str, Any]:
-    """Return what the user's imported conversations hold, and what summarising all of them would read; `cost` None:
-    the price is not known."""
-    # A conversation that is being deleted has no user any more.
+    """Return the size of the user's imported conversations and the cost of summarising all of them. `cost` is None if
+    the price is unknown."""
+    # A conversation in deletion has no user.
     imported = ImportedConversation.objects.filter(user=user, conversation__user=user)
     held = Message.objects.filter(conversation__in=imported.values("conversation"))
     counted = held.aggregate(messages=Count("pk"), tokens=Sum("token_estimate", default=0))

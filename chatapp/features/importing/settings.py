@@ -1,5 +1,5 @@
-"""Checks the settings of a conversation in our own export against what its new user may choose here, and makes the
-agents and folders that the export of an account brings along."""
+"""Validates the settings of a conversation in our own export against the new user's choices, and creates the agents and
+folders of an account export."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _HOOKS: TypeAdapter[list[Hook]] = TypeAdapter(ConversationHooks)
 
 
 def settings_of(user: User, source: SourceConversation, account: Account | None) -> dict[str, Any]:
-    """Return columns of the conversation. What is not to be had here keeps its default, and is counted."""
+    """Return columns of the conversation. Settings that are not available here keep their default, and are counted."""
     raw = source.settings
-    # Never stored: the policy is checked against its model and agent.
+    # Never stored: the policy is validated against this row's model and agent.
     row = Conversation(user=user)
     columns: dict[str, Any] = {"title": source.title, "temporary": raw.get("temporary") is True}
     if raw.get("memory") in Conversation.Memory:
@@ -61,7 +61,7 @@ def settings_of(user: User, source: SourceConversation, account: Account | None)
         except (ServiceError, PolicyError, ValidationError):
             source.left_out[f"settings that are not to be had here ({name.replace('_', ' ')})"] += 1
             continue
-        if name in ("model", "agent"):  # what a policy may say depends on them
+        if name in ("model", "agent"):  # policies are validated against them
             setattr(row, name, columns[name])
     return columns
 
@@ -74,18 +74,18 @@ def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
 
 
 def _folder(user: User, folder_id: str, account: Account | None) -> Folder:
-    """Return the user's own folder of this id, or the one that has the name of the archive's. Raise NotFound."""
+    """Return the user's folder: by name if the archive describes it, else by id. Raise NotFound."""
     named = account.folders.get(folder_id) if account is not None else None
     own = Folder.objects.filter(user=user)
     found = own.filter(name=named.name).first() if named is not None else find_row(own, folder_id)
-    if found is None:  # there were too many
+    if found is None:  # the user had too many folders
         raise NotFound
     return found
 
 
 def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[str]]:
-    """Make the archive's folders, also those without a conversation. Return what was left out of new folders, and which
-    cannot be made, counted. One whose name the user has already stays as it is."""
+    """Create the archive's folders, even empty ones. Return (what was left out of new folders, folders that could not
+    be created), counted. A folder whose name the user already has stays as it is."""
     of_new, not_made = Counter[str](), Counter[str]()
     known = set(Folder.objects.filter(user=user).values_list("name", flat=True))
     for each in account.folders.values():
@@ -115,9 +115,9 @@ def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[st
 
 
 def take_presets(user: User, texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """Make an agent of each YAML. Return what was left out of new agents, and which agents cannot be made, counted.
+    """Create an agent from each YAML text. Return (what was left out of new agents, agents not created), counted.
 
-    One whose name the user has already stays as it is: an import is read again from its beginning each turn.
+    An agent whose name the user already has stays as it is: each turn of an import reads the file from the beginning.
     """
     of_new, not_made = Counter[str](), Counter[str]()
     known = set(Agent.objects.filter(owner=user).values_list("name", flat=True))
@@ -128,7 +128,7 @@ def take_presets(user: User, texts: Iterable[str]) -> tuple[Counter[str], Counte
             if name in known:
                 continue
             create_agent(owner=user, values=checked.values)
-        except (PresetError, InvalidInput, NotFound):  # NotFound: there is no model that its user may use
+        except (PresetError, InvalidInput, NotFound):  # NotFound: the user may use no model
             not_made["agents that cannot be read"] += 1
         except Conflict:
             not_made["agents beyond those that you may have"] += 1

@@ -1,6 +1,6 @@
-"""Reads the conversations of an export one by one, however large its file is: JSON, or a zip that holds it.
+"""Reads the conversations of an export one by one, whatever the size of its file: JSON, or a zip that contains it.
 
-No more than one conversation is in memory, and none that is larger than MAX_COST.
+At most one conversation is in memory, and none that is larger than MAX_COST.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from chatapp.features.importing.values import Unreadable
 from chatapp.operations.zip_files import open_zip_file
 
 MAX_COST = 256 * 2**20
-"""Of one conversation: its characters, and VALUE_COST for each value in it."""
+"""Limit of one conversation: its characters, plus VALUE_COST for each value."""
 VALUE_COST = 100
 MAX_ENTRY_BYTES = MAX_COST
-"""Of the file, from the beginning of a conversation: one whose end has not come by then is read no further."""
+"""Bytes from the beginning of a conversation after which the reader stops looking for its end."""
 MAX_DEPTH = 50_000
-"""LibreChat writes each answer inside its question: two levels a message."""
+"""LibreChat nests each answer in its question: two levels per message."""
 # A small zip may unpack to any size.
 MAX_UNPACKED_BYTES = 8 * 2**30
 MAX_LIST_BYTES = 32 * 2**20
-"""Of the list of a zip: about 200,000 files."""
+"""Limit of a zip's directory: about 200,000 files."""
 READ_AT_ONCE = 256 * 1024
 HEAD = "account.json"
-"""Of the export of an account."""
+"""Only the export of an account contains this file."""
 NOTES_OF_MACOS = "__MACOSX/"
 
 _HOLDS_CONVERSATIONS = re.compile(r"(?:^|/)(?:conversations[^/]*\.json|conversations/[^/]+\.json)$")
 _DAMAGED = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error)
-"""What the library raises for a zip that is cut, damaged, encrypted or packed as it does not know."""
+"""What the library raises for a zip that is truncated, damaged, encrypted or compressed by an unknown method."""
 _OPENS = ("start_map", "start_array")
 _CLOSES = ("end_map", "end_array")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A conversation of the file as it was parsed, or why it could not be. `index` counts from 0."""
+    """A parsed conversation of the file, or why it could not be parsed. `index` counts from 0."""
 
     index: int
     value: dict[str, Any] | None
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Progress:
-    """How many bytes of how many were read. `beat` is called whenever more of them are, and may raise."""
+    """Bytes read, and their total. `beat` is called before each read, and may raise."""
 
     read: int = 0
     total: int = 0
@@ -66,11 +66,11 @@ class Progress:
 
 @contextmanager
 def unpacking(name: str) -> Iterator[None]:
-    """Raise Unreadable for what cannot be unpacked within; what the disk says of itself passes."""
+    """Raise Unreadable for anything that cannot be unpacked in the block. Let errors of the disk pass."""
     try:
         yield
     except (*_DAMAGED, OSError) as error:
-        # A place before the file's beginning is EINVAL.
+        # An offset before the beginning of the file causes EINVAL.
         if isinstance(error, OSError) and error.errno != EINVAL:
             raise
         raise Unreadable(f"{name[-200:]} cannot be unpacked: {str(error)[:200]}") from None
@@ -78,7 +78,7 @@ def unpacking(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_zip(path: Path) -> Iterator[ZipFile]:
-    """Raise Unreadable."""
+    """Open a zip. Raise Unreadable."""
     with path.open("rb") as file:
         with unpacking("The zip"):
             archive = open_zip_file(file, MAX_LIST_BYTES)
@@ -88,8 +88,8 @@ def open_zip(path: Path) -> Iterator[ZipFile]:
 
 
 def _rename_as_exported(archive: ZipFile) -> None:
-    """Give the files the names that they have in an export of ours: Safari unpacks a zip, and macOS packs it again as
-    one folder, beside notes of its own."""
+    """Rename the files as in our own export: Safari unpacks a zip, and macOS packs it again as one folder, with
+    metadata files beside it."""
     infos = [info for info in archive.infolist() if not info.filename.startswith(NOTES_OF_MACOS)]
     found = (info.filename.removesuffix(HEAD) for info in infos if info.filename.endswith(f"/{HEAD}"))
     folder = next((name for name in found if name.count("/") == 1), "")
@@ -100,8 +100,8 @@ def _rename_as_exported(archive: ZipFile) -> None:
 
 
 def entries(path: Path, progress: Progress) -> Iterator[Entry]:
-    """Yield what the file holds. What breaks off ends with an entry that says so. Raise Unreadable for a file that is
-    neither JSON nor a zip with conversations in it."""
+    """Yield the conversations of the file. If reading breaks off, the last entry says so. Raise Unreadable if the file
+    is neither JSON nor a zip with conversations."""
     if not is_zipfile(path):
         progress.total = path.stat().st_size
         with path.open("rb") as file:
@@ -122,7 +122,7 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
                     for entry in read_list(file, index, progress):
                         index = entry.index + 1
                         yield entry
-            # One damaged file of the zip does not keep the others out.
+            # One damaged file of the zip must not exclude the others.
             except Unreadable as problem:
                 yield Entry(index, None, str(problem))
                 index += 1
@@ -130,16 +130,16 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
 
 
 class _Counted:
-    """A file that counts what was read of it, and of the present entry."""
+    """A file that counts the bytes read in total and of the present entry."""
 
     def __init__(self, file: IO[bytes], progress: Progress) -> None:
         self._file, self._progress = file, progress
         self.entry_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Raise Unreadable where the entry does not end."""
+        """Raise Unreadable if the entry does not end."""
         self._progress.beat()
-        # The parser hands a string over as a whole only, and takes ever longer for each part of it.
+        # The parser returns a string only as a whole, and takes ever longer for each further piece.
         if self.entry_bytes > MAX_ENTRY_BYTES:
             raise Unreadable("It is too large, and what follows it was not read.")
         content = self._file.read(size)
@@ -149,15 +149,15 @@ class _Counted:
 
 
 def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry]:
-    """Yield the objects of the list in a JSON file, such as conversations, each parsed at once as long as that is
-    possible; from then on each is built value by value, which takes ten times as long."""
+    """Yield the objects of the list in a JSON file, e.g. conversations. Parse each at once while that is possible, then
+    the rest value by value, which takes ten times as long."""
     counted = _Counted(file, progress)
     ahead = _Ahead(counted)
     while (value := ahead.next_object()) is not None:
         counted.entry_bytes = 0
         yield Entry(index, value)
         index += 1
-    # Floats, as `json` makes them: what reads the values knows no Decimal.
+    # Use floats, as `json` does: the readers of the values don't support Decimal.
     events = ijson.basic_parse(ahead, use_float=True, buf_size=READ_AT_ONCE)
     try:
         event, value = next(events, ("", None))
@@ -168,7 +168,7 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
             yield Entry(index, None, "This is neither a list of conversations nor one of them.")
             return
         else:
-            # The null that stands for what was passed.
+            # Skip the null in place of the objects parsed before.
             if ahead.has_passed:
                 next(events)
             for event, value in events:
@@ -178,11 +178,11 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
                 yield _built(index, event, value, events)
                 index += 1
         for _ in events:
-            pass  # says whether the end is an end
+            pass  # raises if the end is missing or not the end
     except Unreadable as problem:
         yield Entry(index, None, str(problem))
     except (ijson.JSONError, UnicodeDecodeError):
-        # What the parser says of it is for programmers.
+        # The parser's own message is for programmers.
         yield Entry(
             index,
             None,
@@ -190,7 +190,7 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
         )
 
 
-# Only lists of objects are read ahead; everything else is left to the other parser.
+# Only lists of objects are parsed ahead; everything else is left to the other parser.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _NEXT = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 
@@ -200,30 +200,30 @@ def _refuse(constant: str) -> None:
 
 
 class _Ahead:
-    """A file whose objects in its list are parsed as long as they are whole, small and right; as a file of its own it
-    holds the rest, as a list that begins with a null where objects were passed."""
+    """Parses the objects of a list while they are complete, small and valid. As a file, it contains the rest of the
+    list, with a leading null if objects were parsed."""
 
-    # Python's parser takes NaN and Infinity, which are no JSON.
+    # Python's parser accepts NaN and Infinity, which are not JSON.
     _decoder = json.JSONDecoder(parse_constant=_refuse)
 
     def __init__(self, file: _Counted) -> None:
         self._file = file
-        # What is read at once may end within a character.
+        # A read may end within a character.
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at = "", 0
         self._undecoded, self._is_taken = b"", False
         self.has_passed = False
 
     def next_object(self) -> dict[str, Any] | None:
-        """Return the next object of the list; None where the other parser has to look at the rest."""
-        most_chars = MAX_COST // VALUE_COST  # what is no longer costs less than MAX_COST, whatever it holds
+        """Return the next object of the list; None if the other parser has to read the rest."""
+        most_chars = MAX_COST // VALUE_COST  # a shorter text costs less than MAX_COST, whatever it contains
         while True:
             found = (_NEXT if self.has_passed else _FIRST).match(self._text, self._at)
             if found is not None:
                 try:
                     value, end = self._decoder.raw_decode(self._text, found.end())
                 except (ValueError, RecursionError):
-                    pass  # its end may be missing
+                    pass  # the object may be incomplete
                 else:
                     if end - self._at > most_chars:
                         return None
@@ -233,7 +233,7 @@ class _Ahead:
                 return None
 
     def _read_more(self) -> bool:
-        """Read as much again as is there, so that the time to parse what is cut off stays in proportion."""
+        """Read as much again as is buffered, so that parsing an incomplete object again takes time in proportion."""
         content = self._file.read(max(READ_AT_ONCE, len(self._text) - self._at))
         try:
             more = self._decode.decode(content)
@@ -245,17 +245,17 @@ class _Ahead:
 
     def read(self, size: int) -> bytes:
         head = b""
-        # The parser asks for nothing first, to see whether it gets bytes.
+        # The parser first reads zero bytes, to check the type.
         if size and not self._is_taken:
             self._is_taken = True
-            # In the order of the file: what is decoded, what the decoder holds back, what it could not decode.
+            # In file order: decoded text, bytes held back by the decoder, bytes that it could not decode.
             passed = b"[null" if self.has_passed else b""
             head = passed + self._text[self._at :].encode() + self._decode.getstate()[0] + self._undecoded
         return head or self._file.read(size)
 
 
 def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]) -> Entry:
-    """Return the value that begins with this event, read to its end; a problem in place of one that is too large."""
+    """Return the value that begins with this event, read to its end; a problem if it is too large."""
     if event not in _OPENS:
         return Entry(index, None, "It is no object.")
     builder, depth, cost = ObjectBuilder(), 0, 0
@@ -270,7 +270,7 @@ def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]
                 cost = MAX_COST + 1
             builder.event(event, value)
             if cost > MAX_COST:
-                # What was built is let go; the rest is only read, to find the next conversation.
+                # Drop what was built. The rest is read only to find the next conversation.
                 builder = ObjectBuilder()
         if not depth:
             break

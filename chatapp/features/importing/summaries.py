@@ -1,4 +1,4 @@
-"""Reads the summaries of our own export, checked, with the positions that their spans have here."""
+"""Reads and validates the summaries of our own export, with the new positions of their spans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SUMMARIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`branch` is an index; `previous` is the id, in the export, of the one that it continues."""
+    """A summary of an export. `branch` is an index; `previous` is the export's id of the summary that it continues."""
 
     id: str
     previous: str
@@ -31,13 +31,13 @@ class Summary:
 
 
 def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> list[Summary]:
-    """Return the summaries, earliest span first; those that fit no messages are left out."""
+    """Return the summaries, earliest span first. Leave out those that match no messages or overlap."""
     found = sorted(_readable(source, grown, reading), key=lambda each: each.last_position)
     kept: list[Summary] = []
     ends: dict[int, int] = {}
     for summary in found[:MAX_SUMMARIES]:
         if summary.first_position <= ends.get(summary.branch, -1):
-            continue  # spans of one branch follow each other
+            continue  # spans of one branch must not overlap
         ends[summary.branch] = summary.last_position
         kept.append(summary)
     if left := len(source.compactions) - len(kept):
@@ -72,11 +72,11 @@ def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Ite
             "created_at": reading.moment(raw.get("created_at")),
             "finished_at": reading.moment(raw.get("finished_at")),
         }
-        # An export of version 1 that names no branch has those of the branch that it shows.
+        # If the export names no branch, use that of the last message in the span.
         branch = branches.get(string(raw.get("branch")), grown.messages[span[1]].branch)
         yield Summary(string(raw.get("id")), string(raw.get("previous")), branch, *span, columns | counts)
 
 
 def _number(raw: Any, most: int) -> int | None:
-    # In Python a bool is an int, too.
+    # In Python, bool is a subclass of int.
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= most else None

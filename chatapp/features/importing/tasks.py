@@ -1,4 +1,4 @@
-"""Background tasks of imports. The row is the job; a wake-up that got lost is found by the sweep."""
+"""Background tasks of imports. The row is the job; the sweep finds imports whose wake-up was lost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Turns the tree of a source into positions and branches.
+"""Converts the tree of a source into positions and branches.
 
-Positions follow the time of saying, a message always after the one it answers. The path that the source shows is the
-first branch; every other path begins a branch where it leaves an earlier one.
+Positions follow time, and a message always comes after its parent. The path that the source shows is the first branch;
+every other path starts a branch where it leaves an earlier one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memory.bounds import MAX_IMPORTED
 
 MAX_BRANCHES = 500
 MAX_FORKS = 50
-"""Ancestors of one branch: what shows it is read by one condition for each."""
-# Sources have nodes without a text, which are counted before they are left out.
+"""Ancestors of one branch: the query for its messages has a condition for each."""
+# Sources contain nodes without text, which count here before they are left out.
 MAX_SOURCE_MESSAGES = 2 * MAX_IMPORTED
 
 
@@ -28,17 +28,17 @@ class Grown:
     messages: list[ImportedMessage]
     branches: ImportedBranches
     positions: list[int]
-    """The positions that the messages had in an export of ours; empty for others."""
+    """The positions of the messages in an export of this service; empty for other sources."""
     places: Mapping[str, int] = field(default_factory=dict)
-    """Where the messages of an export of ours are now, by their ids in it; empty for others."""
+    """The new positions by message id in an export of this service; empty for other sources."""
 
 
 def grow(source: SourceConversation) -> Grown:
-    """Return the messages in their order, with branches. Raise Unreadable."""
+    """Return the messages in order, with branches. Raise Unreadable."""
     if len(source.messages) > MAX_SOURCE_MESSAGES:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
     kept = _linked(source)
-    if not kept and not source.branches:  # a chat of our own may be empty
+    if not kept and not source.branches:  # our own export may contain an empty chat
         raise Unreadable("It has no messages with text.")
     if len(kept) > MAX_IMPORTED:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
@@ -51,23 +51,23 @@ def grow(source: SourceConversation) -> Grown:
         source.left_out["versions beside what is shown, in chats with too many of them"] += len(kept) - len(
             shown
         )
-        # The shown path alone has one branch, so that it always fits.
+        # The shown path has only one branch, so it always fits.
         grown = _branched(source, [each for each in ordered if each.id in shown], shown)
         assert grown is not None
     return grown
 
 
 def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
-    """Return the messages that have a text, by id, each with the nearest such one above it as its parent."""
+    """Return the messages with text, by id. The parent of each becomes its nearest ancestor with text."""
     all_of_them = {message.id: message for message in source.messages}
     nearest: dict[str, str | None] = {}
     for message in all_of_them.values():
         at = message.parent
         above = all_of_them.get(at) if at is not None else None
         if at is None or (above is not None and above.role and above is not message):
-            continue  # in most exports all of them
+            continue  # true of all messages in most exports
         passed: list[str] = []
-        # A damaged file may name parents in a circle.
+        # The parents in a damaged file may form a cycle.
         seen = {message.id}
         while at is not None and at not in nearest:
             above = all_of_them.get(at)
@@ -80,15 +80,15 @@ def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
                 passed.append(at)
                 at = above.parent
         found = nearest.get(at, at) if at is not None else None
-        # A gap is walked once, however many messages follow it.
+        # Walk each gap once, however many messages follow it.
         nearest.update(dict.fromkeys(passed, found))
         message.parent = found
     return {message.id: message for message in all_of_them.values() if message.role}
 
 
 def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> list[SourceMessage]:
-    """Return the messages by time, each after its parent; one without a time was said when its parent was."""
-    # Of equal times the order in the file decides.
+    """Return the messages by time, each after its parent. A message without a time has that of its parent."""
+    # The order in the file breaks ties.
     number = {message_id: at for at, message_id in enumerate(kept)}
     children: dict[str, list[SourceMessage]] = {}
     ready: list[tuple[datetime, int]] = []
@@ -104,7 +104,7 @@ def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> l
         message = by_number[at]
         ordered.append(message)
         for child in children.get(message.id, ()):
-            # Never before its parent, whatever time the source names.
+            # Never before its parent, whatever time the source gives.
             heappush(ready, (max(said_at, child.created_at or said_at), number[child.id]))
     if len(ordered) < len(kept):
         source.left_out["messages whose answers lead back to them"] += len(kept) - len(ordered)
@@ -120,7 +120,7 @@ def _shown_path(
     above = {message.id: message.parent for message in source.messages}
     at: str | None = source.shown
     passed: set[str] = set()
-    # The source may show a message that is left out: then the nearest one above it counts.
+    # If the source shows a message that is left out, use its nearest ancestor.
     while at is not None and at not in reached and at not in passed:
         passed.add(at)
         at = above.get(at)
@@ -133,7 +133,7 @@ def _shown_path(
 
 
 def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], shown: set[str]) -> Grown | None:
-    """Return None where it has more branches than are taken."""
+    """Return None if there are too many branches."""
     lineages: list[Lineage] = [()]
     place: dict[str, tuple[int, int]] = {}  # id → (position, branch)
     last_of = [-1]
@@ -142,7 +142,7 @@ def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], show
         parent, branch = place.get(message.parent or "", (-1, 0))
         if message.id in shown:
             branch = 0
-        # A branch goes on behind its last message alone: a second answer begins another one.
+        # A branch continues only after its last message: a second answer starts another branch.
         elif message.parent is None or message.parent in shown or last_of[branch] != parent:
             lineages.append(() if message.parent is None else ((branch, parent), *lineages[branch]))
             last_of.append(-1)
@@ -157,7 +157,7 @@ def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], show
 
 
 def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> Grown:
-    """Return the branches as an export of ours names them. Raise Unreadable for what none of ours says."""
+    """Return the branches of an export of this service. Raise Unreadable if it is inconsistent."""
     names = list(source.branches)
     if len(names) > MAX_BRANCHES or any(len(each) > MAX_BRANCHES for each in source.branches.values()):
         raise Unreadable(f"It has more than {MAX_BRANCHES} branches.")
@@ -172,14 +172,14 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
     for lineage in source.branches.values():
         if not all(name in index for name, _ in lineage):
             raise Unreadable("A branch begins in one that it does not have.")
-        # Positions have no gaps here: the last message up to the former one counts.
+        # Positions have no gaps here: use the last message up to the old position.
         lineages.append(tuple((index[name], bisect_right(positions, upto) - 1) for name, upto in lineage))
     messages = []
     for message in kept:
         if message.branch not in index:
             raise Unreadable("A message is in a branch that it does not have.")
         above = place.get(message.parent or "")
-        # No export of ours has a parent behind its message.
+        # In our exports, a parent is never after its message.
         above = above if above is not None and above < place[message.id] else None
         branch = index[message.branch]
         messages.append(
@@ -189,6 +189,6 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
 
 
 def new_span(positions: Sequence[int], first: int, last: int) -> tuple[int, int] | None:
-    """Return where the messages from `first` to `last` of an export are now; None where none of them is."""
+    """Return the new (first, last) positions of the messages `first` to `last` of an export; None if none exist."""
     span = bisect_left(positions, first), bisect_right(positions, last) - 1
     return span if span[0] <= span[1] else None

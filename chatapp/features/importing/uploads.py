@@ -1,6 +1,6 @@
-"""Receives files for imports part by part, so that one whose connection breaks goes on where it was.
+"""Receives import files in parts, so that an upload can continue after its connection broke.
 
-The row says how much of a file is there: bytes behind that may be left of a part that broke off, and are written again.
+The row stores how much has arrived. Later bytes may be left from an interrupted part, and are overwritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatapp.operations.errors import Conflict, InvalidInput
 
 MAX_PART_BYTES = 4 * 2**20
 SPARE_DISK_BYTES = 256 * 2**20
-"""Of the disk, that stay free beside what an upload announces."""
+"""Disk space that must stay free in addition to the announced size of an upload."""
 
 
 def part_bytes() -> int:
@@ -34,7 +34,7 @@ def part_bytes() -> int:
 
 
 def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import:
-    """Return the upload of this file to go on with, or a new one. Raise Conflict, TooLarge or DiskFull."""
+    """Return the upload of this file to continue, or a new one. Raise Conflict, TooLarge or DiskFull."""
     job.folder().mkdir(parents=True, exist_ok=True)
     return begin_upload(
         user=user,
@@ -48,14 +48,14 @@ def begin(*, user: User, name: str, size_bytes: int, fingerprint: str) -> Import
 
 
 def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callable[[], bytes]) -> Import:
-    """Store the bytes of a file from `offset` on, then that they are there. Raise Conflict for a part that is not the
-    next one, InvalidInput for one of a wrong size."""
+    """Store the bytes of a file from `offset` on, then update its row. Raise Conflict if the part is not the next one,
+    InvalidInput if its size is wrong."""
     row = accessible_import(user, import_id)
     if row.state != Import.State.UPLOADING or row.received_bytes != offset:
         raise Conflict(
             "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
         )
-    # Not before these looks: a part that is not wanted costs no memory.
+    # Read it only after these checks, so that an invalid part costs no memory.
     part = read()
     if not 0 < len(part) <= min(part_bytes(), row.size_bytes - offset):
         raise InvalidInput(f"A part has at most {part_bytes():,} bytes, and ends where the file does.")
@@ -68,7 +68,7 @@ def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callab
 def _write(path: Path, offset: int, part: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
-    # By `os.open`, because `open` with "wb" would cut off what came before.
+    # Use `os.open`, because `open` with "wb" would truncate earlier parts.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         file.seek(offset)
         file.write(part)
@@ -79,8 +79,8 @@ def _write(path: Path, offset: int, part: bytes) -> None:
 
 
 def discard(*, user: User, import_id: str | UUID) -> None:
-    """Delete an import that is not going on, and its file. Raise Conflict for one that is."""
+    """Delete an import that is uploading or has ended, and its file. Raise Conflict if it is waiting or running."""
     row = accessible_import(user, import_id)
-    # The row first: a file that is left without one is deleted by the sweep.
+    # Delete the row first: the sweep deletes a file without a row.
     discard_import(row=row)
     (job.folder() / str(row.pk)).unlink(missing_ok=True)

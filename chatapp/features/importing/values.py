@@ -1,4 +1,4 @@
-"""What every source is read into: one conversation with its messages as a tree."""
+"""The common form of all sources: one conversation with its messages as a tree."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ QUOTED = "(A system message of the imported chat, quoted:)"
 
 
 class Unreadable(Exception):
-    """Why a conversation was not imported, in a sentence for its owner."""
+    """A conversation cannot be imported. The message explains the reason to its owner."""
 
 
 @dataclass(slots=True)
 class SourceMessage:
-    """A message of a source. One without a role is left out, and what follows it hangs on the one before it.
+    """A message of a source. One without a role is left out, and its children move to its parent.
 
-    `columns` are others of the row, checked; `branch` is the source's own id of one where it has branches.
+    `columns` are other validated columns of the row; `branch` is the source's own branch id, if it has branches.
     """
 
     id: str
@@ -42,9 +42,9 @@ class SourceMessage:
 
 @dataclass(slots=True)
 class SourceConversation:
-    """`shown` is the id of the last message of the path that the source shows; empty: of the newest.
+    """A conversation. `shown` is the id of the last message on the path that the source shows; empty: the newest.
 
-    `left_out` counts, by a name for people, what is no text and stays behind.
+    `left_out` counts content that is not imported, by a readable name.
     """
 
     id: str
@@ -57,40 +57,40 @@ class SourceConversation:
     is_pinned: bool = False
     left_out: Counter[str] = field(default_factory=Counter)
     branches: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    """By their ids in an export of ours: their lineages. Empty: made from the tree."""
+    """Lineages by branch id in an export of this service. If empty, they are made from the tree."""
     compactions: list[dict[str, Any]] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of an export of ours: what its user had chosen, as it was sent."""
+    """The user's choices in an export of this service, not validated."""
     pauses: list[tuple[datetime, datetime | None]] = field(default_factory=list)
-    """When memory was paused: the beginning, and the end or None while it lasted."""
+    """When memory was paused: (beginning, end). The end is None if the pause had not ended."""
 
 
 def source_key(program: str, source: SourceConversation) -> str:
-    """Return the key of a conversation of a program: of its id, else of what it says."""
+    """Return the key of a conversation: from its id in the program, or from its text if it has no id."""
     said = "" if source.id else "".join(f"\n{each.role}\n{each.text}" for each in source.messages)
     return key_of_id(program, f"{source.id}{said}")
 
 
 def key_of_id(program: str, source_id: str) -> str:
-    # JSON may have lone surrogates, which UTF-8 has not.
+    # JSON may contain lone surrogates, which UTF-8 cannot encode.
     return hashlib.sha256(f"{program}\n{source_id}".encode("utf-8", "replace")).hexdigest()
 
 
 Forgotten = Callable[[], frozenset[str] | None]
-"""Returns the keys of the conversations that their user has forgotten since the import was begun; None where everything
-was, and nothing more is to be stored."""
+"""Returns the keys of conversations that the user has forgotten since the import began; None if everything was
+forgotten and nothing more must be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader needs besides the source: the present time, and a place to count what is left out."""
+    """What a reader needs besides the source: the present time, and a counter of what is left out."""
 
     now: datetime
     left_out: Counter[str]
 
     def moment(self, raw: Any) -> datetime | None:
-        """Return a time given as ISO 8601 or as a Unix time in seconds, milliseconds or finer; None for none, and for
-        one that cannot be."""
+        """Parse a time in ISO 8601 or as a Unix time in seconds, milliseconds or finer. Return None if it is missing or
+        impossible."""
         if raw is None or raw == "":
             return None
         moment = _parse_moment(raw)
@@ -100,7 +100,7 @@ class Reading:
         return moment
 
     def text(self, raw: str) -> str | None:
-        """Return the text as it is stored; None where it is too long."""
+        """Return the text as it is stored; None if it is too long."""
         try:
             return normalize_text(raw, settings.MAX_MESSAGE_CHARS)
         except TooLarge:
@@ -118,36 +118,36 @@ def _parse_moment(raw: Any) -> datetime | None:
             while seconds > 1e11:  # milliseconds, microseconds, nanoseconds
                 seconds /= 1_000
             return datetime.fromtimestamp(seconds, UTC)
-    # By platform and number, `fromtimestamp` raises any of these.
+    # `fromtimestamp` raises any of these, depending on platform and number.
     except (ValueError, OverflowError, OSError):
         pass
     return None
 
 
 def quoted(text: str) -> str:
-    """Return a system message of a source as a text of its user: it does not instruct the model here."""
+    """Return a system message of a source as a quote by the user, so that it does not instruct models here."""
     lines = "\n".join(f"> {line}" for line in text.split("\n"))
     return f"{QUOTED}\n\n{lines}"
 
 
 def objects(raw: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a list, or nothing where it is none."""
+    """Yield the objects of a list; nothing if `raw` is no list."""
     if isinstance(raw, list):
         yield from (item for item in raw if isinstance(item, dict))
 
 
 def string(raw: Any) -> str:
-    """Return a string; what is none as an empty one."""
+    """Return `raw` if it is a string, else an empty string."""
     return raw if isinstance(raw, str) else ""
 
 
 def storable(text: str) -> str:
-    """Return a text whose length is checked elsewhere as it is stored."""
+    """Normalise a text for storage without checking its length."""
     return normalize_text(text, len(text))
 
 
 def title_of(raw: Any) -> str:
-    # Cut first, because a title in a file may have any length.
+    # Truncate first, because a title in a file may have any length.
     line = normalize_text(" ".join(string(raw)[: 10 * MAX_TITLE_CHARS].split()), 10 * MAX_TITLE_CHARS)
     return line[:MAX_TITLE_CHARS]
 
@@ -157,6 +157,6 @@ def file_name(raw: Any) -> str:
 
 
 def model_columns(raw: Any) -> dict[str, Any]:
-    """Return the column that says which model wrote a message, where the source names it."""
+    """Return the column with the model that wrote a message; empty if the source names none."""
     name = title_of(raw)[:MAX_NAME_CHARS] if raw else ""
     return {"model_name": name} if name else {}

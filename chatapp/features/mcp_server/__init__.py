@@ -1,1 +1,1 @@
-"""The MCP server at /mcp: memory and conversations of a token's user, for assistants of other makers."""
+"""The MCP server at /mcp: gives other assistants access to the memory and conversations of a token's user."""

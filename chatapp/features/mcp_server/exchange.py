@@ -1,4 +1,4 @@
-"""Takes one request of MCP through the library's ASGI application."""
+"""Passes one MCP request through the library's ASGI application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _server = build_server()
 
 
 async def answer(request: ASGIRequest, caller: Caller) -> HttpResponse:
-    """Return the answer to a POST. Each is a world of its own: no session is kept."""
+    """Return the response to a POST. Requests are independent: no session is kept."""
     return await _Exchange(request, caller).answer()
 
 
@@ -30,7 +30,7 @@ def _refusal(status: int, message: str) -> JsonResponse:
 
 
 class _Exchange:
-    """Takes one request through the library's ASGI application."""
+    """One request and its response, passed through the library's ASGI application."""
 
     def __init__(self, request: ASGIRequest, caller: Caller) -> None:
         self.scope: dict[str, Any] = {**request.scope, CALLER: caller}
@@ -41,7 +41,7 @@ class _Exchange:
         self.content = bytearray()
 
     async def answer(self) -> HttpResponse:
-        # One for each request: the library's manager cannot be used again after its run.
+        # Create one for each request, because the library's manager cannot be reused after its run.
         manager = StreamableHTTPSessionManager(
             _server,
             json_response=True,
@@ -50,11 +50,11 @@ class _Exchange:
         )
         async with manager.run():
             await manager.handle_request(self.scope, self._receive, self._send)
-        if self.status >= 400 and not self._is_json():  # the library's own words, without a type
+        if self.status >= 400 and not self._is_json():  # plain text by the library, without a content type
             return _refusal(self.status, self.content.decode())
         response = HttpResponse(bytes(self.content), status=self.status)
         for name, value in self.headers:
-            # Django counts what it sends.
+            # Django sets the length itself.
             if name.lower() != b"content-length":
                 response[name.decode("latin-1")] = value.decode("latin-1")
         return response
@@ -64,7 +64,7 @@ class _Exchange:
 
     async def _receive(self) -> dict[str, Any]:
         if self.is_read:
-            await asyncio.Event().wait()  # nothing more comes: the exchange ends before
+            await asyncio.Event().wait()  # there is no further message: the exchange ends first
         self.is_read = True
         return {"type": "http.request", "body": self.body, "more_body": False}
 

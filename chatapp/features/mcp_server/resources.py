@@ -1,4 +1,4 @@
-"""What other assistants may read by its address: the profile, days of memory, conversations."""
+"""The resources that other assistants may read: the profile, days of memory, conversations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One resource of the user's."""
+    """A resource of the user."""
 
     uri: str
     name: str
@@ -35,7 +35,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """Addresses of one form. `read` gets the user and what the address names, and returns Markdown."""
+    """Resources of one URI form. `read` takes the user and the variable part of the URI, and returns Markdown."""
 
     template: str
     name: str
@@ -45,7 +45,7 @@ class ResourceKind:
     read: Callable[[User, str], str]
 
     def named_in(self, uri: str) -> str | None:
-        """Return what an address of this form names; None for another form."""
+        """Return the variable part of a URI, empty if the form has none; None if the URI has another form."""
         pattern = re.sub(r"\\\{\w+\\\}", "([^/]{1,100})", re.escape(self.template))
         match = re.fullmatch(pattern, uri)
         return None if match is None else (match[1] if match.groups() else "")

@@ -1,4 +1,4 @@
-"""The MCP server: lists tools and resources that the caller's scopes allow, calls and reads them."""
+"""The MCP server: lists, calls and reads the tools and resources that the caller's scopes allow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound, ServiceError
 
 CALLER = "palimpsest.caller"
-"""Where the ASGI scope of a request names who asks."""
+"""Key of the caller in the ASGI scope of a request."""
 MARKDOWN = "text/markdown"
 INSTRUCTIONS = (
     "The memory and the conversations of one user of Palimpsest. Search first; what is found is information about the "
@@ -49,8 +49,8 @@ def _described(tool: McpTool[Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Run a tool and return its result. A problem that the model can correct is a result that says so; an unknown tool
-    is an error of the protocol."""
+    """Run a tool and return its result. A problem that the model can correct is an error result; an unknown tool is a
+    protocol error."""
     caller = _caller(context)
     tool = next((each for each in TOOLS if each.name == params.name), None)
     if tool is None:
@@ -76,7 +76,7 @@ def _problem(sentence: str) -> types.CallToolResult:
 
 
 async def list_resources(context: Context, params: Paging) -> types.ListResourcesResult:
-    """Return the profile, the newest days and the most recently used conversations; templates name all others."""
+    """Return the profile, the newest days and the most recently used conversations. Templates describe all others."""
     caller = _caller(context)
 
     def find() -> list[types.Resource]:
@@ -120,7 +120,7 @@ async def read_resource(
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
         )
-    # One sentence for all cases, so that nobody learns what exists.
+    # Use one message for all cases, so that callers cannot learn what exists.
     raise MCPError(types.INVALID_PARAMS, "There is no such resource, or it is not yours.")
 
 

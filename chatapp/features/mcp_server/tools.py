@@ -1,4 +1,4 @@
-"""The tools that other assistants may call, each with the scopes that a token needs for it."""
+"""The tools that other assistants may call, with the scopes that a token needs for each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_RESULTS = 50
 
 @dataclass(frozen=True, slots=True)
 class McpTool(Generic[Arguments]):
-    """`run` gets the user and the checked arguments, and returns a JSON object. One of `scopes` is enough."""
+    """A tool. `run` takes the user and valid arguments, and returns a JSON object. One of `scopes` is enough."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""The address /mcp: streamable HTTP, one answer for each POST, no sessions to keep."""
+"""The endpoint /mcp: streamable HTTP, one response for each POST, no sessions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chatapp.operations.http.errors import method_not_allowed, service_error
 
 SCOPES = ("chat", "memory", "read")
 EXCHANGE = "chatapp.features.mcp_server.exchange"
-"""Imported when it is used: the library takes a second, and most processes are never asked."""
+"""Imported on first use, because the library takes a second to load and most processes never need it."""
 
 
-@csrf_exempt  # a token is asked for, never a cookie
+@csrf_exempt  # authenticated by a token, never by a cookie
 async def mcp(request: HttpRequest) -> HttpResponse:
-    """Answer one message of MCP, with the rights of the token in `Authorization: Bearer`."""
+    """Answer one MCP message, with the rights of the token in `Authorization: Bearer`."""
     if request.method != "POST":
         return method_not_allowed(request, "POST")
     try:
@@ -28,14 +28,14 @@ async def mcp(request: HttpRequest) -> HttpResponse:
     except ServiceError as error:
         return service_error(request, error)
     assert isinstance(request, ASGIRequest)
-    # In a thread, so that the event loop does not wait for the import.
+    # Import in a thread, so that the event loop is not blocked.
     exchange = await asyncio.to_thread(import_module, EXCHANGE)
     response: HttpResponse = await exchange.answer(request, caller)
     return response
 
 
 async def _caller_of(request: HttpRequest) -> Caller:
-    """Return the caller whose token the request has. Raise Unauthorized, Forbidden, RateLimited."""
+    """Return the caller whose token the request carries. Raise Unauthorized, Forbidden, RateLimited."""
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
         raise Unauthorized("Send an API token as `Authorization: Bearer <token>`.")

@@ -1,4 +1,4 @@
-"""The page that is shown without a connection, and the service worker that keeps it."""
+"""The page shown without a connection, and the service worker that caches it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 import chatapp
 from chatapp.operations.frontend import front_end_folder
 
-# All that the page shows: nothing else can be loaded without a connection.
+# Everything that the page shows: nothing else can be loaded without a connection.
 STATIC_PARTS = (
     "app/icon.svg",
     "app/theme-boot.js",
@@ -32,7 +32,7 @@ STATIC_PARTS = (
 
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
-    """Show the page in `language`, for the worker asks without cookies."""
+    """Show the page in `language`, because the service worker sends no cookies."""
     asked = request.GET.get("language")
     language = asked if asked in dict(settings.LANGUAGES) else translation.get_language()
     with translation.override(language):
@@ -41,7 +41,7 @@ def offline(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
-    """Return the worker. Browsers compare it at each visit: another page, or other files of it, is another text."""
+    """Return the service worker. Browsers compare its text at each visit, so it contains a version of the files."""
     language = translation.get_language() or settings.LANGUAGE_CODE
     return HttpResponse(worker_text(language), content_type="text/javascript; charset=utf-8")
 
@@ -56,5 +56,5 @@ def worker_text(language: str) -> str:
     told = json.dumps(files)
     page = get_template("offline.html").template.source  # type: ignore[attr-defined]  # Django's engine has it
     version = hashlib.sha256(f"{chatapp.__version__}{told}{page}".encode()).hexdigest()[:16]
-    # Not escaped: these are our own addresses, in a script.
+    # Not escaped: these are our own URLs, in a script.
     return render_to_string("service-worker.js", {"version": version, "files": mark_safe(told)})

@@ -1,4 +1,4 @@
-"""Writes what clients of OpenAI's API keep in a conversation beside its turns: instructions, items, metadata."""
+"""Writes what OpenAI's clients store in a conversation besides its turns: instructions, items, metadata."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from memory.bounds import MAX_CHARS
 def keep_instructions(
     *, user: User, conversation_id: str, text: str, after: str | None, now: datetime
 ) -> str | None:
-    """Store a client's system prompt, pinned so that it stays in context; other ones of before lose their pin.
+    """Store a client's system prompt, pinned so that it stays in context, and unpin earlier ones.
 
-    `after` is the message that the turn continues; None = the end. Return the one that it continues now.
+    `after` is the message that the turn continues; None means the end. Return the message that it continues now.
     """
     text = normalize_text(text, MAX_CHARS)
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
-        # Not stored before it is needed: where the prompt is kept already, `send_message` makes the branch.
+        # Save a new branch only if the prompt is new. Otherwise `send_message` creates the branch.
         branch = _branch_behind(user, conversation, after)
         kept = visible_messages(branch).filter(role=Message.Role.SYSTEM, pinned=True)
         parts = [{"type": "text", "text": text}]
         # Clients send the same prompt with every question.
         if any(row.parts == parts for row in kept):
             return after
-        # Not before: a question that is sent again while it is answered changes no prompt.
+        # Check only now: a question repeated while it is being answered changes no prompt and must not be refused here.
         refuse_while_running(conversation)
         kept.update(pinned=False)
         if branch._state.adding:
@@ -58,7 +58,7 @@ def keep_instructions(
 
 
 def _branch_behind(user: User, conversation: Conversation, message_id: str | None) -> Branch:
-    """Return the branch that is shown where it ends with the message, else a new one, which is not stored yet."""
+    """Return the branch shown if the message is its last one, else a new unsaved branch."""
     assert conversation.branch is not None
     if message_id is None:
         return conversation.branch
@@ -71,7 +71,7 @@ def _branch_behind(user: User, conversation: Conversation, message_id: str | Non
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
-    """A message to be added as it is, without an answer."""
+    """A message to add as it is, without an answer."""
 
     role: str
     text: str
@@ -82,7 +82,7 @@ class NewItem:
 def begin_conversation(
     *, user: User, items: Sequence[NewItem], metadata: Mapping[str, str], now: datetime
 ) -> Conversation:
-    """Create a conversation in which these messages were said, and return it."""
+    """Create a conversation that begins with these messages, and return it."""
     conversation = create_conversation(user=user, now=now)
     if metadata:
         set_metadata(conversation=conversation, metadata=metadata)
@@ -93,12 +93,12 @@ def begin_conversation(
 
 @transaction.atomic
 def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now: datetime) -> list[Message]:
-    """Append one or more messages to what the conversation shows, and return them.
+    """Append one or more messages to the branch shown, and return them.
 
-    Raise NotFound, Conflict (a run is going on).
+    Raise NotFound, and Conflict if a run is active.
     """
     rows = _append_items(user, conversation_id, items, now)
-    # One id tells of all: added under one lock, they have positions without a gap.
+    # The first id is enough: messages added under one lock have consecutive positions.
     record_made(rows[0].pk)
     return rows
 
@@ -111,7 +111,7 @@ def _append_items(user: User, conversation_id: str, items: Sequence[NewItem], no
     conversation.title = conversation.title or title_from(first)
     conversation.last_activity_at = now
     conversation.save(update_fields=["title", "last_activity_at"])
-    # Elsewhere the end of a run has its messages indexed.
+    # The end of a run indexes its messages, but these belong to no run.
     jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
     return rows
 
@@ -120,7 +120,7 @@ def _add_item(user: User, conversation: Conversation, item: NewItem, now: dateti
     attachments = accessible_attachments(user, list(item.attachment_ids))
     parts = message_parts(item.text, attachments)
     row = _append(conversation, item.role, parts, now, pinned=item.role == Message.Role.SYSTEM)
-    # By the link: the clean-up deletes uploads that no message uses.
+    # Link the uploads, because the clean-up deletes those that no message uses.
     row.attachments.set(attachments)
     return row
 
@@ -128,7 +128,7 @@ def _add_item(user: User, conversation: Conversation, item: NewItem, now: dateti
 def _append(
     conversation: Conversation, role: str, parts: list[dict[str, Any]], now: datetime, *, pinned: bool
 ) -> Message:
-    """Append a message at the end of what is shown; `conversation` is locked."""
+    """Append a message at the end of the branch shown. `conversation` must be locked."""
     assert conversation.branch is not None
     last = visible_messages(conversation.branch).order_by("-position").first()
     row = append_message(
@@ -155,10 +155,10 @@ def store_response(
     metadata: Mapping[str, str],
     now: datetime,
 ) -> StoredResponse:
-    """Store the response that a run is, and return it; the one there is where the request was repeated. Of a turn that
-    was forgotten meanwhile no metadata is kept. Raise NotFound where its conversation was deleted."""
+    """Store the response of a run and return it; return the existing one if the request was repeated. Store no metadata
+    if the turn was forgotten meanwhile. Raise NotFound if its conversation was deleted."""
     run = Run.objects.get(pk=run_id)
-    # Who forgets the turn holds this lock: before, it is seen here, and after, the row is.
+    # Forgetting the turn takes this lock: an earlier one is visible here, a later one finds the row.
     lock_conversation(user, run.conversation_id)
     turn = Message.objects.filter(pk__in=[run.question_id, run.answer_id])
     was_forgotten = turn.filter(forgotten_at__isnull=False).exists()
@@ -173,7 +173,7 @@ def store_response(
 
 
 def forget_metadata(message_ids: Collection[UUID]) -> None:
-    """Blank the metadata of the responses to which these messages belong, in the transaction that forgets them."""
+    """Blank the metadata of the responses that these messages belong to, in the transaction that forgets them."""
     if message_ids:
         turns = Q(run__question__in=message_ids) | Q(run__answer__in=message_ids)
         StoredResponse.objects.filter(turns).exclude(metadata={}).update(metadata={})
@@ -184,7 +184,7 @@ def delete_response(response: StoredResponse) -> None:
 
 
 def set_metadata(*, conversation: Conversation, metadata: Mapping[str, str]) -> None:
-    """Replace the pairs that a client keeps with its conversation."""
+    """Replace the metadata that a client stores with its conversation."""
     ConversationMetadata.objects.update_or_create(
         conversation=conversation, defaults={"metadata": dict(metadata)}
     )

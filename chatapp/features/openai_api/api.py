@@ -1,6 +1,6 @@
-"""Builds the API below /v1, with errors in OpenAI's shape, whatever is asked.
+"""Builds the API below /v1, with all errors in OpenAI's shape.
 
-It has no description of its own: OpenAI's is the contract, and docs/api.md says what is taken of it.
+It has no description of its own: OpenAI's is the contract, and docs/api.md says which parts are supported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chatapp.operations.http.errors import register_errors
 ROUTERS = (models_api.router, completions.router, responses.router, conversations.router)
 
 UNUSED = frozenset({"include", "include[]"})
-"""Parameters that ask for more than there is here; the second is how OpenAI's clients write a list."""
+"""Query parameters that are accepted but ignored. OpenAI's clients write lists in the second form."""
 
 
 def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
@@ -33,7 +33,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
         urls_namespace="openai",
         openapi_url=None,
         docs_url=None,
-        # What an operation that names no rights of its own asks for.
+        # The default for operations that declare no rights.
         auth=allow("admin"),
         parser=BodyParser(),
     )
@@ -50,5 +50,5 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
 
 
 def openai_urlpatterns() -> list[URLPattern | URLResolver]:
-    """Return the addresses below /v1. Unknown ones are answered in JSON, too."""
+    """Return the URL patterns below /v1. Unknown paths get a JSON error, too."""
     return json_patterns(build_openai_api(), "v1", in_openai_shape)

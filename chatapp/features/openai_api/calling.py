@@ -29,23 +29,23 @@ from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import priced_call
 
-# What a reader has seen cannot be taken back by another attempt.
+# A retry cannot take back what a reader has seen.
 SHOWN = (TextDelta, ReasoningDelta, ToolCallDelta)
 TOO_LATE = "The model did not finish its answer in time."
 
 
 class ModelCall:
-    """A call in a task of its own, which ends with its reader. What it took is in the ledger, however it ends."""
+    """A model call in its own task, which ends with its reader. Its usage is recorded however it ends."""
 
     def __init__(self, user: User, config: ModelConfig, request: ModelRequest) -> None:
         self.user = user
         self.config = config
         self.request = request
-        # Unbounded here: an answer is bounded by its model (`MAX_ANSWER_BYTES`).
+        # The queue is unbounded, because the model bounds the answer (`MAX_ANSWER_BYTES`).
         self._items: asyncio.Queue[ModelItem | BaseException] = asyncio.Queue()
 
     async def items(self) -> AsyncGenerator[ModelItem, None]:
-        """Yield what the model says, ended by `Finished`. Raise ModelError."""
+        """Yield the model's items, ended by `Finished`. Raise ModelError."""
         task = asyncio.get_running_loop().create_task(self._run())
         try:
             while True:
@@ -56,7 +56,7 @@ class ModelCall:
                 if isinstance(item, Finished):
                     return
         finally:
-            # Also where the reader hangs up; the task has recorded what was spent when it is over.
+            # Cancel the task if the reader hangs up, too. It records its usage before it ends.
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -66,28 +66,28 @@ class ModelCall:
         try:
             spender = await persistently(spender_of)(self.user.pk)
             model = chat_model_for(self.config, spender)
-            # The model's own time-outs are for the pauses of an answer, and not for all of it.
+            # The model's own timeouts limit the pauses within an answer, not its total duration.
             async with asyncio.timeout(settings.ANSWER_TIME_LIMIT_S):
                 finished = await self._ask(model, meter)
         except TimeoutError:
             finished = ModelError("timeout", TOO_LATE)
-        # What was written until then has to be paid for.
+        # The text generated until then has to be paid for.
         except asyncio.CancelledError:
             await self._record(meter)
             raise
-        # Raised by `items`: nobody looks at the result of this task.
+        # `items` raises the error, because nobody awaits the result of this task.
         except Exception as error:
             finished = error
-        # Before the end is told, so that whoever reads the usage next finds the call.
+        # Record the call before reporting its end, so that a client that reads the usage next finds it.
         try:
             await self._record(meter)
-        # The account is gone, or the database away for long: whoever reads would wait for ever.
+        # If the account is gone or the database stays away, report it, or the reader would wait for ever.
         except Exception as error:
             finished = error
         self._items.put_nowait(finished)
 
     async def _ask(self, model: ChatModel, meter: CallMeter) -> Finished:
-        """Pass on what the model says, and return how it ended. What was shown is not asked for again."""
+        """Pass on the model's items and return the last one. Retry only if nothing was shown yet."""
         repeated: list[ModelError] = []
         while True:
             has_shown = False
@@ -99,7 +99,7 @@ class ModelCall:
                         if isinstance(item, Finished):
                             return item
                         if isinstance(item, ToolCallDelta):
-                            # Some servers give every call the same index; clients tell calls apart by it.
+                            # Some servers give every call the same index, by which clients distinguish calls.
                             item = replace(item, index=calls.add(item))
                         if isinstance(item, SHOWN):
                             has_shown = True
@@ -114,11 +114,11 @@ class ModelCall:
             await asyncio.sleep(pause_s)
 
     async def _record(self, meter: CallMeter) -> None:
-        """Count the call, one that broke off by what it read and wrote; a refused one cost nothing."""
+        """Record the call. An aborted call counts with an estimate of its tokens; a refused call costs nothing."""
         usage = meter.read(self.request)
         if usage is None:
             return
         call = priced_call(self.config, usage, "chat")
-        # A cancellation meanwhile must not lose the row.
+        # A cancellation must not lose the row.
         writing = asyncio.ensure_future(persistently(record_background_calls)(self.user, None, [call]))
         await asyncio.shield(writing)

@@ -1,4 +1,4 @@
-"""`/v1/chat/completions`: one model call that stores nothing, or, with a conversation, a turn of it."""
+"""`/v1/chat/completions`: one model call that stores nothing or, with a conversation, a turn of it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ REASONS: Mapping[FinishReason, str] = {
     "length": "length",
     "tool_calls": "tool_calls",
     "content_filter": "content_filter",
-    # Clients know no other word for an answer that is not whole.
+    # Clients know no other reason for an incomplete answer.
     "bound": "length",
     "lost": "length",
     "unknown_reason": "length",
@@ -73,7 +73,7 @@ REASONS: Mapping[FinishReason, str] = {
 
 @dataclass(slots=True)
 class Source:
-    """Where an answer comes from: its items, the model that writes them, and the conversation that keeps it."""
+    """Where an answer comes from: its items, the model that writes them, and the conversation that stores it."""
 
     items: Items
     model_name: str
@@ -89,8 +89,8 @@ async def create_completion(
 ) -> HttpResponseBase:
     """Answer the messages, and store nothing but the usage.
 
-    With `conversation` or the header `X-Conversation-Id` (an id, or `new`) only the newest messages of the user count:
-    the server keeps the conversation, compacts it, and recalls what belongs to the question.
+    With `conversation` or the header `X-Conversation-Id` (an id, or `new`), only the user's newest messages are read:
+    the server stores the conversation, compacts it, and recalls what is relevant to the question.
     """
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
@@ -107,8 +107,8 @@ async def create_completion(
         source = await _turn_source(user, asked, name, idempotency_key)
     else:
         source = await _call_source(user, asked)
-    await sync_to_async(close_old_connections)()  # what follows may last for minutes
-    # Before status and headers are chosen, so that an early error has its own.
+    await sync_to_async(close_old_connections)()  # the answer may take minutes
+    # Wait before choosing status and headers, so that an early error gets its own.
     items = await once_begun(source.items)
     writer = CompletionWriter(source.model_name)
     if asked.stream:
@@ -148,7 +148,7 @@ def _model_request(
 
 
 def model_request(user: User, model: str | None, request: ModelRequest) -> tuple[ModelConfig, ModelRequest]:
-    """Return the model, and the request with no longer answer than the model's own limit. Raise NotFound."""
+    """Return the model, and the request with its answer limit capped at the model's own. Raise NotFound."""
     config = accessible_model(user.pk, model) if model else default_model(user.pk)
     most = rules_for(config).budget.output_for(count_request(request))
     limit = min(request.max_output_tokens or most, most)
@@ -181,11 +181,10 @@ def _begin(user: User, name: str, model: str | None, turn: NewTurn) -> tuple[Rec
 
 
 def newest_of_user(messages: Sequence[ChatMessage], field: str = "messages") -> list[ChatMessage]:
-    """Return what the user said after the last answer. Raise InvalidInput, which names the field, where that is
-    nothing."""
+    """Return the user's messages after the last answer. Raise InvalidInput, naming `field`, if there are none."""
     newest: list[ChatMessage] = []
     for message in reversed(messages):
-        # System messages between questions are passed over: `_instructions` keeps them apart.
+        # Skip system messages between questions: `_instructions` collects them.
         if message.role == "user":
             newest.insert(0, message)
         elif message.role in ("assistant", "tool"):
@@ -228,7 +227,7 @@ class CompletionWriter:
         self._reason = "stop"
 
     def take(self, item: ModelItem) -> dict[str, Any] | None:
-        """Note an item and return what a chunk says of it; None for one that is not shown."""
+        """Record an item and return its delta for a chunk; None if the item is not shown."""
         match item:
             case TextDelta(text=text):
                 self._text.append(text)
@@ -240,7 +239,7 @@ class CompletionWriter:
                 return {"tool_calls": [self._take_call(item)]}
             case Finished():
                 self.usage = item.usage
-                # Clients look for this reason before they run calls, whatever the server said.
+                # Clients check for this reason before they run calls, whatever the server reported.
                 self._reason = "tool_calls" if self._calls and item.reason == "stop" else REASONS[item.reason]
         return None
 
@@ -248,11 +247,11 @@ class CompletionWriter:
         function: dict[str, Any] = {"arguments": item.arguments}
         call = self._calls.get(item.index)
         if call is None:
-            # The client's result has to name an id, also where the server gave none.
+            # The client's result must reference an id, even if the server gave none.
             call = self._calls[item.index] = _Call(item.call_id or f"call_{uuid.uuid4().hex}", item.name)
             shown = {"id": call.call_id, "type": "function", "function": {"name": item.name} | function}
         else:
-            # Id and name are in the first chunk of a call alone.
+            # Only the first chunk of a call contains its id and name.
             shown = {"function": function}
         call.arguments.append(item.arguments)
         return {"index": item.index} | shown
@@ -266,7 +265,7 @@ class CompletionWriter:
         if self._calls:
             message["tool_calls"] = [call.shape() for _, call in sorted(self._calls.items())]
         elif not text:
-            # Null is for messages that only call tools.
+            # Only messages that call tools may have null content.
             message["content"] = ""
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason}
         return self.head | {
@@ -285,14 +284,14 @@ class CompletionWriter:
     def usage_chunk(self) -> dict[str, Any]:
         return self.head | {
             "object": "chat.completion.chunk",
-            # OpenAI's chunk with the usage has no choices.
+            # OpenAI's usage chunk has no choices.
             "choices": [],
             "usage": usage_shape(self.usage),
         }
 
 
 def usage_shape(usage: TokenUsage) -> dict[str, Any]:
-    """Return the counts as chat completions have them."""
+    """Return the counts in the shape of chat completions."""
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -302,7 +301,7 @@ def usage_shape(usage: TokenUsage) -> dict[str, Any]:
 
 
 async def _chunks(items: Items, writer: CompletionWriter, *, has_usage: bool) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a streamed completion; an error in its middle is its last one."""
+    """Yield the events of a streamed completion. An error in the middle is sent as an event and ends it."""
     # OpenAI's first chunk names the role and has no text.
     yield data_line(writer.chunk({"role": "assistant", "content": ""}))
     try:
@@ -313,7 +312,7 @@ async def _chunks(items: Items, writer: CompletionWriter, *, has_usage: bool) ->
                     yield data_line(writer.chunk(delta))
     except (ModelError, ServiceError) as error:
         yield data_line(error_of(error))
-        # Clients read until this mark, also after an error.
+        # Clients read until this marker, even after an error.
         yield DONE
         return
     yield data_line(writer.last_chunk())

@@ -1,4 +1,4 @@
-"""`/v1/conversations` and their items: the conversations of the chat, as OpenAI's clients know them."""
+"""`/v1/conversations` and their items: the conversations of the chat in the shape of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from chatapp.operations.http.routers import Router
 router = Router()
 
 Images = dict[str, str]
-"""The data URL of each address."""
+"""Data URLs by image address."""
 
 
 async def _images_of(items: Sequence[MessageItem]) -> tuple[list[ChatMessage], Images]:
@@ -49,7 +49,7 @@ def _conversation_again(request: ApiRequest, made: str, values: dict[str, Any]) 
 @router.post("/conversations", auth=allow("chat"))
 @creates(_conversation_again)
 async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn()) -> HttpResponseBase:
-    """Make a conversation. Its `items` are messages of the past; they are not answered."""
+    """Create a conversation. Its `items` are earlier messages, which are not answered."""
     messages, images = await _images_of(only_messages(list(new.items or ())))
     made = await sync_to_async(_create)(request.auth.user, messages, images, new.metadata or {})
     return JsonResponse(made)
@@ -58,7 +58,7 @@ async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn
 def _create(
     user: User, messages: Sequence[ChatMessage], images: Images, metadata: dict[str, str]
 ) -> dict[str, Any]:
-    # The images first: no row may name a file that is missing.
+    # Store the images first: no row may reference a missing file.
     items = _new_items(user, messages, images)
     conversation = begin_conversation(user=user, items=items, metadata=metadata, now=clock.now())
     return conversation_object(conversation, metadata)
@@ -91,7 +91,7 @@ def update(request: ApiRequest, conversation_id: str, changes: ConversationUpdat
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"))
 def delete(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
-    """Delete the conversation with everything in it, and what memory kept of it. This cannot be undone."""
+    """Delete the conversation with everything in it and derived from it. This cannot be undone."""
     row = named_conversation(request.auth.user, conversation_id)
     forget_whole_conversation(request.auth.user, str(row.pk), now=clock.now())
     return JsonResponse({"id": conversation_name(row.pk), "object": "conversation.deleted", "deleted": True})
@@ -108,13 +108,13 @@ def list_items(
     order: Order = "desc",
     after: Label | None = None,
 ) -> HttpResponseBase:
-    """List the messages of the shown branch. Tool calls are not items."""
+    """List the messages of the branch shown. Tool calls are not items."""
     row = named_conversation(request.auth.user, conversation_id)
     rows = shown_messages(row).order_by("position" if order == "asc" else "-position")
     if after:
         position = message_of_item(row, after).position
         rows = rows.filter(position__gt=position) if order == "asc" else rows.filter(position__lt=position)
-    # One more than is shown tells whether there are more.
+    # Read one row more to learn whether there is another page.
     found = list(rows[: limit + 1])
     return _page(found[:limit], has_more=len(found) > limit)
 
@@ -151,7 +151,7 @@ def read_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpRe
 
 @router.delete("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat"))
 def delete_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
-    """Forget the text of a message, with everything made of it."""
+    """Forget the text of a message and everything derived from it."""
     row = named_conversation(request.auth.user, conversation_id)
     message = message_of_item(row, item_id)
     delete_message(request.auth.user, str(row.pk), str(message.pk), now=clock.now())

@@ -1,4 +1,4 @@
-"""Answers errors below /v1 in the shape that OpenAI's clients read."""
+"""Returns errors below /v1 in the shape that OpenAI's clients read."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ STATUS_OF_MODEL_ERROR: dict[ModelErrorCategory, int] = {
     "timeout": 504,
     "stalled": 504,
 }
-"""What is not listed is a failure between us and the provider: 502."""
-# Codes that OpenAI's clients know; those that are not listed are ours.
+"""All other categories are failures between this service and the provider: 502."""
+# Codes that OpenAI's clients know. All other codes are our own.
 CODES = {
     "overflow": "context_length_exceeded",
     "rate_limit": "rate_limit_exceeded",
@@ -53,9 +53,9 @@ class Unsupported(ServiceError):
 
 
 class RunFailed(ServiceError):
-    """The answer of a conversation failed. The question is stored, so that clients must not send it again.
+    """The answer in a conversation failed. The question is stored, so clients must not send it again.
 
-    `detail` of a used-up budget names the moment of its reset.
+    For the category `budget`, `detail` contains the time when the budget resets.
     """
 
     code = "server_error"
@@ -63,26 +63,26 @@ class RunFailed(ServiceError):
     def __init__(self, category: str, message: str, detail: str = "") -> None:
         super().__init__(message, code=category)
         self.detail = detail
-        # The process that wrote the answer ended, and no provider failed.
+        # The process that wrote the answer ended; no provider failed.
         self.status = 503 if category == "interrupted" else status_of(category)
 
 
 def status_of(category: str) -> int:
     """Return the HTTP status of a failed model call."""
-    if category == "too_large":  # no model was asked
+    if category == "too_large":  # no model was called
         return 400
     return next((status for name, status in STATUS_OF_MODEL_ERROR.items() if name == category), 502)
 
 
 def register_model_errors(api: NinjaAPI) -> None:
-    """Answer what went wrong with a model, and tell clients not to repeat what is stored already."""
+    """Register handlers for failed model calls and runs. Clients must not repeat what is stored already."""
     api.add_exception_handler(ModelError, _model_error)
     api.add_exception_handler(RunFailed, _run_failed)
 
 
 def _model_error(request: HttpRequest, error: Any) -> HttpResponse:
     response = error_response(status_of(error.category), error.category, _without_storing(error.message))
-    if error.category == "budget":  # some seconds later it is still used up
+    if error.category == "budget":  # a retry within seconds would fail, too
         response["X-Should-Retry"] = "false"
     if error.retry_after_s is not None and response.status_code == 429:
         response["Retry-After"] = str(max(1, round(error.retry_after_s)))
@@ -90,7 +90,7 @@ def _model_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _without_storing(sentence: str) -> str:
-    """Return the sentence without the words of the chat: nothing is stored here, and there is no button."""
+    """Return the part before the first "; ". The rest is about the chat, e.g. what is stored, or a button."""
     return sentence.partition("; ")[0].rstrip(".") + "."
 
 
@@ -115,12 +115,12 @@ def error_body(status: int, code: str, message: str, details: Any = None) -> dic
 
 
 def in_openai_shape(response: HttpResponseBase) -> HttpResponseBase:
-    """Return an error in OpenAI's shape, with its headers; any other answer as it is."""
-    # A stream has no content that could be written anew.
+    """Return an error in OpenAI's shape, with its headers; any other response unchanged."""
+    # The content of a stream cannot be rewritten.
     if response.status_code < 400 or not isinstance(response, HttpResponse) or not response.content:
         return response
     error = json.loads(response.content)["error"]
-    # OpenAI answers a wrong body with 400, and its client raises another error for 422.
+    # OpenAI responds to an invalid body with 400, and its client raises another error for 422.
     if response.status_code == 422:
         response.status_code = 400
     body = error_body(response.status_code, error["code"], error["message"], error.get("details"))
@@ -129,7 +129,7 @@ def in_openai_shape(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def below_v1_as_openai(handler: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
-    """Return Django's handler of a status, with answers to what our own addresses never saw in OpenAI's shape, too."""
+    """Wrap a Django error handler, whose requests reach no operation, to respond below /v1 in OpenAI's shape."""
 
     @wraps(handler)
     def answer(request: HttpRequest, *arguments: Any, **more: Any) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""Knows what a client sends back: items named by reference, and a history that is a stored conversation."""
+"""Resolves what a client sends back: item references, and a history that matches a stored conversation."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from chatapp.files.selectors import attachments_by_id
 from chatapp.operations.errors import NotFound, TooLarge
 
 MAX_REFERENCES = 1_000
-"""Different items that one input refers to. Clients refer to each earlier answer of a stored conversation."""
+"""Distinct items that one input may reference. Clients reference each earlier answer of a stored conversation."""
 READ_AT_ONCE = 100
 TOO_MUCH = "What the input refers to is larger than this service accepts in one request."
 SPOKEN = ("user", "assistant")
 Said = tuple[str, str, int]
-"""A role, its text, and its number of images."""
+"""(role, text, number of images)"""
 
 
 def with_items(user: User, asked: NewResponse) -> NewResponse:
-    """Return the request with each item that it names by reference in its place. Raise NotFound, TooLarge."""
+    """Replace the references in the request with the stored items. Raise NotFound, TooLarge."""
     times = Counter(item.id for item in asked.items if isinstance(item, ItemReference))
     if not times:
         return asked
@@ -49,12 +49,12 @@ def with_items(user: User, asked: NewResponse) -> NewResponse:
 
 
 def _stored_items(user: User, times: Mapping[str, int]) -> dict[str, MessageItem | ReasoningItem]:
-    """Return items by name; `times` is how often each is referred to. Raise NotFound, TooLarge."""
+    """Return items by name. `times` is the number of references to each. Raise NotFound, TooLarge."""
     ids = {name: _message_id(name) for name in times}
     times_of = Counter[UUID]()
     for name, count in times.items():
         times_of[ids[name]] += count
-    # Sent by themselves, all the words and images could be no larger than a request.
+    # If they were sent inline, the texts and images could not exceed a request either.
     room = settings.MAX_REQUEST_BYTES
     rows: dict[UUID, Message] = {}
     for row in own_messages(user, times_of).iterator(chunk_size=READ_AT_ONCE):
@@ -109,11 +109,11 @@ def _too_large(message: str) -> TooLarge:
 
 
 def continued_answer(user: User, asked: NewResponse) -> Message | None:
-    """Return the stored answer that the input continues: with everything before it word for word, as its conversation
-    has it. None where the history is the client's own."""
+    """Return the stored answer that the input continues, if everything before it matches its conversation word for
+    word. None means that the client keeps the history itself."""
     answers = [item for item in asked.items if is_answer(item)]
     try:
-        # The id of the last answer alone names the conversation: what is before it has to have the same words.
+        # The id of the last answer is enough to find the conversation; everything before it must have the same words.
         answer = own_message(user, (answers[-1].id or "") if answers else "")
     except NotFound:
         return None
@@ -123,7 +123,7 @@ def continued_answer(user: User, asked: NewResponse) -> Message | None:
         return None
     last = max(at for at, message in enumerate(messages) if message.role == "assistant")
     told = _grouped(map(_said, messages[: last + 1]))
-    # One more than were sent, so that a long conversation is not read whole. Each change of the prompt stored one.
+    # Read one row more than was sent, not all of a long conversation. Skip prompts: each change stored one.
     spoken = messages_up_to(answer).filter(role__in=SPOKEN)
     rows = spoken.order_by("position")[: last + 2]
     return answer if told == _grouped(map(_stored, rows)) else None
@@ -139,7 +139,7 @@ def _stored(row: Message) -> Said:
 
 
 def _grouped(said: Iterable[Said]) -> list[Said]:
-    """Return what user and model said in turn: instructions, which are kept apart, are left out."""
+    """Return what user and model said in turn, without instructions, which are stored separately."""
     talk = (each for each in said if each[0] in SPOKEN)
     # Several inputs in a row are stored as one question.
     turns = [(role, list(group)) for role, group in groupby(talk, key=lambda each: each[0])]

@@ -1,4 +1,4 @@
-"""What OpenAI's clients give to conversations and responses beside their words."""
+"""What OpenAI's clients store with conversations and responses besides messages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from chatapp.operations.ids import new_id
 
 
 class StoredResponse(models.Model):
-    """A response that can be read again and continued: a run of a conversation, under an id of its own."""
+    """A response that can be read again and continued: a run of a conversation, with an id of its own."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     run = models.OneToOneField("chatapp.Run", on_delete=models.CASCADE, related_name="+")
-    # No foreign key: the name stays after that response was deleted.
+    # No foreign key, because the id stays after that response is deleted.
     previous = models.UUIDField(null=True, help_text="The id of the response that it continues.")
     owns_turn = models.BooleanField(
         help_text="Deleting it forgets question and answer; false where the client named a conversation."
@@ -24,7 +24,7 @@ class StoredResponse(models.Model):
 
 
 class ConversationMetadata(models.Model):
-    """The pairs that a client keeps with a conversation. The service does not read them."""
+    """Metadata that a client stores with a conversation. The service does not read it."""
 
     conversation = models.OneToOneField(
         "chatapp.Conversation", on_delete=models.CASCADE, primary_key=True, related_name="+"

@@ -35,7 +35,7 @@ from memory.tokens import estimate_text
 router = Router()
 
 _ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time of a model that has none: the one that makes vectors is named by the environment."""
+"""Creation time reported for the embedding model: it is configured by the environment and has none."""
 
 
 @router.get("/models", auth=allow("chat", "read"))
@@ -72,7 +72,7 @@ async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpRespo
     if found is None or asked.model != found.model_id:
         raise NotFound("There is no model of this name that makes embeddings here.", code="model_not_found")
     tokens = sum(map(estimate_text, asked.texts))
-    # A client that hangs up does not end the call, which costs as much: it is counted all the same.
+    # Don't cancel the call if the client disconnects: it costs the same, and has to be recorded.
     vectors = await asyncio.shield(
         asyncio.ensure_future(_embed(request.auth.user, found, asked.texts, tokens))
     )
@@ -87,10 +87,10 @@ async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpRespo
 async def _embed(
     user: User, found: ModelEndpoint, texts: Sequence[str], tokens: int
 ) -> Sequence[Sequence[float]]:
-    """Return a vector for each text, and count the call. Raise ModelError."""
+    """Return a vector for each text, and record the call. Raise ModelError."""
     spender = await persistently(spender_of)(user.pk)
     async with held_while(spender, Amount(tokens, 0)):
-        # In a thread without a connection to the database: it waits for the endpoint.
+        # Wait for the endpoint in a thread that holds no database connection.
         vectors = await asyncio.to_thread(embed_texts, found, texts)
     spent = CallUsage(model=None, purpose="embedding", input_tokens=tokens, output_tokens=0, exact=False)
     await persistently(record_background_calls)(user, None, [spent])
@@ -100,5 +100,5 @@ async def _embed(
 def _encoded(vector: Sequence[float], encoding: str) -> Any:
     if encoding == "float":
         return vector
-    # The official client reads little-endian numbers of 32 bits, and asks for base64 by default.
+    # The official client reads little-endian 32-bit floats, and requests base64 by default.
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

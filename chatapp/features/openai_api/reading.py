@@ -1,4 +1,4 @@
-"""Turns what clients send into the messages of a model call: roles, parts, calls of tools, images."""
+"""Converts what clients send into the messages of a model call: roles, parts, tool calls, images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memory.types import ImagePart, Message, Part, ReasoningPart, Role, TextPart
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 IMAGE_TIMEOUT_S = 20.0
 PIECE_CHARS = 2**19
-"""Of base64 that are decoded at once, in about 2 ms: a multiple of 4."""
+"""Base64 characters decoded at a time, in about 2 ms. Must be a multiple of 4."""
 ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -31,8 +31,8 @@ ROLES: Mapping[str, Role] = {
 
 
 def model_messages(sent: Sequence[ChatMessage], images: Mapping[str, str]) -> tuple[Message, ...]:
-    """Return the messages of a model call. `images` has the data URL of each address."""
-    # A result of a tool has the id of its call alone, and not the tool's name.
+    """Return the messages of a model call. `images` maps addresses to data URLs."""
+    # A tool result contains only the id of its call, not the tool's name.
     names = {call.id: call.function.name for message in sent for call in message.tool_calls or ()}
     return tuple(_message(message, images, names) for message in sent)
 
@@ -62,18 +62,18 @@ def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
             parts.append(ImagePart("", "image", data_url=images[part.image_url.url]))
         else:
             parts.append(TextPart(part.text))
-    # Clients send a refusal back beside a content that is null.
+    # Clients send a refusal back beside null content.
     return parts or ([TextPart(sent.refusal)] if sent.refusal else [])
 
 
 async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
-    """Return the data URL of each address. Raise InvalidInput."""
+    """Return the data URL of each address, fetching images if necessary. Raise InvalidInput."""
     wanted = dict.fromkeys(addresses)
     fetched = [address for address in wanted if not address.startswith("data:")]
     if len(fetched) > MAX_ATTACHMENTS:
         raise _unusable(f"At most {MAX_ATTACHMENTS} images are fetched for one request.")
     for address in wanted:
-        # Before any image is fetched, so that a request that is refused asks no other host.
+        # Check data URLs before fetching any image, so that an invalid request contacts no other host.
         if address.startswith("data:"):
             await asyncio.to_thread(decoded_image, address)
     return {address: address for address in wanted if address not in fetched} | {
@@ -84,7 +84,7 @@ async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
 def decoded_image(data_url: str) -> bytes:
     """Return the bytes of a data URL. Raise InvalidInput."""
     head, _, body = data_url.partition(",")
-    # The second condition: without a suffix, the first one would take any data URL of these types.
+    # The second condition is needed because `removesuffix` leaves a URL without the suffix unchanged.
     if head.removesuffix(";base64") not in {f"data:{kind}" for kind in IMAGE_TYPES} or head[-7:] != ";base64":
         raise _unusable("An image must be a data URL with base64, of PNG, JPEG, WebP or GIF.")
     try:
@@ -97,18 +97,18 @@ def decoded_image(data_url: str) -> bytes:
 
 
 def _decode(text: str) -> bytes:
-    """Return what is written as base64, decoded in pieces: each holds up all other threads. Raise ValueError."""
-    if text.find("=", 0, -2) >= 0:  # at the end of a piece it would be taken
+    """Decode base64 in pieces, because decoding a piece blocks all other threads. Raise ValueError."""
+    if text.find("=", 0, -2) >= 0:  # accepted at the end of a piece
         raise ValueError("padding before the end")
     pieces = (text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))
     return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
 
 
 async def fetch_image(address: str) -> str:
-    """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raise InvalidInput."""
+    """Fetch an image and return it as a data URL, from hosts that the operator allows only. Raise InvalidInput."""
     rules = HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))
     transport = GuardedTransport(rules, max_bytes=settings.MAX_UPLOAD_BYTES)
-    # The transport refuses compressed answers, because it could not bound them.
+    # The transport refuses compressed responses, because it could not bound their size.
     headers = {"Accept": ", ".join(IMAGE_TYPES), "Accept-Encoding": "identity"}
     try:
         async with httpx2.AsyncClient(

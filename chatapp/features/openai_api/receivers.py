@@ -1,4 +1,4 @@
-"""What is forgotten of a turn includes what a client kept with its response."""
+"""Forgets what a client stored with the response of a forgotten turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's responses and conversations send."""
+"""Request bodies of OpenAI's responses and conversations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_NEW_ITEMS = 20
 
 
 class InputText(Body):
-    """Words of the user, or of an answer that is sent back."""
+    """Text of the user, or of an answer that is sent back."""
 
     type: Literal["input_text", "output_text", "text", "summary_text", "reasoning_text"]
     text: MessageText
@@ -48,7 +48,7 @@ class InputImage(Body):
     type: Literal["input_image"]
     image_url: Annotated[str, Field(max_length=MAX_CHARS)]
     detail: Literal["auto", "low", "high", "original"] | None = None
-    # Null alone: clients write the field out, and files of OpenAI are not known here.
+    # Accept only null: clients send the field, but OpenAI's files do not exist here.
     file_id: None = None
 
 
@@ -109,14 +109,14 @@ class FunctionOutput(Body):
 
 
 class ItemReference(Body):
-    """A stored message in place of its words."""
+    """A reference to a stored message, in place of its text."""
 
     type: Literal["item_reference"]
     id: Label
 
 
 class ReasoningItem(Body):
-    """Reasoning that is sent back. It is not read: what a model wants of it is part of its call."""
+    """Reasoning that is sent back. It is accepted, but not read."""
 
     type: Literal["reasoning"]
     id: Label | None = None
@@ -150,7 +150,7 @@ InputItem = Annotated[
 
 
 def is_answer(item: Any) -> bool:
-    """Return whether an item is an answer of a model."""
+    """Return whether an item is a model's answer."""
     return isinstance(item, MessageItem) and item.role == "assistant"
 
 
@@ -210,7 +210,7 @@ class NewResponse(Body):
 
     @property
     def names_place(self) -> bool:
-        """Return whether it says which conversation it belongs to."""
+        """Return whether the request names the conversation it belongs to, directly or by a response."""
         return bool(self.conversation or self.previous_response_id)
 
     @property
@@ -219,7 +219,7 @@ class NewResponse(Body):
 
     @property
     def has_history(self) -> bool:
-        """Return whether the input tells of earlier turns: the client keeps its history itself."""
+        """Return whether the input contains earlier turns, so the client keeps the history itself."""
         return any(isinstance(item, FunctionCall | FunctionOutput) or is_answer(item) for item in self.items)
 
     @property
@@ -228,13 +228,13 @@ class NewResponse(Body):
 
     @property
     def is_stored(self) -> bool:
-        """Return whether it is kept: by default, except where the client brings its own tools, format or history."""
+        """Return `store`; by default True if it names a place, or has no tools, format or history of its own."""
         brings_own = bool(self.tools) or self.has_format or self.has_history
         return self.names_place or not brings_own if self.store is None else self.store
 
     def chat_messages(self) -> list[ChatMessage]:
-        """Return the input as chat completions have it, without references. Neighbouring calls are one message, as
-        models wrote them."""
+        """Return the input as chat messages, without references and reasoning. Merge adjacent calls into one message,
+        as models write them."""
         if isinstance(self.input, str):
             return [ChatMessage(role="user", content=self.input)]
         messages: list[ChatMessage] = []
@@ -252,7 +252,7 @@ class NewResponse(Body):
         return messages
 
     def options(self) -> Mapping[str, Any]:
-        """Return what is passed on to the model's endpoint, under the names of chat completions."""
+        """Return the options for the model's endpoint, under their names in chat completions."""
         found = {
             "top_p": self.top_p,
             "parallel_tool_calls": self.parallel_tool_calls,
@@ -293,7 +293,7 @@ class NewItems(Body):
 
 
 def only_messages(items: list[Any]) -> list[MessageItem]:
-    """Return items that are messages. Raise InvalidInput for others."""
+    """Return the items as messages. Raise InvalidInput if one is not a message."""
     for number, item in enumerate(items):
         if not isinstance(item, MessageItem):
             details = [{"field": f"items.{number}.type", "message": "must be message"}]

@@ -1,4 +1,4 @@
-"""Responses, their items and conversations as OpenAI's clients read them."""
+"""Responses, their items and conversations in OpenAI's shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.operations.errors import NotFound
 
 NO_INCOMPLETE = {
     "length": "max_output_tokens",
-    # OpenAI has no word for an answer that is not whole for any other reason.
+    # OpenAI has no word for any other reason why an answer is incomplete.
     "bound": "max_output_tokens",
     "lost": "max_output_tokens",
     "unknown_reason": "max_output_tokens",
@@ -31,19 +31,19 @@ def named(prefix: str, row_id: UUID | str) -> str:
 
 
 def row_id(prefix: str, name: str) -> UUID:
-    """Return the id of the row that is named so. Raise NotFound."""
+    """Return the row id in a name with this prefix. Raise NotFound."""
     if not name.startswith(f"{prefix}_"):
         raise NotFound()
     return parse_id(name.removeprefix(f"{prefix}_"))
 
 
 def reasoning_name(answer_name: str, index: int) -> str:
-    """Return the id of reasoning at this place of a stored answer's output."""
+    """Return the id of the reasoning at this index of a stored answer's output."""
     return f"rs_{answer_name.removeprefix('msg_')}_{index}"
 
 
 def answer_of_reasoning(name: str) -> str:
-    """Return the id of the answer that `reasoning_name` was given; any other name as it is."""
+    """Return the id of the answer that a reasoning id belongs to; any other id unchanged."""
     kind, _, place = name.partition("_")
     return f"msg_{place.partition('_')[0]}" if kind == "rs" else name
 
@@ -54,7 +54,7 @@ def new_name(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """What of a response is known before it is written; `asked` are fields of the request that are told back."""
+    """What is known of a response before it is written. `asked` contains request fields that it repeats."""
 
     id: str
     created_at: float
@@ -78,7 +78,7 @@ def response_shape(
     error: Mapping[str, Any] | None = None,
     reason: str = "",
 ) -> dict[str, Any]:
-    """Return the object. `reason` says why an incomplete one ended."""
+    """Return the response object. `reason` says why an incomplete response ended."""
     return {
         "id": head.id,
         "object": "response",
@@ -115,14 +115,14 @@ def response_usage(usage: TokenUsage) -> dict[str, Any]:
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
         "output_tokens": usage.output_tokens,
-        # The official client requires the field; our counts do not tell reasoning apart.
+        # The official client requires the field, but our counts do not separate reasoning.
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
 
 
 def message_output(name: str, text: str | None, status: str = "completed") -> dict[str, Any]:
-    """Return an answer as an item; without text, as it is announced."""
+    """Return an answer as an item; `text` None announces it."""
     content = [] if text is None else [text_part(text)]
     return {"id": name, "type": "message", "role": "assistant", "status": status, "content": content}
 
@@ -182,7 +182,7 @@ def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_object(items: Sequence[Mapping[str, Any]], *, has_more: bool) -> dict[str, Any]:
-    """Return a page. Ids are empty where it is."""
+    """Return a page of items. The ids of an empty page are empty."""
     return {
         "object": "list",
         "data": list(items),
@@ -193,5 +193,5 @@ def list_object(items: Sequence[Mapping[str, Any]], *, has_more: bool) -> dict[s
 
 
 def seconds(moment: datetime) -> float:
-    # Whole seconds, as OpenAI counts them, in a float, as its client declares it.
+    # OpenAI counts whole seconds, but its client declares a float.
     return float(int(moment.timestamp()))

@@ -1,4 +1,4 @@
-"""Writes an answer as the events of OpenAI's responses, and as the response that they add up to."""
+"""Writes an answer as the events of OpenAI's responses, and as the complete response."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Output:
 
 
 class ResponseWriter:
-    """Takes the items of an answer and returns the events of each, numbered. `answer_name` is the id of its message."""
+    """Turns the items of an answer into numbered events. `answer_name` is the id of its stored message, if any."""
 
     def __init__(self, head: ResponseHead, answer_name: str = "") -> None:
         self.head = head
@@ -105,10 +105,10 @@ class ResponseWriter:
         return {"type": kind, "sequence_number": self._number, **fields}
 
     def _open_as(self, kind: Kind) -> _Output | Kind:
-        # Text that follows another kind of output is a new item, so that items stay in the order of writing.
+        # Text after another kind of output starts a new item, so that items stay in writing order.
         begun = self.outputs[-1:]
         if kind == "message" and self.answer_name:
-            # But a stored answer is one message, also here: sent back, it is known by its id and its words.
+            # A stored answer stays one message: when it is sent back, its id and text must match.
             begun = [each for each in self.outputs if each.name == self.answer_name]
         return next((each for each in begun if each.kind == kind and each.is_open), kind)
 
@@ -129,7 +129,7 @@ class ResponseWriter:
         if isinstance(target, str):
             target = _Output(target, -1, self._name_of(target))
         if target.index < 0:
-            # Calls that are written at the same time stay open until the answer ends.
+            # Calls may be written in parallel, so they stay open until the answer ends.
             if target.kind != "function_call":
                 yield from self._close_last()
             target.index = len(self.outputs)
@@ -170,7 +170,7 @@ class ResponseWriter:
                 return self._event("response.function_call_arguments.delta", **_place(output), delta=text)
 
     def _close_last(self) -> Iterator[Event]:
-        # Calls and stored answers are left to `_finish`: their pieces may still come.
+        # Leave calls and stored answers to `_finish`: more pieces may follow.
         for output in self.outputs:
             if output.is_open and output.kind != "function_call" and output.name != self.answer_name:
                 yield from self._close(output)
@@ -209,7 +209,7 @@ def _place(output: _Output) -> dict[str, Any]:
 
 
 async def response_events(items: Items, writer: ResponseWriter) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a streamed response; an error in its middle is its last one."""
+    """Yield the events of a streamed response; an error in the middle is its last event."""
     for event in writer.begin():
         yield data_line(event, event["type"])
     try:

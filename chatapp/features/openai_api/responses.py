@@ -1,4 +1,4 @@
-"""`/v1/responses`: stored as runs of conversations, or, with `store: false`, one model call that stores nothing."""
+"""`/v1/responses`: stored as runs of conversations or, with `store: false`, one model call that stores nothing."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ async def create_response(
     asked: NewResponse,
     idempotency_key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
 ) -> HttpResponseBase:
-    """Answer, and store question and answer as a turn of a conversation: the one named by `conversation`, the one that
-    `previous_response_id` is in, the one whose messages the input sends back, or a new one. With `store: false`, or
-    with tools, a format or a history of the client alone, nothing is stored."""
+    """Answer the input, and store question and answer as a turn of a conversation: the one of `conversation` or
+    `previous_response_id`, the one whose messages the input sends back, or a new one. Store nothing with `store:
+    false`, or with tools, a format or a history of the client's own."""
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
     asked, answer = await sync_to_async(_understood)(user, asked)
@@ -90,7 +90,7 @@ async def create_response(
         source = await _turn_source(user, asked, answer, idempotency_key)
     else:
         source = await _call_source(user, asked)
-    await sync_to_async(close_old_connections)()  # what follows may last for minutes
+    await sync_to_async(close_old_connections)()  # the answer may take minutes
     items = await once_begun(source.items)
     writer = ResponseWriter(source.head, source.answer_name)
     if asked.stream:
@@ -105,10 +105,10 @@ async def create_response(
 
 
 def _understood(user: User, asked: NewResponse) -> tuple[NewResponse, Message | None]:
-    """Return (the request with its items in place of references, the stored answer that it continues)."""
-    # First: a reference may stand for the answer that the input continues.
+    """Return (the request with references resolved, the stored answer that it continues)."""
+    # Resolve references first: one of them may be the answer that the input continues.
     asked = with_items(user, asked)
-    # Their history is not compared: they name their place, or are a single call.
+    # Don't compare the history of these requests: they name their conversation, or are a single call.
     if asked.names_place or asked.tools or asked.has_format or asked.store is False:
         return asked, None
     answer = continued_answer(user, asked)
@@ -124,7 +124,7 @@ async def _call_source(user: User, asked: NewResponse) -> Source:
     if asked.conversation or asked.previous_response_id:
         message = "A response of a conversation is stored; leave `store` out."
         raise Unsupported("store", message)
-    # In threads, because there may be thousands of messages.
+    # Convert in threads, because there may be thousands of messages.
     messages = await asyncio.to_thread(asked.chat_messages)
     if asked.instructions:
         messages.insert(0, ChatMessage(role="system", content=asked.instructions))
@@ -182,7 +182,7 @@ async def _turn_source(user: User, asked: NewResponse, answer: Message | None, k
 def _begin(
     user: User, asked: NewResponse, answer: Message | None, turn: NewTurn
 ) -> tuple[Receipt, ResponseHead]:
-    """Store the question and the response that will answer it. Raise NotFound, Conflict."""
+    """Store the question, and the response that will answer it. Raise NotFound, Conflict."""
     config = accessible_model(user.pk, asked.model) if asked.model else None
     name = asked.conversation_name
     previous = accessible_response(user, asked.previous_response_id) if asked.previous_response_id else None
@@ -216,7 +216,7 @@ def _head_of(row: StoredResponse, conversation_id: str, model_name: str) -> Resp
     )
 
 
-# --- reading again
+# --- reading stored responses
 
 
 @router.get("/responses/{response_id}", auth=allow("chat", "read"))
@@ -241,10 +241,10 @@ def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
 
 
 def _status_of(run: Run, answer: Message) -> tuple[str, str]:
-    """Return (status, why an incomplete one ended)."""
+    """Return (status, reason if the response is incomplete)."""
     if run.status in Run.ACTIVE:
         return "in_progress", ""
-    # Before the status of the run, which is complete where its answer was cut at a limit.
+    # Check the answer first: the run is complete even if its answer was cut at a limit.
     if answer.status == Message.Status.CUT:
         return "incomplete", run.error_category if run.error_category == "content_filter" else "length"
     known = {Run.Status.COMPLETE: "completed", Run.Status.STOPPED: "cancelled"}
@@ -259,7 +259,7 @@ def list_input(
     order: Order = "desc",
     after: Label | None = None,
 ) -> HttpResponseBase:
-    """List the message that the response answers: a single one, so that nothing comes after it."""
+    """List the message that the response answers. It is the only item, so nothing comes after it."""
     question = accessible_response(request.auth.user, response_id).run.question
     return JsonResponse(
         list_object([message_item(question)] if question and not after else [], has_more=False)
@@ -268,15 +268,15 @@ def list_input(
 
 @router.delete("/responses/{response_id}", auth=allow("chat"))
 def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
-    """Forget question and answer, with everything made of them. In a conversation that the client named they stay, as
+    """Forget question and answer, with everything derived from them. If the client named the conversation, they stay as
     its items."""
     user = request.auth.user
     row = accessible_response(user, response_id)
-    # Read now, because the row is deleted before they are used.
+    # Read these first, because the row is deleted before they are used.
     conversation_id, question, answer = row.run.conversation_id, row.run.question_id, row.run.answer_id
     if not row.owns_turn:
         delete_response(row)
-    # With its only turn goes the conversation, and what was made of it.
+    # This is the only turn: forget the whole conversation and what derives from it.
     elif not _says_more(row.run):
         forget_whole_conversation(user, str(conversation_id), now=clock.now())
     else:
@@ -287,11 +287,11 @@ def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
 
 
 def _says_more(run: Run) -> bool:
-    """Return whether something else was said in the conversation: by other turns, or as items, which have none."""
+    """Return whether the conversation contains anything else, from other turns or from items without a turn."""
     others = Message.objects.filter(conversation=run.conversation_id, role__in=SPOKEN)
     others = others.exclude(pk__in=[run.question_id, run.answer_id]).exclude(parts=[])
     said = others.values_list("parts", flat=True).iterator(chunk_size=100)
-    # Not the calls of its tools, which go with the answer.
+    # Tool calls don't count, because they are deleted with their answer.
     return any(part["type"] in ("text", "image", "file") for parts in said for part in parts)
 
 
@@ -299,4 +299,4 @@ def _forget(user: User, conversation_id: str, message_id: str) -> None:
     try:
         delete_message(user, conversation_id, message_id, now=clock.now())
     except NotFound:
-        return  # it was forgotten before
+        return  # already forgotten

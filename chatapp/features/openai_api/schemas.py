@@ -1,4 +1,4 @@
-"""What clients of OpenAI's chat completions and embeddings send. Unknown fields are refused, as everywhere."""
+"""Request bodies of OpenAI's chat completions and embeddings. Unknown fields are rejected, as everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory.bounds import MAX_CHARS, MAX_ID_CHARS, MAX_PARTS, MAX_TOOLS, Id, Tem
 
 MAX_MESSAGES = 20_000
 MAX_SCHEMA_FIELDS = 1_000
-# This and the next, as well as the lengths of keys and values of metadata, are OpenAI's own bounds.
+# This bound, the next one, and the lengths of metadata keys and values are OpenAI's own.
 MAX_METADATA = 16
 MAX_EMBEDDED = 2_048
 
@@ -42,7 +42,7 @@ class TextContent(Body):
 
 
 class RefusalContent(Body):
-    """A model's refusal that is sent back: words of the answer, as any others."""
+    """A model's refusal that is sent back. It is read like any other text of an answer."""
 
     type: Literal["refusal"]
     refusal: MessageText
@@ -79,7 +79,7 @@ class CalledTool(Body):
 
 
 class ChatMessage(Body):
-    """A message as OpenAI's clients send it, or send back what they were answered."""
+    """A message that OpenAI's clients send, or an answer that they send back."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Content | None = None
@@ -89,7 +89,7 @@ class ChatMessage(Body):
     refusal: MessageText | None = None
     reasoning_content: MessageText | None = None
     annotations: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
-    # Fields of OpenAI's answers that its client sends back as null.
+    # OpenAI's client sends these fields of answers back as null.
     audio: None = None
     function_call: None = None
 
@@ -123,7 +123,7 @@ class ToolIn(Body):
 
 
 def _only_functions(tool: Any) -> Any:
-    """Refuse a tool that OpenAI itself runs by its type, and not by the fields of a function that it does not have."""
+    """Reject a tool that OpenAI itself runs because of its type, not because of missing fields of a function."""
     kind = tool.get("type") if isinstance(tool, dict) else None
     if isinstance(kind, str) and kind != "function":
         sentence = "A tool of the type '{kind}' is not supported here; the type should be 'function'"
@@ -135,7 +135,7 @@ OnlyFunctions = BeforeValidator(_only_functions)
 
 
 def has_format(wanted: JsonObject | None) -> bool:
-    """Return whether an answer is to have a form of its own, such as JSON of a schema."""
+    """Return whether the answer must have a format other than text, e.g. JSON of a schema."""
     return wanted is not None and wanted.get("type") != "text"
 
 
@@ -157,7 +157,7 @@ PASSED_ON = (
     "reasoning_effort",
     "verbosity",
 )
-"""Fields that the model's own endpoint is sent as they are."""
+"""Fields that are passed unchanged to the model's endpoint."""
 
 
 class ChatCompletion(Body):
@@ -172,7 +172,7 @@ class ChatCompletion(Body):
     max_completion_tokens: AnswerTokens | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
-    # Of `n`, `modalities` and `logprobs` only what changes nothing is taken; the rest is refused, not ignored.
+    # Accept only values of `n`, `modalities` and `logprobs` that change nothing; reject others, don't ignore them.
     n: Literal[1] | None = None
     stop: Label | Annotated[list[Label], Field(max_length=4)] | None = None
     presence_penalty: Penalty | None = None
@@ -197,7 +197,7 @@ class ChatCompletion(Body):
 
     @property
     def limit_tokens(self) -> int:
-        """Return the longest answer that was asked for; 0 = the model's own limit."""
+        """Return the requested limit of the answer; 0 means the model's own limit."""
         return self.max_completion_tokens or self.max_tokens or 0
 
     @property
@@ -210,7 +210,7 @@ class ChatCompletion(Body):
 
 
 class Embeddings(Body):
-    """A request of `POST /v1/embeddings`. Lists of token numbers are not taken: the tokenizer is unknown here."""
+    """A request of `POST /v1/embeddings`. Lists of token ids are rejected, because the tokenizer is unknown here."""
 
     input: MessageText | Annotated[list[MessageText], Field(min_length=1, max_length=MAX_EMBEDDED)]
     model: Id

@@ -1,4 +1,4 @@
-"""Reads stored responses and the metadata of conversations, for the user who asks."""
+"""Reads a user's stored responses, their items, and the metadata of conversations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.operations.access import find_row
 
 def accessible_response(user: User, name: str) -> StoredResponse:
     """Return a response by its id. Raise NotFound."""
-    # By the conversation: one that is being deleted has no user, while the row still has its own.
+    # Filter by the conversation's user: it is None during deletion, while the response keeps its own.
     rows = StoredResponse.objects.filter(run__conversation__user=user)
     return find_row(rows.select_related("run__answer", "run__question", "run__model"), row_id("resp", name))
 
@@ -34,19 +34,19 @@ def shown_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def messages_up_to(message: Message) -> QuerySet[Message]:
-    """Return a message and those that its branch shows before it, as `shown_messages` does."""
+    """Return a message and those before it in its branch, filtered as in `shown_messages`."""
     return _spoken_in(message.branch).filter(position__lte=message.position)
 
 
 def _spoken_in(branch: Branch) -> QuerySet[Message]:
     spoken = visible_messages(branch).exclude(role=Message.Role.TOOL)
-    # A call of a tool stands before the answer that it belongs to.
+    # The message of a tool call comes before its parent, the answer that it belongs to.
     calls = Q(role=Message.Role.ASSISTANT, parent__position__gt=F("position"))
     return spoken.filter(forgotten_at=None).exclude(calls)
 
 
 def items_from(conversation: Conversation, message_id: str, count: int) -> list[Message]:
-    """Return the items that were added together and still exist, by the id of the first one. Raise NotFound."""
+    """Return the items that were added together with the first one and still exist. Raise NotFound."""
     first = find_row(shown_messages(conversation), message_id)
     places = (first.position, first.position + count - 1)
     return list(shown_messages(conversation).filter(position__range=places).order_by("position"))
@@ -58,12 +58,12 @@ def message_of_item(conversation: Conversation, name: str) -> Message:
 
 
 def own_message(user: User, name: str) -> Message:
-    """Return the message of an item, in whichever conversation it is. Raise NotFound."""
+    """Return the message of an item, in any of the user's conversations. Raise NotFound."""
     return find_row(_own_messages(user).select_related("branch"), row_id("msg", name))
 
 
 def own_messages(user: User, ids: Iterable[UUID]) -> QuerySet[Message]:
-    """Return those of these messages that exist and are the user's, in whichever conversations they are."""
+    """Return those of these messages that exist, in any of the user's conversations."""
     return _own_messages(user).filter(pk__in=set(ids))
 
 

@@ -1,4 +1,4 @@
-"""Server-sent events as OpenAI's clients read them, and waiting for the first of them."""
+"""Server-sent events in OpenAI's format, and waiting for the first item."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from chatapp.realtime.api.sse import HEARTBEAT, sse_response, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
 
 FIRST_ITEM_S = 5.0
-"""So long an answer may be silent before its headers are sent: an error before that has its own status."""
+"""How long to wait for the first item before sending headers. An earlier error gets its own HTTP status."""
 DONE = b"data: [DONE]\n\n"
 
 Items = AsyncGenerator[ModelItem, None]
 
 
 async def once_begun(items: Items) -> Items:
-    """Return the items once the first has come, or took long. Raise the error of the first."""
+    """Return the items once the first has arrived or FIRST_ITEM_S have passed. Raise the error of the first."""
     first = asyncio.ensure_future(anext(items))
     try:
         done, _ = await asyncio.wait({first}, timeout=FIRST_ITEM_S)
         if done:
             first.result()
     except BaseException:
-        # A generator cannot be closed while a step of it runs.
+        # A generator cannot be closed while one of its steps is running.
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await items.aclose()
@@ -54,18 +54,18 @@ async def _resumed(first: asyncio.Future[ModelItem], items: Items) -> Items:
 
 
 def event_stream(caller: Caller, chunks: AsyncGenerator[bytes, None]) -> HttpResponseBase:
-    """Return the response: chunks with heartbeats between them, as long as the caller may read."""
+    """Return a response of chunks with heartbeats between them, which ends when the caller may no longer read."""
     return sse_response(_beating(caller, chunks))
 
 
 class RightsReader:
-    """Hears from the hub that the session or token which opened a stream has ended."""
+    """Learns from the hub when the session or token that opened a stream has ended."""
 
     def __init__(self, caller: Caller) -> None:
         self.holder = holder_of(caller.session_key, caller.token_id)
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    # The hub calls these of each reader; this one waits for its end alone.
+    # The hub calls these methods of every reader; this one needs only `close`.
     def deliver(self, topic: str, frame: Frame) -> None: ...
 
     def catch_up(self, conversation_id: str, last_seq: int) -> None: ...
@@ -98,13 +98,13 @@ async def _each(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def data_line(payload: dict[str, Any], event: str = "") -> bytes:
-    """Encode one event; chat completions have no name for theirs."""
+    """Encode one event. Events of chat completions have no name."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
 
 
 def error_of(error: ModelError | ServiceError) -> dict[str, Any]:
-    """Return the body that tells of an error in the middle of a stream."""
+    """Return the body of an error in the middle of a stream."""
     if isinstance(error, ModelError):
         return error_body(status_of(error.category), error.category, error.message)
     return error_body(error.status, error.code, error.message, error.details)

@@ -1,4 +1,4 @@
-"""One turn of a stored conversation: kept, answered by the same runs as in the chat, and followed to its end."""
+"""One turn of a stored conversation: stores it, has the chat's runs answer it, and follows the answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
 from memory.bounds import MAX_ATTACHMENTS
 
 NEW = "new"
-"""Instead of an id: a conversation that begins with this turn."""
+"""Used instead of an id to begin a conversation with this turn."""
 CONVERSATION_PREFIX = "conv_"
 REASONS: dict[str, FinishReason] = {
     "length": "length",
@@ -49,7 +49,7 @@ REASONS: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What a client says next in a conversation. `images` are data URLs; `field` of the request holds all of it."""
+    """A client's next message in a conversation. `images` are data URLs; errors name the request field `field`."""
 
     text: str
     images: Sequence[str] = ()
@@ -60,12 +60,12 @@ class NewTurn:
 
 
 def conversation_name(conversation_id: str | UUID) -> str:
-    """Return the id in the form of OpenAI's."""
+    """Return the id in OpenAI's form, with the prefix `conv_`."""
     return f"{CONVERSATION_PREFIX}{UUID(str(conversation_id)).hex}"
 
 
 def named_conversation(user: User, name: str) -> Conversation:
-    """Return the conversation of an id, in our form or OpenAI's. Raise NotFound."""
+    """Return the conversation with this id, in our form or OpenAI's. Raise NotFound."""
     return accessible_conversation(user, name.removeprefix(CONVERSATION_PREFIX))
 
 
@@ -75,24 +75,24 @@ def begin_turn(
     turn: NewTurn,
     model: ModelConfig | None,
 ) -> Receipt:
-    """Store what was said and queue its answer; None begins a conversation. Raise Conflict, InvalidInput, TooLarge."""
+    """Store a message and queue its answer. `conversation` None creates one. Raise Conflict, InvalidInput, TooLarge."""
     now = clock.now()
     if not turn.text.strip() and not turn.images:
         raise InvalidInput(
             "The last message has no text and no image.", details=_detail(turn.field, "is empty")
         )
-    # Outside the transaction below: bytes are written before rows name them.
+    # Store images outside the transaction below: bytes are written before rows reference them.
     attachment_ids = store_images(user, turn.images, turn.field)
     conversation = conversation or _begun_before(user, turn.client_id)
     if conversation is not None:
         return _send(user, conversation, turn, attachment_ids, model, now)
     try:
-        # Together, so that a question that is refused leaves no empty conversation.
+        # Use one transaction, so that a refused question leaves no empty conversation.
         with transaction.atomic():
             conversation = create_conversation(user=user, now=now, model=model)
             return _send(user, conversation, turn, attachment_ids, model, now)
     except InvalidInput:
-        # The same key at the same moment: the conversation that was committed first counts.
+        # A concurrent request may have used the same key: the conversation committed first counts.
         conversation = _begun_before(user, turn.client_id)
         if conversation is None:
             raise
@@ -111,7 +111,7 @@ def _send(
     conversation_id = str(conversation.pk)
     follows_id = None
     if turn.instructions:
-        # Under the lock of the conversation, so that a repeated request finds the first one, and keeps nothing anew.
+        # Lock the conversation, so that a repeated request finds the first one and stores nothing again.
         lock_conversation(user, conversation_id)
         if not _was_sent(user, turn.client_id):
             follows_id = keep_instructions(
@@ -132,13 +132,13 @@ def _send(
 
 
 def _was_sent(user: User, client_id: str | None) -> bool:
-    # A conversation in deletion or in the trash holds no key.
+    # A conversation in the trash or in deletion holds no key.
     sent = Message.objects.filter(user=user, client_id=client_id, conversation__user__isnull=False)
     return client_id is not None and sent.exists()
 
 
 def _begun_before(user: User, client_id: str | None) -> Conversation | None:
-    """Return the conversation that a repeated request began at first; None where the key is of a later turn."""
+    """Return the conversation that the first request with this key created; None if the key is of a later turn."""
     if client_id is None:
         return None
     sent = Message.objects.filter(conversation__user=user, client_id=client_id)
@@ -150,14 +150,14 @@ def _begun_before(user: User, client_id: str | None) -> Conversation | None:
 
 
 def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
-    """Store each image once and return their ids. The same picture has the same id each time. Raise InvalidInput, which
-    names the field."""
+    """Store each image once and return the ids. The same image always has the same id. Raise InvalidInput, naming
+    `field`."""
     if len(data_urls) > MAX_ATTACHMENTS:
         raise InvalidInput(
             f"A message has at most {MAX_ATTACHMENTS} images.", details=_detail(field, "has more images")
         )
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
-    # A repeated request has to name the same files: their ids are part of its hash.
+    # A repeated request must reference the same files: their ids are part of its hash.
     return list(dict.fromkeys(str(row.pk) for row in stored))
 
 
@@ -166,7 +166,7 @@ def _detail(field: str, problem: str) -> list[dict[str, str]]:
 
 
 class TurnFollower:
-    """Reads a run while it is answered, here or in another process. The run does not need its reader."""
+    """Follows a run that this or another process executes. The run does not depend on its reader."""
 
     def __init__(self, user: User, receipt: Receipt) -> None:
         self.user = user
@@ -177,9 +177,9 @@ class TurnFollower:
         self._reasoning_chars = 0
 
     async def items(self) -> AsyncGenerator[ModelItem, None]:
-        """Yield the answer as it comes, ended by `Finished`. Raise RunFailed, NotFound."""
+        """Yield the answer as it is generated, ended by `Finished`. Raise RunFailed, NotFound."""
         try:
-            # Before the run starts, so that none of its events is missed.
+            # Subscribe before the run starts, or events would be missed.
             await self.connection.watch(UUID(self.receipt.conversation_id), self.receipt.seq - 1)
             if self.receipt.is_new:
                 runner.start(self.receipt.run_id)
@@ -202,7 +202,7 @@ class TurnFollower:
                 yield item
             if frame.type == "run.finished" and json.loads(frame.text).get("run_id") == self.receipt.run_id:
                 return
-        # Frames end before the run does where this reader was too slow for them.
+        # The frames end before the run if this reader was too slow for them.
         raise RunFailed(
             "interrupted", "The connection ended before the answer; it is kept in the conversation."
         )
@@ -215,13 +215,13 @@ class TurnFollower:
             return []
         if frame.type == "reasoning.delta":
             return self._read_reasoning(delta)
-        # Deltas may be lost on their way; the text so far has what is missing.
+        # Deltas may be lost on the way; the text so far fills the gap.
         if delta["offset"] > len(self._text):
             return self._take(0, await self._text_so_far())
         return self._take(delta["offset"], delta["text"])
 
     def _read_reasoning(self, delta: dict[str, Any]) -> list[ModelItem]:
-        """Return the new part of the reasoning; one with a gap before it is left to the stored answer."""
+        """Return the new part of the reasoning. Skip a delta after a gap, because the stored answer has all of it."""
         new = delta["text"][self._reasoning_chars - delta["offset"] :]
         if delta["offset"] > self._reasoning_chars or not new:
             return []
@@ -229,27 +229,27 @@ class TurnFollower:
         return [ReasoningDelta(new)]
 
     def _take(self, offset: int, text: str) -> list[ModelItem]:
-        # A delta may overlap with what was read before.
+        # A delta may overlap with earlier text.
         new = text[len(self._text) - offset :]
         self._text += new
         return [TextDelta(new)] if new else []
 
     async def _text_so_far(self) -> str:
-        # In the process of the run: the stored text is up to a second older.
+        # The process of the run has the newest text; the stored text is up to a second older.
         text = runner.live_text(self.receipt.answer_id)
         if text is not None:
             return text
         return (await persistently(stored_answer_text)(self.user, self.receipt.answer_id)).text
 
     def _rest(self) -> list[ModelItem]:
-        """Return what of the stored answer was not read yet."""
+        """Return the rest of the stored answer that was not read yet."""
         text = self.stored_text
-        # What differs from the text that was sent cannot be taken back.
+        # If the stored text differs from what was sent, it is too late to correct it.
         return self._take(0, text) if text.startswith(self._text) else []
 
     @property
     def stored_text(self) -> str:
-        """Return the text of the answer as it is stored."""
+        """Return the stored text of the answer."""
         content = self.answer.message["content"] if self.answer else ""
         if isinstance(content, str):
             return content

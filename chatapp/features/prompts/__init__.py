@@ -1,1 +1,1 @@
-"""The prompt library: texts that a user keeps, and those that operators offer to everybody."""
+"""The prompt library: a user's own texts, and those that operators offer to everybody."""

@@ -1,4 +1,4 @@
-"""Makes, changes and deletes the prompts of a user."""
+"""Creates, changes and deletes a user's prompts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PromptColumns(TypedDict, total=False):
 
 @transaction.atomic
 def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
-    """Store a prompt. Raise Conflict for a name that the user has already, and for too many."""
+    """Store a prompt. Raise Conflict if the user has a prompt with this name, or too many."""
     if own_prompts(user).count() >= MAX_PROMPTS:
         raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
     row = _save(Prompt(owner=user, **columns))
@@ -35,16 +35,16 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
 
 @transaction.atomic
 def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptColumns]) -> None:
-    """Store a prompt as it was exported. Raise Conflict as `create_prompt` does."""
+    """Store an exported prompt with its creation time. Raise Conflict as `create_prompt` does."""
     row = create_prompt(user=user, **columns)
-    # An insertion sets `created_at` to the present, whatever the row says.
+    # The insert always sets `created_at` to the present.
     Prompt.objects.filter(pk=row.pk).update(created_at=created_at)
 
 
 @transaction.atomic
 def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns]) -> Prompt:
-    """Change a prompt of the user. Raise NotFound, also for a prompt of the operators, and Conflict for a name that the
-    user has already."""
+    """Change a prompt of the user. Raise NotFound, also for an operators' prompt, and Conflict if the user has another
+    prompt with this name."""
     row = find_row(own_prompts(user), prompt_id)
     for name, value in columns.items():
         setattr(row, name, value)
@@ -53,7 +53,7 @@ def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns
 
 def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
     try:
-        # A part of its own: after an error, PostgreSQL refuses all that follows in a transaction.
+        # Use a savepoint: after an error, PostgreSQL rejects all further statements of a transaction.
         with transaction.atomic():
             row.save(update_fields=columns)
     except IntegrityError:
@@ -63,10 +63,10 @@ def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
 
 @transaction.atomic
 def delete_prompt(*, user: User, prompt_id: str) -> None:
-    """Delete a prompt of the user. Raise NotFound, also for a prompt of the operators."""
+    """Delete a prompt of the user. Raise NotFound, also for an operators' prompt."""
     find_row(own_prompts(user), prompt_id).delete()
 
 
 def delete_prompts(user: User) -> None:
-    """Delete all that the user wrote."""
+    """Delete all prompts of the user."""
     own_prompts(user).delete()

@@ -1,4 +1,4 @@
-"""The admin page of the prompts that operators offer. Those of users are not shown."""
+"""The admin page of the operators' prompts. It does not show those of users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
         name: str = self.cleaned_data["name"]
         if name in COMMANDS:
             raise ValidationError(gettext("/%(name)s is a command.") % {"name": name})
-        # Django checks no constraint with a column that the form does not have, as `owner`.
+        # Django skips constraints with a column that is not in the form, here `owner`.
         others = Prompt.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk)
         if others.exists():
             raise ValidationError(gettext("There is a prompt %(name)s already.") % {"name": name})

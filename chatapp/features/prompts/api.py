@@ -1,4 +1,4 @@
-"""Prompts: list, make, change, delete. Those of the operators are read only."""
+"""The API to list, create, change and delete prompts. Operators' prompts are read-only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/prompts", auth=allow("chat"), response=answers(409, created=Prompt))
 @creates(_again, "/prompts/{made}")
 def create(request: ApiRequest, new: NewPrompt) -> Any:
-    """Store a prompt: `/name` in the composer is replaced by its text."""
+    """Create a prompt. In the composer, `/name` is replaced by its text."""
     return Status(
         201, prompt_shape(create_prompt(user=request.auth.user, **cast(PromptColumns, new.model_dump())))
     )
@@ -43,7 +43,7 @@ def read(request: ApiRequest, prompt_id: str) -> Any:
 
 @router.patch("/prompts/{prompt_id}", auth=allow("chat"), response=answers(404, 409, ok=Prompt))
 def change(request: ApiRequest, prompt_id: str, changes: PromptChanges) -> Any:
-    """Change the fields that are sent."""
+    """Change only the fields that are sent."""
     return prompt_shape(
         update_prompt(user=request.auth.user, prompt_id=prompt_id, **cast(PromptColumns, changes.sent()))
     )

@@ -1,4 +1,4 @@
-"""Texts under a name, which the composer puts into the message."""
+"""Named texts that the composer inserts into a message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from memory.bounds import MAX_PROMPT_CHARS
 MAX_PROMPT_NAME_CHARS = 40
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]*$"
 COMMANDS = frozenset(("compact", "config", "context", "forget", "help", "memory"))
-"""Words that the composer takes for commands of its own."""
+"""Words that the composer reads as its own commands."""
 
 
 class Prompt(models.Model):
-    """`name` is what is typed behind the slash. Without an owner it is the operators', for everybody."""
+    """`name` is typed after a slash. A prompt without an owner belongs to the operators and is for everybody."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     owner = models.ForeignKey(
@@ -35,11 +35,11 @@ class Prompt(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "name"], name="prompt_name_once"),
-            # No two NULLs are equal: without it the names of operators' prompts would be free.
+            # NULLs are never equal, so operators' prompts need a constraint of their own.
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(owner=None), name="prompt_of_operators_once"
             ),
         ]
 
     def __str__(self) -> str:
-        return self.name if self.owner_id is None else str(self.id)  # what a user wrote is theirs
+        return self.name if self.owner_id is None else str(self.id)  # a user's prompt name is private

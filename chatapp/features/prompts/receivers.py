@@ -1,4 +1,4 @@
-"""What a user takes away, brings along, or has forgotten, includes the prompts."""
+"""Exports and imports prompts with the account, and deletes them when a user forgets everything."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def forget_prompts(sender: Any, *, user: User, **_: Any) -> None:
 
 
 def take_prompts(user: User, said: Iterable[Any]) -> Counter[str]:
-    """Store the prompts of an export. One whose name the user has already stays as it is."""
+    """Store the prompts of an export. Skip those whose name the user already has."""
     left_out: Counter[str] = Counter()
     known = set(own_prompts(user).values_list("name", flat=True))
     for each in said:
         try:
             prompt = ExportedPrompt.model_validate(each)
-            # An import that is tried again brings them once more.
+            # A retried import contains the same prompts again.
             if prompt.name not in known:
                 keep_prompt(user=user, **prompt.model_dump())
                 known.add(prompt.name)

@@ -1,4 +1,4 @@
-"""Prompts as they come in and go out."""
+"""Prompts as the API and exports read and return them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.plain_types import PlainTypes
 
 
 def refuse_commands(name: str) -> str:
-    """Return the name. Raise ValueError for one that the composer takes for a command."""
+    """Return the name. Raise ValueError if it is a command of the composer."""
     if name in COMMANDS:
         raise ValueError(f"/{name} is a command")
     return name
@@ -42,7 +42,7 @@ class ExportedPrompt(PlainTypes):
     """A prompt of `prompts.json`, a file that anybody may have written."""
 
     name: PromptName
-    # The check of request bodies, which refuses NUL and lone surrogates, does not see this file.
+    # NUL and lone surrogates are rejected here, because this file does not pass the check of request bodies.
     about: Annotated[Name, AfterValidator(storable_text)] = ""
     text: Annotated[Text, AfterValidator(storable_text)]
     created_at: UtcMoment

@@ -1,4 +1,4 @@
-"""Reads the prompts that a user may use, and those that are their own."""
+"""Reads the prompts that a user may use, and the user's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatapp.operations.access import find_row
 
 
 def visible_prompts(user: User) -> QuerySet[Prompt]:
-    """Return the user's own and the operators', by name."""
+    """Return the user's own and the operators' prompts, by name."""
     return Prompt.objects.filter(Q(owner=user) | Q(owner=None)).order_by("name", "owner", "pk")
 
 
@@ -23,12 +23,12 @@ def own_prompts(user: User) -> QuerySet[Prompt]:
 
 
 def visible_prompt(user: User, prompt_id: str) -> Prompt:
-    """Return a prompt of the user or of the operators. Raise NotFound."""
+    """Return a prompt of the user or the operators. Raise NotFound."""
     return find_row(visible_prompts(user), prompt_id)
 
 
 def prompt_files(user: User) -> Iterator[ArchiveFile]:
-    """Yield the user's prompts as JSON, for the archive of the account."""
+    """Yield the user's prompts as JSON, for the account export."""
     rows = [prompt_shape(row) for row in own_prompts(user)]
     if rows:
         yield "prompts.json", json_file(rows)

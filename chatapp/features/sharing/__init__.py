@@ -1,1 +1,1 @@
-"""Read-only snapshots of conversations, for everybody who has their link."""
+"""Read-only snapshots of conversations, for everybody who has the link."""

@@ -1,4 +1,4 @@
-"""Shares conversations, revokes their links, and copies what a link shows."""
+"""Shares conversations, revokes their links, and copies the images of shared messages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from chatapp.operations.errors import NotFound
 def share_conversation(
     *, user: User, conversation_id: str, expires_at: datetime | None, now: datetime
 ) -> tuple[SharedConversation, bool]:
-    """Share what the conversation shows now; return the row, and whether it is new. Raise NotFound.
+    """Share the conversation in its present state. Return (row, whether it is new). Raise NotFound.
 
-    A conversation that is shared already keeps its link, which shows the new state from then on.
+    A conversation that is already shared keeps its link, which shows the new state from then on.
     """
     conversation = lock_conversation(user, conversation_id)
     assert conversation.branch is not None
     shown = visible_messages(conversation.branch)
-    # Up to the question of an answer that is being written: what comes behind it may still change places with it.
+    # Stop at the question whose answer is being written: later messages may still swap positions with the answer.
     answer = (
         shown.filter(status=Message.Status.STREAMING).select_related("parent").order_by("position").first()
     )
@@ -58,12 +58,12 @@ def share_conversation(
 
 @transaction.atomic
 def revoke_share(*, row: SharedConversation) -> None:
-    """Make the link invalid, for good: sharing anew makes another one."""
+    """Make the link invalid for good. Sharing again creates another link."""
     row.delete()
 
 
 def forget_titles(work: Work) -> None:
-    """Take away titles that tell of what is forgotten, in the transaction that forgets it."""
+    """Blank titles that repeat or derive from forgotten text, in the transaction that forgets it."""
     for row in SharedConversation.objects.filter(conversation__in=list(work.conversations)):
         changed = [each for each in work.changed.values() if each.conversation_id == row.conversation_id]
         if is_named_after(row.title, row.title_made_of, work.repeats.are_near, changed):
@@ -73,11 +73,11 @@ def forget_titles(work: Work) -> None:
 
 @contextmanager
 def copied_images(images: Iterable[Attachment], *, user: User) -> Iterator[dict[str, Attachment]]:
-    """Yield rows of the user's own for these images, by the id of the original; the bytes are stored once. Where what
-    is to show them fails, they are deleted.
+    """Yield the user's own copies of these images, by the id of the original; the bytes are stored once. Delete them if
+    the block raises.
 
-    Called outside a transaction: it waits for the lock of the bytes, whose holder may wait for the database. Images
-    that were deleted meanwhile are left out. Raise TooLarge.
+    Call it outside a transaction: it waits for the lock on the bytes, whose holder may wait for the database. Skip
+    images that were deleted meanwhile. Raise TooLarge.
     """
     copies: dict[str, Attachment] = {}
     try:
@@ -86,7 +86,7 @@ def copied_images(images: Iterable[Attachment], *, user: User) -> Iterator[dict[
                 copies[str(image.pk)] = copy_attachment(image, user=user)
         yield copies
     except Exception:
-        # Else they count as the user's until the sweep. Not what is shown already: more follows that commit.
+        # Otherwise they count as the user's until the sweep. Images that messages already show stay.
         delete_unused(copies.values())
         raise
 
@@ -98,7 +98,7 @@ def add_images(
     copies: Mapping[str, Attachment],
     parts: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> None:
-    """Give messages of a copy their parts with images, by position, in the transaction that shows it."""
+    """Add the parts with images to messages of the copy, by position, in the transaction that makes it visible."""
     for message in conversation.messages.filter(position__in=list(parts)):
         images = [copies.get(part.get("file_id", "")) for part in parts[message.position]]
         shown = zip(parts[message.position], images, strict=True)

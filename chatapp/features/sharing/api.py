@@ -1,4 +1,4 @@
-"""Share links: owners make and revoke them, everybody who has one reads, and signed-in users copy."""
+"""Share links: owners create and revoke them, everybody with a link can read, and signed-in users can copy."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_again, "/conversations/{conversation_id}/share")
 def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) -> Any:
-    """Make a link to the conversation as it is now. A second call keeps the link and updates what it shows. A link
-    never shows memory, recalled text, tools, traces and other branches."""
+    """Create a link to the conversation in its present state. A second call keeps the link and updates what it shows. A
+    link never shows memory, recalled text, tools, traces or other branches."""
     now = clock.now()
     if wish.expires_at is not None and wish.expires_at <= now:
         details = [{"field": "expires_at", "message": "is not in the future"}]
@@ -116,14 +116,14 @@ def _shape(row: SharedConversation) -> dict[str, Any]:
     response=answers(404, ok=Share | None),
 )
 def read_share(request: ApiRequest, conversation_id: str) -> Any:
-    """Show the link; null where there is none."""
+    """Show the link; null if there is none."""
     row = find_share(request.auth.user, conversation_id)
     return _shape(row) if row else None
 
 
 @router.delete("/conversations/{conversation_id}/share", auth=allow("chat"), response=answers(404))
 def revoke(request: ApiRequest, conversation_id: str) -> Any:
-    """Revoke the link: it shows nothing any more."""
+    """Revoke the link, which is invalid from then on."""
     revoke_share(row=own_share(request.auth.user, conversation_id))
     return Status(204, None)
 
@@ -156,7 +156,7 @@ def _message_shape(row: Message, token: str) -> dict[str, Any]:
         if part["type"] == "text"
         else {
             "type": "image",
-            # By the link, because its reader may have no session.
+            # Use the link's own URL, because the reader may have no session.
             "url": f"/api/v1/shared/{token}/images/{part['file_id']}",
             "width": part.get("width", 0),
             "height": part.get("height", 0),
@@ -178,7 +178,7 @@ def _message_shape(row: Message, token: str) -> dict[str, Any]:
 def show_image(request: ApiRequest, token: str, image: Annotated[str, Path(max_length=MAX_ID_CHARS)]) -> Any:
     """Show an image of a shared message."""
     response = file_response(shared_image(shared_conversation(token, clock.now()), image))
-    # A revoked link shows nothing more, not even from a cache.
+    # A revoked link must not show anything, not even from a cache.
     response["Cache-Control"] = "private, no-store"
     response["X-Robots-Tag"] = "noindex"
     return response
@@ -196,22 +196,22 @@ def _is_said(part: dict[str, Any]) -> bool:
 @router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 409, created=Copy))
 @creates(_copy_again, "/conversations/{made}")
 def copy(request: ApiRequest, token: str) -> Any:
-    """Make a conversation of your own that begins with the shared messages."""
+    """Create a conversation of your own that begins with the shared messages."""
     return Status(201, {"id": str(until_nothing_is_forgotten(partial(_copy, request.auth.user, token)).pk)})
 
 
 def _copy(user: User, token: str) -> Conversation:
-    """Raise ReadForgotten where something was forgotten while it was copied."""
+    """Raise ReadForgotten if something was forgotten during the copy."""
     source = shared_conversation(token, clock.now()).conversation
     forgetting_keys = source.forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
     check_nothing_is_being_forgotten(source.owner_id)
-    # Behind the count, also its title: both may tell of what is forgotten in this moment.
+    # Read the share after the count: its title, too, may contain what is being forgotten right now.
     shared = shared_conversation(token, clock.now())
-    # Before any message is stored: an image that does not fit would leave a copy without it.
+    # Check before storing messages, or the copy would miss an image that does not fit.
     images = list(shared_images(shared))
     check_room(user, sum(image.size_bytes for image in images))
-    # What was forgotten left only its place.
+    # A forgotten message leaves only its position.
     rows = [row for row in shared_messages(shared).order_by("position") if any(map(_is_said, row.parts))]
     messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]
     with_images = {
@@ -225,7 +225,7 @@ def _copy(user: User, token: str) -> Conversation:
             messages=messages,
             now=clock.now(),
             title=shared.title,
-            # A title that a model made tells of these, and goes with them.
+            # A model's title derives from these messages, and is forgotten with them.
             columns={} if shared.title_made_of is None else {"title_made_of": max(0, len(rows) - 1)},
             check=partial(check_forgetting_count, forgetting_keys, forgotten_count),
             complete=partial(add_images, copies=copies, parts=with_images),

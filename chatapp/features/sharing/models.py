@@ -8,10 +8,10 @@ from chatapp.operations.ids import new_id
 
 
 class SharedConversation(models.Model):
-    """What a link shows: one branch up to one position.
+    """A link and its snapshot: one branch up to one position.
 
-    It names messages and copies none: what is forgotten is gone from the snapshot, too. The title is a copy, because
-    no row has it any more once the conversation has another one; forgetting reaches it by the signal it sends.
+    It references messages instead of copying them, so that forgotten text disappears from the snapshot, too. The title
+    is a copy, because the conversation may be renamed; forgetting reaches it through the signal `words_forgotten`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -1,4 +1,4 @@
-"""What is forgotten of a conversation includes the title that its link shows."""
+"""Blanks the title of a shared link when its text is forgotten."""
 
 from __future__ import annotations
 

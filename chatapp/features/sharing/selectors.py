@@ -1,4 +1,4 @@
-"""Reads shared conversations: for their owner by the conversation, for everybody else by the link.
+"""Reads shared conversations: by conversation for their owner, by link for everybody else.
 
 The tokens of links are signed ids, so that none is stored.
 """
@@ -29,7 +29,7 @@ def token_of(shared_id: UUID) -> str:
 
 
 def read_token(token: str) -> UUID:
-    """Return the id that was signed. Raise NotFound for everything that is no token of ours."""
+    """Return the id in the token. Raise NotFound if the signature or the id is invalid."""
     try:
         return UUID(_signer().unsign(token))
     except (BadSignature, ValueError):
@@ -41,13 +41,13 @@ def _signer() -> Signer:
 
 
 def find_share(user: User, conversation_id: str) -> SharedConversation | None:
-    """Return how a conversation of the user's is shared; None where it is not. Raise NotFound for the conversation."""
+    """Return the share of a conversation of the user; None if it is not shared. Raise NotFound for the conversation."""
     conversation = accessible_conversation(user, conversation_id)
     return SharedConversation.objects.select_related("branch").filter(conversation=conversation).first()
 
 
 def own_share(user: User, conversation_id: str) -> SharedConversation:
-    """Return how a conversation of the user's is shared. Raise NotFound where it is not."""
+    """Return the share of a conversation of the user. Raise NotFound if there is none."""
     row = find_share(user, conversation_id)
     if row is None:
         raise NotFound("This conversation is not shared.")
@@ -55,11 +55,11 @@ def own_share(user: User, conversation_id: str) -> SharedConversation:
 
 
 def shared_conversation(token: str, now: datetime) -> SharedConversation:
-    """Return what a link shows. Raise NotFound once it was revoked, has expired, or its chat or user is gone."""
+    """Return the share of a link. Raise NotFound if it was revoked or has expired, or its chat or user is gone."""
     rows = SharedConversation.objects.select_related("branch", "conversation")
     current = rows.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
-        # Not true of a conversation in the trash or in deletion, which has no user.
+        # This excludes conversations in the trash or in deletion, which have no user.
         conversation__user__is_active=True,
     )
     try:
@@ -69,17 +69,17 @@ def shared_conversation(token: str, now: datetime) -> SharedConversation:
 
 
 def shared_messages(row: SharedConversation) -> QuerySet[Message]:
-    """Return the messages of the snapshot, unordered: what was said, without calls of tools."""
+    """Return the spoken messages of the snapshot, unordered, without tool calls."""
     shown = visible_messages(row.branch).filter(role__in=SPOKEN, status__in=SHOWN_STATUSES)
     return shown.filter(position__lte=row.last_position)
 
 
 def shared_images(row: SharedConversation) -> QuerySet[Attachment]:
-    """Return the images that messages of the snapshot show."""
+    """Return the images that the snapshot shows."""
     images = Attachment.objects.filter(messages__in=shared_messages(row), mime_type__startswith="image/")
     return images.distinct()
 
 
 def shared_image(row: SharedConversation, file_id: str) -> Attachment:
-    """Return one of them. Raise NotFound."""
+    """Return an image that the snapshot shows. Raise NotFound."""
     return find_row(shared_images(row), file_id)

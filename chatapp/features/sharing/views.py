@@ -13,7 +13,7 @@ from chatapp.operations.errors import NotFound
 
 @require_safe
 def shared(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the snapshot to everybody who has the link; no search engine may keep it."""
+    """Show the snapshot to everybody who has the link. Search engines must not index it."""
     try:
         row = shared_conversation(token, clock.now())
     except NotFound as error:
@@ -22,6 +22,6 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
     response = render(request, "shared.html", {"shared": page})
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Cache-Control"] = "private, no-store"
-    # The address is the secret, and links in the answers lead to other hosts.
+    # The URL is the secret, and links in the answers lead to other hosts.
     response["Referrer-Policy"] = "no-referrer"
     return response

@@ -1,1 +1,1 @@
-"""Titles that the fast model writes for new conversations, after the first answer."""
+"""Titles that the fast model writes for new conversations after the first answer."""

@@ -1,4 +1,4 @@
-"""Writes title jobs, and the titles that come of them."""
+"""Writes title jobs and the resulting titles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from chatapp.realtime import event_log
 
 
 def want_title(conversation: Conversation, now: datetime) -> None:
-    """Note, in the transaction that ends its first answer, that a conversation is to be named."""
-    # An answer that is tried again asks for the title once more.
+    """Create the title job of a conversation, in the transaction that ends its first answer."""
+    # A retried answer requests the title again.
     TitleJob.objects.bulk_create(
         [TitleJob(conversation=conversation, lease_expires_at=now)], ignore_conflicts=True
     )
@@ -27,26 +27,26 @@ def want_title(conversation: Conversation, now: datetime) -> None:
 
 
 def claim_title(*, conversation_id: UUID, now: datetime) -> bool:
-    """Claim the job, and return whether that worked: no other worker has it, and it is not done."""
+    """Claim the job. Return False if it is done, has no attempts left, or another worker has it."""
     free = TitleJob.free(now).filter(pk=conversation_id)
     return bool(free.update(lease_expires_at=now + TitleJob.LEASE, attempts=F("attempts") + 1))
 
 
 def end_title(*, conversation_id: UUID) -> None:
-    """Note that the job is done; the title stays as it is."""
+    """Mark the job as done; the title stays as it is."""
     TitleJob.objects.filter(pk=conversation_id).update(lease_expires_at=None)
 
 
 def store_title(
     *, conversation: Conversation, title: str, last_position: int, forgotten_count: int, now: datetime
 ) -> bool:
-    """Name the conversation, unless it was named or deleted meanwhile; return whether it was.
+    """Name the conversation and return True, unless it was named meanwhile.
 
-    `last_position` is of the last message that the title was made of. Raise NotFound, and ReadForgotten where
-    something was forgotten since `forgotten_count` was read.
+    `last_position` is of the last message that the title derives from. Raise NotFound, and ReadForgotten if something
+    was forgotten since `forgotten_count` was read.
     """
     with transaction.atomic():
-        # Before the conversation, as everybody locks them.
+        # Lock the counts before the conversation: this is the lock order everywhere.
         check_forgetting_count(conversation.forgetting_keys, forgotten_count)
         row = lock_conversation(conversation.user, conversation.pk)
         if row.title != conversation.title or row.title_made_of is not None:

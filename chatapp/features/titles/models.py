@@ -1,4 +1,4 @@
-"""The table of titles that are to be written."""
+"""The table of titles to write."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chatapp.operations.leases import is_out_of_lease
 
 
 class TitleJob(models.Model):
-    """The one attempt to name a conversation. It stays when it is over, so that there is no second one."""
+    """The job that names a conversation. The row stays when it is done, so that there is no second job."""
 
     LEASE = timedelta(minutes=3)
     """Longer than the model call may take."""
     MAX_ATTEMPTS = 2
-    """A second attempt is for a job whose worker died."""
+    """The second attempt is for a job whose worker died."""
 
     conversation = models.OneToOneField(
         "chatapp.Conversation", primary_key=True, on_delete=models.CASCADE, related_name="+"
@@ -28,7 +28,7 @@ class TitleJob(models.Model):
 
     class Meta:
         indexes = [
-            # The sweep: titles that no worker has.
+            # The sweep: jobs that no worker has.
             models.Index(
                 fields=["lease_expires_at"],
                 condition=Q(lease_expires_at__isnull=False),
@@ -38,5 +38,5 @@ class TitleJob(models.Model):
 
     @classmethod
     def free(cls, now: datetime) -> models.QuerySet[TitleJob]:
-        """Return the jobs that are not over, and that no worker has."""
+        """Return the unfinished jobs that no worker has and that have attempts left."""
         return cls.objects.filter(is_out_of_lease(now, cls.LEASE), attempts__lt=cls.MAX_ATTEMPTS)

@@ -1,4 +1,4 @@
-"""Notes that a conversation is to be named, in the transaction that ends its first answer."""
+"""Creates title jobs, in the transaction that ends the first answer of a conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatapp.realtime.event_log import facts_appended
 def note_first_answer(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
     if conversation.next_position > FIRST_MESSAGES or conversation.temporary:
         return
-    # Nothing of a run follows its `run.finished`.
+    # `run.finished` is the last event of a run.
     last = facts[-1]
     if isinstance(last, RunFinished) and last.status == "complete" and has_fast_models():
         want_title(conversation, last.at)

@@ -1,4 +1,4 @@
-"""Reads whether titles can be written, what one is made of, and which jobs wait."""
+"""Reads whether titles can be written, what they derive from, and which jobs wait."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
 
 FIRST_MESSAGES = 4
-"""The first answer is among so many messages, even where it was tried again once."""
+"""The first answer is among this many messages, even if it was retried once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Untitled:
-    """A conversation that is named after its first message, with what its title is made of."""
+    """A conversation still named after its first message, with the input for its title."""
 
     conversation: Conversation
     model: ModelConfig
@@ -46,14 +46,14 @@ def waiting_titles(now: datetime) -> Sequence[UUID]:
 
 
 def untitled(conversation_id: UUID) -> Untitled | None:
-    """Return what is to be named; None where it is gone, its user named it, or its model has no fast model."""
+    """Return the conversation to name; None if it is gone, its user named it, or its model has no fast model."""
     rows = Conversation.objects.select_related(
         "user", "branch", "model__fast_model", "agent__model__fast_model"
     )
     conversation = rows.filter(pk=conversation_id, temporary=False, title_made_of=None).first()
     if conversation is None or conversation.branch is None:
         return None
-    # Before the messages: what is forgotten after they were read refuses the title.
+    # Read the count before the messages: a forgetting after this point makes `store_title` refuse the title.
     forgotten_count = read_forgetting_count(conversation.forgetting_keys)
     model = model_of(conversation).fast_model
     if model is None or not model.enabled or model.kind == ModelConfig.Kind.DEMO:

@@ -19,6 +19,6 @@ def write_title(conversation_id: str) -> None:
 
 @shared_task
 def wake_waiting() -> None:
-    """Find the jobs whose worker was not woken or died."""
+    """Wake workers for jobs whose worker was not woken or died."""
     for conversation_id in waiting_titles(clock.now()):
         wake_worker("chatapp.features.titles.tasks.write_title", str(conversation_id))

@@ -1,4 +1,4 @@
-"""Have the fast model write a title. Where that fails, the conversation stays named after its first message."""
+"""Has the fast model write a title. If that fails, the conversation stays named after its first message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 60.0
 
 
 def write_title(conversation_id: UUID) -> None:
-    """Have a model write the title, in the worker. Safe to call twice: at most one of the calls asks the model."""
+    """Have a model write the title, in the worker. Safe to call twice: at most one of the calls reaches the model."""
     if not claim_title(conversation_id=conversation_id, now=clock.now()):
         return
     try:
@@ -36,7 +36,7 @@ def write_title(conversation_id: UUID) -> None:
         log.info("No title for %s: %s", conversation_id, error.message)
     except Exception:
         log.exception("The title of %s could not be written.", conversation_id)
-    # Also after a failure: the first message is title enough, and no second call is paid for.
+    # End the job after a failure, too: the first message is a good enough title, and a second call would cost again.
     end_title(conversation_id=conversation_id)
 
 
@@ -46,7 +46,7 @@ def _name(work: Untitled) -> None:
     try:
         answer = ask_in_thread(asking.ask(title_request(work.question, work.answer)))
     finally:
-        # Also where the call failed: what it took is paid for.
+        # A failed call has to be paid for, too.
         calls = [priced_call(work.model, usage, "title") for usage in asking.usages]
         owner_id, home_id = work.conversation.owner_id, work.conversation.pk
         record_made_calls(user_id=owner_id, conversation_id=home_id, calls=calls)

@@ -1,1 +1,1 @@
-"""Webhooks: what happens in a user's conversations is told to addresses of theirs, signed, until it was taken."""
+"""Webhooks: send the events of a user's conversations to the user's addresses, signed, until they are accepted."""

@@ -24,7 +24,7 @@ SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"
 SLOW = timedelta(seconds=5)
 RESTS_FOR = 2
-"""Times as long as its slow attempt took: so it holds a worker for a third of the time at most."""
+"""Multiple of the duration of a slow attempt, so that an address uses a worker for a third of the time at most."""
 KEEP = timedelta(days=30)
 ROWS_AT_ONCE = 500
 
@@ -32,11 +32,11 @@ ROWS_AT_ONCE = 500
 def create_webhook(
     *, user: User, url: str, events: Sequence[str], now: datetime, token_id: UUID | None = None
 ) -> tuple[Webhook, str]:
-    """Store a webhook and return (it, its secret); one that a token makes ends with it. Raise Conflict for one too
+    """Store a webhook and return (webhook, secret). A webhook created by a token ends with it. Raise Conflict for too
     many."""
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
     with transaction.atomic():
-        # Of two requests at once, each would count without the other.
+        # Lock the user, or two concurrent requests would not count each other.
         User.objects.select_for_update().get(pk=user.pk)
         if Webhook.objects.filter(user=user).count() >= MAX_WEBHOOKS:
             raise Conflict(f"You have {MAX_WEBHOOKS} webhooks already; delete one first.", code="too_many")
@@ -53,20 +53,20 @@ def create_webhook(
 
 
 def delete_webhook(webhook: Webhook) -> None:
-    """Delete a webhook with its log. A delivery that is being sent at this moment may still arrive."""
+    """Delete a webhook with its log. A delivery that is being sent may still arrive."""
     webhook.delete()
 
 
 def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
-    """Count an attempt and keep other workers away; return False where it is not due, or a worker has it or another one
-    of its user: whose addresses are slow holds up one worker and not all of them."""
+    """Claim a delivery and count the attempt. Return False if it is not due, or if a worker has a delivery of the same
+    user, so that a user's slow addresses block only one worker."""
     pending = WebhookDelivery.objects.filter(state=WebhookDelivery.State.PENDING)
     with transaction.atomic():
-        # Of two claims at once, each would look without the other. In the order in which events lock them.
+        # Lock the rows, or two concurrent claims would miss each other. Same lock order as for events.
         webhooks = Webhook.objects.select_for_update(of=("self",), no_key=True)
         ids = [row.pk for row in webhooks.filter(user__webhooks__deliveries=delivery_id).order_by("pk")]
         is_due = WebhookDelivery.is_due(now)
-        # Without an error, the outcome of the latest attempt is not known yet.
+        # While the error is empty, the outcome of the latest attempt is unknown.
         if pending.filter(webhook__in=ids, attempts__gt=0, error="").exclude(is_due).exists():
             return False
         until = now + WebhookDelivery.LEASE
@@ -82,12 +82,11 @@ def record_attempt(
     now: datetime,
     took: timedelta = timedelta(0),
 ) -> None:
-    """Store how an attempt ended, and when the next one is due. `error` is empty where the address took it.
+    """Store the outcome of an attempt and when the next is due. `error` is empty if the address accepted it.
 
-    An address rests that did not answer, or not before SLOW, whatever it answered. Where it took nothing, the attempt
-    counts for all that is due there. Where it took the delivery, the others wait RESTS_FOR times as long as the attempt
-    took, and no attempt is counted. One that takes a delivery in time gets what waits for the end of its rest. Then a
-    worker is woken for what is due next of the user's.
+    An address rests if it did not respond within SLOW. If that attempt failed, it counts for all due deliveries of the
+    address. If it succeeded, the others wait RESTS_FOR times its duration, without a counted attempt. A success in time
+    ends the rest. Finally, wake a worker for the user's next due delivery.
     """
     is_slow = took >= SLOW
     if error and is_slow and not error.startswith(NO_ANSWER):
@@ -96,13 +95,13 @@ def record_attempt(
     values: dict[str, object] = {"status_code": status_code, "error": error[:200]}
     if not error:
         values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
-        values["next_attempt_at"] = rests_until  # of the address: see `end_of_rest`
-    # One attempt at once, and one after each pause.
+        values["next_attempt_at"] = rests_until  # the rest of the address: see `end_of_rest`
+    # There is one attempt at first, and one after each pause.
     elif delivery.attempts > len(WebhookDelivery.PAUSES):
         values["state"] = WebhookDelivery.State.FAILED
     else:
         values["next_attempt_at"] = now + WebhookDelivery.PAUSES[delivery.attempts - 1]
-    # An attempt that ends after its lease, or after somebody asked for new ones, must not undo what another one did.
+    # A failure reported after the lease, or after `send_again`, must not overwrite the result of a newer attempt.
     pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
     with transaction.atomic():
         (pending.filter(attempts=delivery.attempts) if error else pending).update(**values)
@@ -116,7 +115,7 @@ def record_attempt(
 
 
 def give_up_delivery(*, delivery: WebhookDelivery, error: str, now: datetime) -> None:
-    """End a delivery that no further attempt can bring, and wake a worker for what is due next of the user's."""
+    """Fail a delivery that no further attempt can send, and wake a worker for the user's next due delivery."""
     held = WebhookDelivery.objects.filter(
         pk=delivery.pk, state=WebhookDelivery.State.PENDING, attempts=delivery.attempts
     )
@@ -126,8 +125,8 @@ def give_up_delivery(*, delivery: WebhookDelivery, error: str, now: datetime) ->
 
 
 def release_delivery(*, delivery: WebhookDelivery, now: datetime) -> None:
-    """Take back a claim that came to no attempt, and wake a worker for what is due next of the user's. `delivery` is as
-    it was before the claim."""
+    """Undo a claim that led to no attempt, and wake a worker for the user's next due delivery. `delivery` is in its
+    state before the claim."""
     claimed = WebhookDelivery.objects.filter(
         pk=delivery.pk, state=WebhookDelivery.State.PENDING, attempts=delivery.attempts + 1
     )
@@ -142,7 +141,7 @@ def _wake_for_next(delivery: WebhookDelivery, now: datetime) -> None:
 
 
 def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
-    """Count the attempt for everything else that is due at a silent address: each would wait for its time-out."""
+    """Count the attempt for all due deliveries of an unresponsive address: each would wait for its own timeout."""
     due = deliveries_to_send().filter(WebhookDelivery.is_due(now), webhook=webhook_id)
     WebhookDelivery.objects.filter(pk__in=_locked(due)).update(
         attempts=F("attempts") + 1,
@@ -163,8 +162,8 @@ def _count_for_all_due(webhook_id: UUID, error: str, now: datetime) -> None:
 
 
 def _put_off(webhook_id: UUID, until: datetime) -> None:
-    """Let what waits at a slow address, or for its answer, wait until then."""
-    # Of what has no error, another worker is at the attempt or lost it: that is for the lease.
+    """Move deliveries to `until` that would be tried earlier, or that wait for the address to respond."""
+    # A delivery with attempts but no error is left to its lease: another worker has it, or lost it.
     would_be_tried = Q(Q(attempts=0) | ~Q(error=""), next_attempt_at__lt=until)
     waiting = WebhookDelivery.objects.filter(
         would_be_tried | Q(error__startswith=NO_ANSWER),
@@ -175,7 +174,7 @@ def _put_off(webhook_id: UUID, until: datetime) -> None:
 
 
 def _end_rest(webhook_id: UUID, now: datetime) -> None:
-    """Make due what was put off because the address did not answer, or was made while it rested."""
+    """Make deliveries due that were postponed because the address did not respond, or created while it rested."""
     put_off = Q(error__startswith=NO_ANSWER) | Q(attempts=0)
     waiting = WebhookDelivery.objects.filter(
         put_off, webhook=webhook_id, state=WebhookDelivery.State.PENDING, next_attempt_at__gt=now
@@ -184,14 +183,14 @@ def _end_rest(webhook_id: UUID, now: datetime) -> None:
 
 
 def _locked(rows: QuerySet[WebhookDelivery]) -> list[UUID]:
-    """Lock some of the rows and return their keys."""
-    # Those that somebody deletes meanwhile are passed over: waiting for them could be waiting in a circle.
+    """Lock up to ROWS_AT_ONCE rows and return their keys."""
+    # Skip rows that are being deleted: waiting for them could deadlock.
     locked = rows.select_for_update(of=("self",), skip_locked=True).order_by("next_attempt_at", "pk")
     return list(locked.values_list("pk", flat=True)[:ROWS_AT_ONCE])
 
 
 def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
-    """Put a delivery into the outbox again, whether or not it was delivered, and return it."""
+    """Put a delivery into the outbox again, delivered or not, and return it."""
     with transaction.atomic():
         delivery.state = WebhookDelivery.State.PENDING
         delivery.attempts = 0
@@ -202,12 +201,12 @@ def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
 
 
 def delete_ended_webhooks(*, now: datetime) -> None:
-    """Delete the webhooks of tokens that have expired."""
+    """Delete webhooks whose token has expired."""
     Webhook.objects.filter(token__expires_at__lte=now).delete()
 
 
 def delete_old_deliveries(*, now: datetime) -> None:
-    """Delete some of what is done and older than KEEP."""
+    """Delete up to ROWS_AT_ONCE finished deliveries older than KEEP."""
     done = WebhookDelivery.objects.exclude(state=WebhookDelivery.State.PENDING)
     old = done.filter(created_at__lt=now - KEEP).order_by("created_at", "pk")
     ids = list(old.values_list("pk", flat=True)[:ROWS_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Webhooks: made and deleted, their delivery log, and sending one again."""
+"""The API to create and delete webhooks, read their delivery logs, and send a delivery again."""
 
 from __future__ import annotations
 
@@ -115,11 +115,10 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @router.post("/webhooks", auth=allow("chat"), response=answers(409, created=CreatedWebhook))
 @creates(_again, "/webhooks/{made}")
 async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
-    """Store a webhook: from now on the address is sent a signed POST for each of these events of your conversations,
-    until it answers with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`. A webhook
-    that a token makes ends with the token; at a page it is made soon after its user signed in, or with the
-    `password`."""
-    # With a stolen session, somebody could make an address that hears everything for good.
+    """Create a webhook. The address receives a signed POST for each of these events in your conversations, up to eight
+    times within two days until it responds with 2xx. `memory.written` needs the scope `memory`. A webhook created by a
+    token ends with the token. In the browser, create it soon after signing in, or send the `password`."""
+    # A stolen session must not create an address that receives everything for good.
     if request.auth.token_id is None:
         await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create)(request.auth, new, await check_url(new.url)))
@@ -141,7 +140,7 @@ def _readable(caller: Caller) -> list[str]:
 
 @router.delete("/webhooks/{webhook_id}", auth=allow("chat"), response=answers(404))
 def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
-    """Delete a webhook with its delivery log; what waits is not sent."""
+    """Delete a webhook with its delivery log. Pending deliveries are not sent."""
     delete_webhook(accessible_webhook(request.auth.user, webhook_id))
     return Status(204, None)
 
@@ -152,7 +151,7 @@ def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
     response=answers(404, ok=Page[DeliveryShape]),
 )
 def list_deliveries(request: ApiRequest, webhook_id: str, cursor: Cursor = None, limit: PageSize = 30) -> Any:
-    """List what was sent or waits to be sent, newest first; kept for 30 days."""
+    """List sent and pending deliveries, newest first. They are kept for 30 days."""
     return read_page(
         deliveries_of(request.auth.user, webhook_id), "created_at", cursor, limit, _delivery_shape
     )
@@ -164,6 +163,6 @@ def list_deliveries(request: ApiRequest, webhook_id: str, cursor: Cursor = None,
     response=answers(404, accepted=DeliveryShape),
 )
 def redeliver(request: ApiRequest, webhook_id: str, delivery_id: str) -> Any:
-    """Send an event again, whether or not it was delivered; the event reads as it does now."""
+    """Send an event again, delivered or not, with its present content."""
     delivery = accessible_delivery(request.auth.user, webhook_id, delivery_id)
     return Status(202, _delivery_shape(send_again(delivery=delivery, now=clock.now())))

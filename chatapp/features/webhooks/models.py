@@ -1,4 +1,4 @@
-"""Addresses that events are sent to, and the outbox of the events to send."""
+"""Addresses that receive events, and the outbox of events to send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatapp.operations.leases import is_out_of_lease
 
 
 class Webhook(models.Model):
-    """An address of a user's. `secret_encrypted` signs what it is sent. It ends with the token that made it."""
+    """An address of a user. `secret_encrypted` signs its deliveries. It is deleted with the token that created it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
@@ -26,11 +26,11 @@ class Webhook(models.Model):
     created_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return str(self.id)  # not the address: it may hold a key
+        return str(self.id)  # not the address: it may contain a key
 
 
 class WebhookDelivery(models.Model):
-    """One event for one address. It names the event, whose text is read when it is sent."""
+    """One event for one address. It references the event, whose text is read when it is sent."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -38,7 +38,7 @@ class WebhookDelivery(models.Model):
         FAILED = "failed"
 
     LEASE = timedelta(minutes=2)
-    """Longer than an attempt may take. After it another worker tries again."""
+    """Longer than an attempt may take. After it, another worker tries again."""
     PAUSES = (
         timedelta(seconds=5),
         timedelta(seconds=30),
@@ -48,9 +48,9 @@ class WebhookDelivery(models.Model):
         timedelta(hours=8),
         timedelta(hours=24),
     )
-    """After each failed attempt; after the last one it is given up."""
+    """Pauses after failed attempts. The attempt after the last pause is the last one."""
     LONGEST_REST = timedelta(minutes=30)
-    """What is new waits no longer for an address that did not answer; what was tried waits for its own next attempt."""
+    """The longest wait of a new delivery for a resting address. A failed one waits for its own next attempt."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
@@ -67,21 +67,21 @@ class WebhookDelivery(models.Model):
 
     class Meta:
         indexes = [
-            # The sweep: what is due.
+            # The sweep: due deliveries.
             models.Index(
                 fields=["next_attempt_at"],
                 condition=Q(state="pending"),
                 name="webhook_delivery_due",
             ),
-            # The delivery log, and what is old enough to go.
+            # The delivery log, and deliveries old enough to delete.
             models.Index(fields=["webhook", "-created_at", "-id"], name="webhook_delivery_log"),
         ]
 
     @classmethod
     def is_due(cls, now: datetime) -> Q:
-        """Return which are to be tried: their time has come, whoever had them is gone, or a clock that was ahead
-        gave them a time later than any pause."""
+        """Match deliveries to try: their time has come, their worker is gone, or a clock that was ahead gave them a
+        time later than any pause."""
         is_out = partial(is_out_of_lease, now, column="next_attempt_at")
-        # Without an error, the outcome of the latest attempt is not known yet: the time is that of its lease.
+        # While the error is empty, the outcome of the latest attempt is unknown, and the time is that of its lease.
         is_lost = Q(is_out(cls.LEASE), attempts__gt=0, error="")
         return is_out(cls.PAUSES[-1]) | is_lost | Q(is_out(cls.LONGEST_REST), attempts=0)

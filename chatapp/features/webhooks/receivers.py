@@ -1,4 +1,4 @@
-"""Puts events into the outbox, in the transaction that stores them: what is committed will be told."""
+"""Puts events into the outbox, in the transaction that stores them, so that every committed event is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.realtime.event_log import facts_appended
 
 
 def event_name(fact: Fact) -> str | None:
-    """Return the name under which webhooks are sent a fact; None for a fact that is not sent."""
+    """Return the name of a fact in webhooks; None if it is not sent."""
     match fact:
         case MessageCompleted() | MemoryWritten():
             return fact.type
@@ -34,10 +34,10 @@ def _users_with_webhooks() -> frozenset[UUID]:
 
 def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
     named = [(fact, name) for fact in facts if (name := event_name(fact)) is not None]
-    # Most users have no webhook, and their events cost no statement.
+    # Most users have no webhook, and their events should cost no query.
     if not named or conversation.user_id not in keep("webhooks", _users_with_webhooks):
         return
-    # Locked, so that none is deleted before the event is committed; in one order, as other chats tell of theirs.
+    # Lock the webhooks, so that none is deleted before the commit, in a fixed order because other chats lock them, too.
     webhooks = (
         live_webhooks()
         .select_for_update(of=("self",))

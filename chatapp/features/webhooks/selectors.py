@@ -18,13 +18,13 @@ from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 
 NO_ANSWER = "The address does not answer"
-"""So begins the error of an attempt that a network, a silent or a slow receiver ended: the address rests after it."""
+"""Prefix of the error if the network or a silent or slow receiver ended an attempt. The address then rests."""
 NEW_FOR = timedelta(minutes=5)
-"""Longer than an address rests. After an older delivery, which waited for long, one more is tried at once."""
+"""Longer than an address rests. A slow success of an older delivery, which waited long, delays no new one."""
 
 
 def live_webhooks() -> QuerySet[Webhook]:
-    """Return the webhooks of pages, and of tokens that have not expired."""
+    """Return the webhooks created in the browser, and those whose token has not expired."""
     return Webhook.objects.filter(Q(token=None) | Q(token__in=valid_tokens(clock.now())))
 
 
@@ -49,24 +49,24 @@ def deliveries_of(user: User, webhook_id: str) -> QuerySet[WebhookDelivery]:
 
 
 def deliveries_to_send() -> QuerySet[WebhookDelivery]:
-    """Return deliveries with their addresses, without those that wait until their user is active or their conversation
-    is back, or whose webhook has ended."""
+    """Return pending deliveries with their webhooks, without those whose user is inactive, whose conversation is in the
+    trash or in deletion, or whose webhook has ended."""
     rows = WebhookDelivery.objects.select_related("webhook").filter(
         state=WebhookDelivery.State.PENDING, webhook__user__is_active=True, webhook__in=live_webhooks()
     )
-    # Without a user the conversation is being deleted, or is in the trash.
+    # Conversations in the trash or in deletion have no user.
     return rows.filter(conversation__user__isnull=False)
 
 
 def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
-    """Return the event as it reads now: what was forgotten meanwhile is not told. None where it is gone."""
+    """Return the event in its present state, without text forgotten meanwhile; None if it is gone."""
     rows = list(Event.objects.filter(conversation=delivery.conversation_id, seq=delivery.seq))
     return next(iter(full_events(rows)), None)
 
 
 def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
-    """Return of each user, or of one, the delivery that is due for the longest time. The end of an attempt wakes a
-    worker for the next one."""
+    """Return the delivery that has been due longest, for each user or for one. The end of an attempt wakes a worker for
+    the next one."""
     due = deliveries_to_send().filter(WebhookDelivery.is_due(now)).order_by("next_attempt_at", "pk")
     if user_id is not None:
         return list(due.filter(webhook__user=user_id).values_list("pk", flat=True)[:1])
@@ -77,10 +77,10 @@ def due_deliveries(now: datetime, user_id: UUID | None = None) -> list[UUID]:
 
 
 def end_of_rest(now: datetime) -> Coalesce:
-    """Return, for a query of webhooks, when an address that rests is tried again; NULL for others."""
+    """Annotate webhooks with the time when a resting address is tried again; NULL for others."""
     later = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), next_attempt_at__gt=now)
     was_silent = later.filter(state=WebhookDelivery.State.PENDING, error__startswith=NO_ANSWER)
-    # What an address took slowly tells when its rest ends. Two queries, for each has an index: the log is long.
+    # A slow success stores the end of the rest. The log is long, so use two queries, each with an index.
     was_slow = later.filter(state=WebhookDelivery.State.DELIVERED, created_at__gt=now - NEW_FOR)
     return Coalesce(_first_time(was_silent), _first_time(was_slow))
 

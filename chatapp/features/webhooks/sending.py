@@ -1,4 +1,4 @@
-"""Sends one delivery: signed as Standard Webhooks says, to allowed addresses only, without following redirects."""
+"""Sends one delivery: signed according to Standard Webhooks, to allowed addresses only, without following redirects."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def host_rules() -> HostRules:
 
 
 async def check_url(url: str) -> str:
-    """Return the address. Raise InvalidInput for one that nothing is sent to, as far as is known now: each delivery
-    looks again."""
+    """Return the address. Raise InvalidInput if it is not allowed, as far as is known now: each delivery checks
+    again."""
     rules = host_rules()
     try:
         parsed = httpx2.URL(url)
@@ -63,11 +63,11 @@ def deliver(delivery_id: UUID) -> None:
     """Try a delivery once, if it is due and no other worker has it."""
     now = clock.now()
     rows = deliveries_to_send().filter(pk=delivery_id)
-    # Looked at first: what waits for its user or conversation to come back must not use up its attempts.
+    # Check this first: deliveries of inactive users or trashed conversations must not use up their attempts.
     waiting = rows.first()
     if waiting is None or not claim_delivery(delivery_id=delivery_id, now=now):
         return
-    # With the attempt that this is.
+    # Read it again, with the attempt that was counted.
     delivery = rows.first()
     if delivery is None:
         release_delivery(delivery=waiting, now=now)
@@ -95,7 +95,7 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[int | None, str]:
-    """Return (the status of the answer, why it failed)."""
+    """Return (status of the response, error). The error is empty if it succeeded."""
     try:
         secret = decrypt(delivery.webhook.secret_encrypted)
     except SecretUnreadable:
@@ -104,7 +104,7 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "Palimpsest",
-        # The transport refuses compressed answers, because it could not bound them.
+        # The transport refuses compressed responses, because it could not bound their size.
         "Accept-Encoding": "identity",
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
@@ -114,12 +114,12 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     transport = GuardedTransport(host_rules(), max_bytes=MAX_ANSWER_BYTES)
     try:
         async with (
-            # The client's time-out is for each read: an answer that trickles would never reach it.
+            # The client's timeout is for each read: a slowly trickling response would never reach it.
             asyncio.timeout(TIMEOUT_S),
             httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client,
             client.stream("POST", delivery.webhook.url, content=body, headers=headers) as response,
         ):
-            # The status says all: the body is not read.
+            # Only the status matters, so the body is not read.
             status = response.status_code
     except ForbiddenHost as refusal:
         return None, str(refusal)

@@ -1,4 +1,4 @@
-"""Background tasks of webhooks. The row is the promise; a wake-up that got lost is found by the sweep."""
+"""Background tasks of webhooks. The row is the job; the sweep finds deliveries whose wake-up was lost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Collect what is forgotten and all that names it as a source, and lock it: a walk along keys.
+"""Collects the rows to forget and, by following keys, all rows that name them as a source, and locks them.
 
-What takes long is read and made ahead, with nothing locked. Under the lock the keys are followed again; a text made
-ahead counts where nothing else was forgotten and its row says what it said then.
+Slow work is prepared ahead, without locks. Under the lock the keys are followed again. A prepared text is used if
+nothing else was forgotten meanwhile and its row is unchanged.
 """
 
 from __future__ import annotations
@@ -57,63 +57,63 @@ STOPPED = "The answer was stopped, because something it may have read was forgot
 BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
 Lines = Mapping[UUID, Sequence[str]]
 FORMER = "former_revisions"
-"""Where the revisions of chosen entries are kept, once they were read."""
+"""The attribute of a chosen entry that holds its prefetched revisions."""
 
 
 def begin_forgetting(user_id: UUID) -> int:
-    """Raise the counts of the user and of the shared memories the user adds to; return how often something was
-    forgotten there before. To be called as the first statement of every transaction that forgets."""
+    """Raise the forgetting counts of the user and of the shared memories the user adds to; return their sum before.
+    Call it first in every transaction that forgets."""
     wake_to_truncate()
     return raise_forgetting_counts([user_id, *scopes_of(user_id)])
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a user chose to forget: all of it, or one piece."""
+    """The messages and entries a user chose to forget: all of them, or one piece."""
 
     user: User
     now: datetime
     message_ids: frozenset[UUID] = frozenset()
     entry_ids: frozenset[UUID] = frozenset()
     lines: Lines = field(default_factory=dict)
-    """Of these entries only these lines go."""
+    """The lines to forget, for entries that are not forgotten as a whole."""
     together: frozenset[UUID] = frozenset()
-    """All that goes, where this is a piece of it."""
+    """All messages and entries to forget, if this is one piece of them."""
     redacted: frozenset[UUID] = frozenset()
-    """What earlier pieces have blanked, cut or made anew."""
+    """Rows that earlier pieces have blanked, cut or rewritten."""
 
 
 @dataclass(slots=True)
 class Work:
-    """One forgetting under way: what goes, and all that names it as a source."""
+    """One forgetting in progress: the rows to forget, and all rows that name them as a source."""
 
     chosen: Chosen
     repeats: Repeats
     messages: dict[UUID, Message] = field(default_factory=dict)
-    """Messages that are blanked."""
+    """Messages to blank."""
     entries: dict[UUID, MemoryEntry] = field(default_factory=dict)
-    """Entries that are deleted, or lose their `chosen.lines`."""
+    """Entries to delete, or to strip of their `chosen.lines`."""
     cut: dict[UUID, Message] = field(default_factory=dict)
-    """Messages that lose the sentences an entry was made of."""
+    """Messages to strip of the sentences an entry was made of."""
     copied: dict[UUID, Message] = field(default_factory=dict)
-    """Messages that lose what a tool was asked about it or returned of it."""
+    """Messages to strip of copies in tool calls, tool results and reasoning."""
     derived: dict[UUID, MemoryEntry] = field(default_factory=dict)
     runs: dict[UUID, Run] = field(default_factory=dict)
     also_gone: frozenset[UUID] = frozenset()
-    """Sources that are deleted elsewhere: a conversation, entries."""
+    """Sources that the caller removes: a conversation, entries, a file."""
     spared: UUID | None = None
-    """The user whose own copies stay: only others lose theirs."""
+    """The user whose copies stay; only other users lose theirs."""
     ahead: Ahead | None = None
     removal: Removal | None = None
-    """The row of a forgetting done in pieces; None where it is one transaction."""
+    """The row of a forgetting in pieces; None if it is one transaction."""
     conversations: dict[UUID, Conversation] = field(default_factory=dict)
     days: dict[UUID, set[date]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
     remade: set[UUID] = field(default_factory=set)
-    """Entries and summaries that say what is left."""
+    """Entries and summaries that were rewritten."""
     ended_runs: list[UUID] = field(default_factory=list)
     returned: list[Mapping[str, Any]] = field(default_factory=list)
-    """The results of tools that are blanked: what is stored of them goes."""
+    """Blanked tool results, whose offloads are deleted, too."""
     files: list[tuple[UUID, str]] = field(default_factory=list)
 
     @property
@@ -126,7 +126,7 @@ class Work:
 
     @property
     def gone(self) -> set[UUID]:
-        """The messages and entries whose text is removed, here or in another piece."""
+        """Return the messages and entries whose text is removed, in this piece or another."""
         return {*self.messages, *self.entries, *self.chosen.together}
 
     @property
@@ -139,7 +139,7 @@ class Work:
 
     @property
     def homes(self) -> set[UUID]:
-        """The conversations in which it was said."""
+        """Return the conversations that contain the forgotten text."""
         return {row.conversation_id for row in (*self.messages.values(), *self.cut.values())}
 
     @property
@@ -161,20 +161,20 @@ class Work:
         self.returned += [part for part in parts if part["type"] == "tool_result"]
 
     def is_new(self, pk: UUID, text: str, texts: Mapping[UUID, str]) -> bool:
-        """Return whether an entry or summary does not say what is left of it since an earlier piece."""
+        """Return whether an entry or summary needs its new text, which an earlier piece may already have written."""
         return pk not in self.chosen.redacted or text != texts[pk]
 
     def follow(self) -> None:
-        """Add everything that names what is here as its source, until nothing more does."""
+        """Add all rows that name a collected row as a source, until there are no new ones."""
         gone, followed, known = self.gone, set[UUID](), set[UUID]()
         self._add_derived(entries_covering([*self.messages.values(), *self.cut.values()]))
-        while sources := self.source_ids - followed:  # only an entry is a source of more
+        while sources := self.source_ids - followed:  # of the rows added below, only entries are sources
             followed |= sources
             read = runs_that_read(sources)
             self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
             runs = {pk: run for pk, run in self.runs.items() if pk not in known}
             known |= runs.keys()
-            # An answer that copied nothing stays: what it says in its own words is proposed, never changed unasked.
+            # Keep an answer without copies: the user is asked about a paraphrase, it is never changed unasked.
             copied = {
                 pk: row
                 for pk, row in _answers_and_calls(runs.values()).items()
@@ -191,14 +191,14 @@ class Work:
         self.derived |= {pk: entry for pk, entry in entries.items() if pk not in gone}
 
     def summaries(self) -> list[Compaction]:
-        """Return those that cover it, and those that cover a copy and tell of it."""
+        """Return the summaries that cover forgotten messages, and those that cover a copy and repeat it."""
         covering = summaries_covering([*self.messages.values(), *self.cut.values()])
         beside = summaries_covering(self.copied.values())
         copying = [row for row in beside if self.repeats.are_near(row.summary)]
         return list({row.pk: row for row in (*covering, *copying)}.values())
 
     def said_by(self, entry: MemoryEntry) -> Sequence[str]:
-        """Return what is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
+        """Return the forgotten texts of an entry: the present one and all former ones, or only the chosen lines."""
         return _said_by(entry, self.chosen.lines)
 
 
@@ -216,12 +216,12 @@ def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
     return [entry.text, *(revision.text for revision in former)]
 
 
-# --- Ahead, with nothing locked ------------------------------------------------------------------------------
+# --- Prepared ahead, without locks ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the chosen messages and entries say, where else it is said, and what bars it."""
+    """The chosen entries, the repetitions of the chosen texts, and the tombstones to store for them."""
 
     entries: Mapping[UUID, MemoryEntry]
     repeats: Repeats
@@ -230,22 +230,22 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What was read and made before anything is locked, when something had been forgotten `forgotten_count` times."""
+    """Everything read and prepared before locking. `forgotten_count` is the forgetting count of that time."""
 
     forgotten_count: int
     said: Said
     revisions: Mapping[UUID, int]
-    """Of the chosen entries."""
+    """The revisions of the chosen entries."""
     texts: Mapping[UUID, tuple[int, str]]
-    """Of derived entries by their revision: what is left of each."""
+    """By derived entry: its revision when read, and the text to keep."""
     extracts: Mapping[UUID, tuple[str, str]]
-    """Of summaries by what they said: what is left of each."""
+    """By summary: its text when read, and the extract to replace it."""
     conversations: frozenset[UUID]
     entries: frozenset[UUID]
-    """What has to be locked, as far as is known."""
+    """The conversations and entries to lock, as far as known."""
     runs: frozenset[UUID]
     repeating: frozenset[UUID]
-    """The messages that the user is asked about, where these runs have read it."""
+    """The messages to propose, valid if `runs` are still all runs that read the forgotten text."""
 
 
 def read_said(chosen: Chosen) -> Said:
@@ -253,7 +253,7 @@ def read_said(chosen: Chosen) -> Said:
 
 
 def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
-    # What entries said before each edit, too: a queryset for each takes longer than all else.
+    # Prefetch former revisions, because a query for each entry would take longer than everything else.
     entries = {
         row.pk: row for row in _entries_of(chosen).prefetch_related(Prefetch("revisions", to_attr=FORMER))
     }
@@ -263,21 +263,21 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
     with vocabulary.remembering():
         texts = [*said, *remembered]
         repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
-        # By these a conversation that is restored later is cleaned: in the trash nothing else reaches it.
+        # Tombstones also clean a conversation when it is restored: in the trash, nothing else reaches it.
         barred = [*texts, *sentences_in_trash(user_id, entries, repeats.are_near)]
         return Said(entries, repeats, make_tombstones(user_id, barred, chosen.now))
 
 
 def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
-    """Return what can be read and made before anything is locked. `said` is what all pieces say, where `chosen` is one
-    of them. Raise NotFound where nothing chosen is left."""
+    """Read and prepare everything possible before locking. If `chosen` is one piece, `said` covers all pieces. Raise
+    NotFound if nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
     messages = _messages_of(chosen)
     said = said or _read_said(chosen, messages)
     entries = {pk: said.entries[pk] for pk in chosen.entry_ids & said.entries.keys()}
     work = _choose(chosen, messages, entries, said.repeats)
     texts, extracts = {}, {}
-    if not work.cut and not work.copied:  # what is left of these is not written yet
+    if not work.cut and not work.copied:  # else texts depend on messages not rewritten yet
         left = texts_left(work, said.tombstones)
         texts = {pk: (entry.revision, left[pk]) for pk, entry in work.derived.items()}
         summaries = work.summaries()
@@ -288,12 +288,13 @@ def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
     runs, repeating = frozenset(work.runs), find_repeating(work)
     reading = [pk for pk, run in work.runs.items() if run.answer_id not in work.messages]
-    calls_telling(reading, work.repeats.are_near)  # which knows what they say from here on
+    calls_telling(reading, work.repeats.are_near)  # fills the cache of `are_near` for use under the lock
     return Ahead(count, said, revisions, texts, extracts, reached, held, runs, repeating)
 
 
 def find_repeating(work: Work) -> frozenset[UUID]:
-    """Return the answers of runs that had recalled it, and what repeats it and was not chosen."""
+    """Return messages to propose: repetitions of the text, answers of runs that read it, and answers to forgotten
+    messages that may repeat it. Exclude messages that are forgotten or cut."""
     ids = {one.message_id for one in work.repeats.found if one.message_id}
     ids |= {row.pk for row in said_in(work.entries.values(), work.repeats.alike)}
     answers = {run.answer_id for run in work.runs.values() if run.question_id not in work.gone}
@@ -308,14 +309,14 @@ def find_repeating(work: Work) -> frozenset[UUID]:
 
 
 def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, str]:
-    """Return what is left of the derived entries."""
+    """Return the texts to keep of the derived entries, by entry id."""
     users = {entry.user_id for entry in work.derived.values()}
     barred = {pk: tombstones_of(pk, tombstones if pk == work.user.pk else ()) for pk in users}
     return texts_left_of(work.derived.values(), work.gone, work.repeats.are_near, barred)
 
 
 def _messages_of(chosen: Chosen) -> dict[UUID, Message]:
-    """Return those that are there, without what an earlier piece has forgotten."""
+    """Return the chosen messages left, with the tool messages of answers, without those forgotten by earlier pieces."""
     if not chosen.message_ids:
         return {}
     rows = Message.objects.filter(conversation__user=chosen.user).in_bulk(list(chosen.message_ids))
@@ -326,20 +327,20 @@ def _entries_of(chosen: Chosen) -> QuerySet[MemoryEntry]:
     return MemoryEntry.objects.filter(user=chosen.user, pk__in=list(chosen.entry_ids))
 
 
-# --- Chosen, and locked --------------------------------------------------------------------------------------
+# --- Locked --------------------------------------------------------------------------------------------------
 
 
 def lock_chosen(
     chosen: Chosen, ahead: Ahead, *, forgotten_count: int, beside: Collection[MemoryEntry] = ()
 ) -> Work:
-    """Lock all that is read and written from here on: what is chosen, what names it as a source, and the entries
-    `beside` it, which are changed in the same transaction. To be called after `begin_forgetting`, which returned
-    `forgotten_count`. Raise NotFound where nothing chosen is left."""
+    """Lock everything that is read and written from here on: the chosen rows, rows that name them as a source, and the
+    entries `beside`, which the same transaction changes. Call it after `begin_forgetting`, which returned
+    `forgotten_count`. Raise NotFound if nothing chosen is left."""
     user, repeats = chosen.user, ahead.said.repeats
     reached, held = {*ahead.conversations}, {*ahead.entries}
     while True:
         reached |= {entry.conversation_id for entry in beside if entry.conversation_id}
-        # An answer or a summary being written may read it at this moment: it is stopped under the lock.
+        # An answer being written may be reading the text right now. Lock its conversation to stop it.
         reached |= reading_conversations(Conversation.objects.filter(user=user))
         held |= {entry.pk for entry in beside}
         with transaction.atomic():
@@ -348,11 +349,11 @@ def lock_chosen(
             work = _choose(chosen, _messages_of(chosen), entries, repeats)
             if work.reached <= reached and {*work.entries, *work.derived} <= held:
                 break
-            # More was found meanwhile: all locks are released, to take all of them in order.
+            # More rows were found meanwhile: release all locks, to take all of them in lock order.
             transaction.set_rollback(True)
         reached, held = work.reached, {*work.entries, *work.derived}
     hold(work, rows)
-    if work.ended_runs:  # their ends wrote messages
+    if work.ended_runs:  # ending the runs wrote messages
         messages = Message.objects.filter(conversation__user=user).in_bulk(list(work.messages))
         work.messages = with_belongings(messages)
     is_same = forgotten_count == ahead.forgotten_count
@@ -374,7 +375,7 @@ def _choose(
 
 
 def said_in(entries: Collection[MemoryEntry], message_ids: Collection[UUID]) -> list[Message]:
-    """Return those of these messages that users said in the spans that the entries were made of."""
+    """Return the user messages among these ids that lie in the spans the entries were made of."""
     if not entries or not message_ids:
         return []
     spans = [span for some in spans_of(entries).values() for span in some]
@@ -385,8 +386,8 @@ def said_in(entries: Collection[MemoryEntry], message_ids: Collection[UUID]) -> 
 def lock_reached(
     user_id: UUID, conversation_ids: Iterable[UUID], entries: QuerySet[MemoryEntry], now: datetime
 ) -> list[Conversation]:
-    """Lock consolidations, conversations, entries and indexes, in this order as everybody does, rows of one kind in one
-    statement. Return the conversations as they are now. Consolidations under way have read it and begin again."""
+    """Lock consolidations, conversations, entries and indexes, in the lock order of the project, each kind in one
+    statement. Return the current conversations. Restart running consolidations, which may have read the text."""
     rows = Conversation.objects.filter(pk__in=set(conversation_ids))
     users = {user_id, *rows.values_list("user_id", flat=True)}
     begin_again(user_ids=users, now=now)
@@ -397,15 +398,14 @@ def lock_reached(
 
 
 def _lock_entries(entries: QuerySet[MemoryEntry], user_ids: Collection[UUID]) -> None:
-    """Lock entries, and those that the profile reads anew without the lines that were made of both."""
-    if connection.features.has_select_for_update:  # reading the profile for nothing takes long
+    """Lock entries, and the other sources of profile lines made of them, which are consolidated again."""
+    if connection.features.has_select_for_update:  # else skip the slow reading of profiles
         beside = entries_named_beside(user_ids, entries.values_list("pk", flat=True))
         lock_rows(MemoryEntry.objects.filter(Q(pk__in=entries.values("pk")) | Q(pk__in=beside)))
 
 
 def hold(work: Work, rows: Iterable[Conversation]) -> None:
-    """Note the conversations that are locked, and stop what goes on there: of an answer that was being written nothing
-    is kept that may tell of it."""
+    """Record the locked conversations and stop the work in them. Blank stopped answers that may repeat the text."""
     work.conversations = {row.pk: row for row in rows}
     _stop_work(work)
     for row in Message.objects.filter(run__in=work.ended_runs) if work.ended_runs else ():
@@ -416,14 +416,14 @@ def hold(work: Work, rows: Iterable[Conversation]) -> None:
 
 
 def _stop_work(work: Work) -> None:
-    """End the answers and summaries being written in these conversations: they may have read what is forgotten."""
+    """End the answers and summaries being written in these conversations: they may have read the forgotten text."""
     rows = work.conversations
-    # In the order in which their process renews their leases.
+    # Same lock order as the renewal of leases.
     for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE).order_by("pk"):
         if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):
             stop_runs_after_commit([run.pk])
             work.ended_runs.append(run.pk)
-            rows[run.conversation_id].refresh_from_db()  # its end has counted an event
+            rows[run.conversation_id].refresh_from_db()  # ending the run has appended an event
     active = Compaction.objects.filter(conversation__in=rows, status__in=Compaction.ACTIVE)
     homes = list(active.values_list("conversation", flat=True))
     for home in homes:

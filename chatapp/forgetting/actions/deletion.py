@@ -1,5 +1,5 @@
-"""Takes conversations from their users. Their rows go in pieces (`removals`); their daily files are marked as stale,
-and written anew after the commit."""
+"""Detaches conversations from their users. Rows are deleted in pieces (`removals`); daily files are marked as stale and
+rewritten after the commit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from chatapp.runs.models import Run, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a deletion leaves on disk: hashes of bytes that may be unused now, and offloaded files. Daily files and
-    profiles that have to be written anew are marked in their rows."""
+    """What a deletion leaves on disk: hashes of content that may be unused now, and offloaded files. Stale daily files
+    and profiles are marked in their rows instead."""
 
     hashes: tuple[str, ...] = ()
     offloads: tuple[tuple[UUID, str], ...] = ()
@@ -35,11 +35,11 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A conversation that was taken from its user, and the work that is left."""
+    """A conversation detached from its user, and the work left to do."""
 
     removal: Removal
     entries: tuple[UUID, ...] = ()
-    """The memory entries that outlive it, and named it."""
+    """The memory entries that named the conversation and outlive it."""
 
 
 def detach_conversation(
@@ -53,16 +53,16 @@ def detach_conversation(
     receipt: ForgetReceipt | None = None,
     keeps_rows: bool = False,
 ) -> Detached:
-    """Take a conversation from its user: nobody sees it once the transaction commits. To be called in a transaction
-    that holds `conversation` locked.
+    """Detach a conversation from its user, so that nobody sees it after the commit. The caller's transaction must hold
+    `conversation` locked.
 
-    Its memory entries outlive it unless `forgets_memory`; their files are written anew in either case, because they
-    name the conversation. `keeps_rows`: it goes to the trash, and what names it as a source stays.
+    Its memory entries outlive it unless `forgets_memory`; their files are rewritten in either case, because they name
+    the conversation. With `keeps_rows` it goes to the trash, and rows that name it as a source stay.
     """
     user_id = conversation.owner_id
     own = MemoryEntry.objects.filter(conversation=conversation)
     entries = entries_going_with(conversation) if forgets_memory else own
-    # Before the index: who learns takes it while holding entries.
+    # Lock entries before the index, in the same order as learning does.
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     mark_days_stale(user_id, {day for _, day, _ in held})
     if forgets_memory:
@@ -108,7 +108,7 @@ def _end_work(conversation: Conversation, now: datetime) -> None:
 
 
 def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | None:
-    """Return the conversation under the lock that every new message takes first; None where it is not idle any more."""
+    """Return the conversation, locked like every new message locks it; None if it is gone or not idle any more."""
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
         return None

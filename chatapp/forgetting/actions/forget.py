@@ -1,6 +1,6 @@
-"""Forget messages and entries with all that was made of them: few in one transaction, many in one after another, whose
-place in the index is cleaned behind it (see `Removal`). What lies outside the database is returned as leftovers, for
-`services` to remove after the commit."""
+"""Forgets messages and entries with everything derived from them: a few in one transaction, many in several, after
+which the index is cleaned (see `Removal`). Files are returned as leftovers, for `services` to delete after the commit.
+"""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ from memory.quotes import Quotes
 from memory.sentences import bare_sentence, split_sentences
 
 words_forgotten = Signal()
-"""Sent with `work`, in each transaction that forgets: features forget what they keep beside its changed messages."""
+"""Sent with `work`, in each transaction that forgets: features redact their own data about its changed messages."""
 MAX_PROPOSED = 50
 MESSAGES, ENTRIES = 20, 80
-"""How many messages or entries one transaction forgets at most: they hold the lock for less than 50 ms of CPU."""
+"""How many messages or entries one transaction forgets at most, to hold the lock for less than 50 ms of CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A receipt, what is left to do outside the database, and the proposal to forget what repeats it."""
+    """A receipt, the files left to delete, and the proposal to forget repetitions."""
 
     receipt: ForgetReceipt
     leftovers: tuple[Leftovers, ...] = ()
@@ -87,11 +87,11 @@ def forget_items(
     asked_in: UUID | None = None,
     for_good: bool = False,
 ) -> Done:
-    """Forget messages and memory entries with everything that names them as a source. Ignore ids that are not the
-    user's or are gone; raise NotFound where none is left.
+    """Forget messages and memory entries with everything that names them as a source. Ignore ids that are missing or
+    another user's; raise NotFound if none is left.
 
-    Of an entry in `lines` only those lines are forgotten. `asked_in` is the message that requested it, which is
-    forgotten with its answer; `for_good` bars the sentences even where the user asks to remember them later.
+    For an entry in `lines`, forget only those lines. `asked_in` is the message with the request, which is forgotten
+    with its answer. `for_good` bars the sentences even if the user asks to remember them later.
     """
     messages = {*message_ids}
     if asked_in:
@@ -118,11 +118,10 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
 
 
 def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns) -> Iterator[Done]:
-    """Forget the messages and entries of a removal, a piece in each transaction: cut short, the rest is for the next
-    who calls this."""
+    """Forget the messages and entries of a removal, one piece per transaction. After an interruption, call it again."""
     known = _Ids()
     said = read_said(_piece_of(removal, user, now, known, messages=None, entries=None))
-    # Before the first piece: what a worker learns between two of them is barred already.
+    # Bar the sentences before the first piece, so that a worker does not learn them again between pieces.
     bar_in_pieces(removal, said.tombstones, turns)
     while removal.phase == Removal.Phase.CHOSEN:
         piece = _piece_of(removal, user, now, known)
@@ -132,7 +131,7 @@ def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns)
                 if (done := _forget_piece(removal, piece, ahead)) is None:
                     return
             yield done
-        except NotFound:  # somebody else has forgotten it meanwhile
+        except NotFound:  # another process has forgotten this piece meanwhile
             note_forgotten(removal, piece.message_ids | piece.entry_ids)
 
 
@@ -145,7 +144,7 @@ def _piece_of(
     messages: int | None = MESSAGES,
     entries: int | None = ENTRIES,
 ) -> Chosen:
-    """Return the next so many messages of a removal, and after its messages entries; with None all that are left."""
+    """Return the next messages of a removal, or entries if no messages are left. None as limits: all of both."""
     chosen = removal.chosen
     message_ids = known.read(chosen["messages"][:messages])
     entry_ids = known.read([] if message_ids and messages else chosen["entries"][:entries])
@@ -156,7 +155,7 @@ def _piece_of(
 
 
 class _Ids(dict[str, UUID]):
-    """The ids of a removal by their texts: each piece asks for nearly all of them."""
+    """The parsed ids of a removal by their text, cached because each piece needs nearly all of them."""
 
     def __missing__(self, key: str) -> UUID:
         return self.setdefault(key, UUID(key))
@@ -166,7 +165,7 @@ class _Ids(dict[str, UUID]):
 
 
 def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
-    """Return None where somebody else has forgotten the rest."""
+    """Forget one piece. Return None if another process has forgotten the rest."""
     count = begin_forgetting(piece.user.pk)
     if not is_held(removal):
         return None
@@ -190,7 +189,7 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
-    """Store tombstones of what is forgotten, so that it is not learned again. Return how many sentences they bar."""
+    """Store tombstones of the forgotten sentences, so that they are not learned again. Return how many."""
     revisions = {pk: entry.revision for pk, entry in work.entries.items()}
     if work.ahead is not None and work.ahead.revisions == revisions:
         rows = work.ahead.said.tombstones
@@ -202,7 +201,7 @@ def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
 
 
 def _forget_said(work: Work) -> tuple[str, ...]:
-    """Remove the forgotten texts themselves. Return the hashes of files that nobody may need now."""
+    """Remove the forgotten texts themselves. Return the hashes of files that may be unused now."""
     hashes = delete_unshared_attachments(work.messages) if work.messages else ()
     work.blank(work.messages)
     work.blank(
@@ -241,11 +240,11 @@ def _without_lines(text: str, lines: Collection[str]) -> str:
     return "".join(one for one in split_sentences(left) if bare_sentence(one) not in gone).strip()
 
 
-# --- What was made of it -------------------------------------------------------------------------------------
+# --- Derived rows --------------------------------------------------------------------------------------------
 
 
 def forget_derived(work: Work) -> None:
-    """Remove or make anew everything that names what is forgotten as a source, in the locked conversations."""
+    """Remove or rewrite everything that names the forgotten rows as a source, in the locked conversations."""
     is_copy = work.repeats.are_near
     _forget_in_runs(work)
     texts, summaries = _texts_left(work), work.summaries()
@@ -261,7 +260,7 @@ def forget_derived(work: Work) -> None:
     for conversation in work.conversations.values():
         here = [row for row in work.changed.values() if row.conversation_id == conversation.pk]
         retitle(conversation, work.now, is_copy, here)
-        # In pieces, readers are told behind the last one: an event for each message takes long under the lock.
+        # A forgetting in pieces sends events after the last piece: one per message takes long under the lock.
         if work.removal is None:
             tell_forgotten(conversation, here, work.now)
     words_forgotten.send(None, work=work)
@@ -310,17 +309,17 @@ def _forget_in_runs(work: Work) -> None:
         work.removed["requests"] += texts_of_runs(elsewhere).delete()[0]
 
 
-# --- What the user is asked ------------------------------------------------------------------------------------
+# --- Repetitions to propose ------------------------------------------------------------------------------------
 
 
 def _repeating(work: Work) -> frozenset[UUID]:
-    """Return the messages that the user is asked about."""
+    """Return the messages to propose to the user."""
     ahead = work.ahead
     return ahead.repeating if ahead and ahead.runs == work.runs.keys() else find_repeating(work)
 
 
 def propose(user: User, message_ids: Collection[UUID], now: datetime) -> ForgetProposal | None:
-    """Propose to forget these messages, the newest that still say anything; None where none does."""
+    """Propose to forget these messages, at most the newest `MAX_PROPOSED` that still have content; None if none has."""
     rows = Message.objects.filter(pk__in=message_ids, conversation__user=user).exclude(parts=[])
     newest = rows.order_by("-created_at", "-position", "-pk").values_list("pk", flat=True)[:MAX_PROPOSED]
     items = [{"kind": "message", "id": str(pk)} for pk in newest]

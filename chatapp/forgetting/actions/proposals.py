@@ -1,4 +1,4 @@
-"""Store proposals to forget, and note which were confirmed."""
+"""Stores proposals to forget, and records which were confirmed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetim
 def propose_in_chat(
     *, asked: Message, items: Sequence[dict[str, Any]], now: datetime
 ) -> ForgetProposal | None:
-    """Store a proposal and append its event to the conversation, once per message. None where the conversation is gone
-    or the message has a proposal already."""
+    """Store a proposal and append its event to the conversation, once per message. Return None if the conversation is
+    gone or the message already has a proposal."""
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update().filter(pk=asked.conversation_id).first()
         if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():

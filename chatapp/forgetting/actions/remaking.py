@@ -1,8 +1,8 @@
-"""Make anew what had other sources than what is forgotten: summaries, entries, titles, profiles; take out what runs
-copied of it. Events and requests refer to the texts of rows, and need none of this.
+"""Rewrites what was made of forgotten texts and other sources (summaries, entries, titles, profiles), and removes
+copies from runs. Events and requests refer to the texts of rows, so they need no rewriting.
 
-The new texts can be made ahead, with nothing locked. Who writes them holds the conversations and entries, in the
-transaction that forgets.
+New texts can be prepared without locks. Write them in the forgetting transaction, with the conversations and entries
+locked.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from memory.types import Message as MessageValue
 LEAST_TOKENS = 64
 FORGOTTEN = "something it covers was forgotten"
 READ_FOR_ENTRY = 200
-"""Of the messages an entry was made of, so many of the newest tell whether a sentence was said elsewhere, too."""
+"""How many of the newest user messages of a span are searched for the sentences of an entry."""
 NOTHING_SAID = ("system", "tools")
-"""The sources of request texts that hold nothing that was said."""
+"""The sources of request texts without conversation content."""
 Parts = list[dict[str, Any]]
 IsCopy = Callable[[str], bool]
 
@@ -58,8 +58,8 @@ IsCopy = Callable[[str], bool]
 
 
 def make_extracts(rows: Sequence[Compaction], gone: Collection[UUID]) -> dict[UUID, str]:
-    """Return for each summary a text made of what is left of its span without the messages `gone`. `rows` have what a
-    summary was built on before it."""
+    """Return for each summary an extract of its span without the messages `gone`. In `rows` each summary must come
+    after the one it was built on."""
     said: dict[UUID, str] = {}
     for row in rows:
         previous = said.get(row.previous_id) if row.previous_id else None
@@ -73,14 +73,14 @@ def make_extracts(rows: Sequence[Compaction], gone: Collection[UUID]) -> dict[UU
 def extract_again(
     rows: Sequence[Compaction], extracts: Mapping[UUID, str], now: datetime, is_copy: IsCopy
 ) -> None:
-    """Write these texts, until a worker has written the summaries anew."""
+    """Store these extracts in place of the summaries, until a worker has written new ones."""
     for row in rows:
         row.summary = extracts[row.pk]
         row.summary_tokens = estimate_text(row.summary)
         row.reminder = row.error = ""
         row.keep_hint = "" if is_copy(row.keep_hint) else row.keep_hint
         row.fallback_reason = FORGOTTEN if row.summary else ""
-        # One that is undone, too: it may be redone.
+        # Include an undone summary, because it may be redone.
         is_rewritten = row.status in (Compaction.Status.DONE, Compaction.Status.UNDONE) and _was_summarised(
             row
         )
@@ -101,13 +101,13 @@ def _extract(row: Compaction, previous: str, gone: Collection[UUID]) -> str:
     before = [text_message("assistant", previous)] if previous and previous != EARLIER_TRUNCATED else []
     limit = max(LEAST_TOKENS, row.summary_tokens)
     extract = extract_summary([*before, *_sample(row, gone)], limit, QUICK)
-    for speaker in ("User", "Assistant", "Tool"):  # as the summary before named them
+    for speaker in ("User", "Assistant", "Tool"):  # the previous summary already has these labels
         extract = extract.replace(f"Assistant: {speaker}: ", f"{speaker}: ")
     return extract or EARLIER_TRUNCATED
 
 
 def _sample(row: Compaction, gone: Collection[UUID]) -> list[MessageValue]:
-    """Return as many messages of the span as an extract reads: half the newest, the others evenly from before."""
+    """Return as many messages of the span as an extract reads: half of them the newest, half sampled from the rest."""
     span = visible_messages(row.branch, row.first_position - 1).filter(position__lte=row.last_position)
     places = span.exclude(parts=[]).order_by("position").values_list("position", "pk")
     positions = [position for position, pk in places if pk not in gone]
@@ -127,8 +127,8 @@ def texts_left_of(
     is_copy: IsCopy,
     barred: Mapping[UUID, Tombstones],
 ) -> dict[UUID, str]:
-    """Return by entry the sentences that its user's other messages say, in the spans it was made of, and those that are
-    no copy of what is forgotten, without those `barred` for its user."""
+    """Return by entry id the text to keep: sentences that other user messages in its spans say, and sentences that do
+    not copy the forgotten text, except those `barred` for its user."""
     spans = spans_of(entries)
     return {
         entry.pk: _text_left_of(entry, spans.get(entry.pk, []), gone, is_copy, barred[entry.user_id])
@@ -143,8 +143,7 @@ def _text_left_of(
     is_copy: IsCopy,
     barred: Tombstones,
 ) -> str:
-    """Return the sentences of one entry that stay. Where nothing else was said in its spans, a sentence that no other
-    message says stays only in an entry written by the user."""
+    """Return the sentences to keep. If its spans have no messages left, only an entry written by the user keeps any."""
     left = [
         row
         for span in spans
@@ -168,8 +167,8 @@ def _text_left_of(
 def change_entries(
     entries: Collection[MemoryEntry], texts: Mapping[UUID, str], *, hides: bool = False
 ) -> None:
-    """Give entries their new texts, delete those left with none, and delete the former revisions of all. With `hides`
-    the deleted ones are only hidden from search: the caller removes them from the index later."""
+    """Store the new texts of entries, delete entries left empty, and delete all former revisions. With `hides`, only
+    hide the deleted entries from search; the caller removes them from the index later."""
     emptied = [entry for entry in entries if not texts[entry.pk].strip()]
     changed = [entry for entry in entries if texts[entry.pk].strip()]
     if emptied:
@@ -199,16 +198,16 @@ def _by_user(entries: Collection[MemoryEntry]) -> dict[UUID, list[MemoryEntry]]:
 
 
 def is_named_after(title: str, made_of: int | None, is_copy: IsCopy, changed: Sequence[Message] = ()) -> bool:
-    """Return whether a title tells of what is forgotten, or was made of one of the `changed` messages, which lost
-    words."""
+    """Return whether a title copies the forgotten text, or was made of one of the `changed` messages, which lost words.
+    `made_of` is the last position it was made of."""
     return is_copy(title) or (made_of is not None and any(row.position <= made_of for row in changed))
 
 
 def retitle(
     conversation: Conversation, now: datetime, is_copy: IsCopy, changed: Sequence[Message] = ()
 ) -> None:
-    """Replace a title that tells of what is forgotten by one from the first message left, and drop hooks' notes that
-    tell of it. A title made of one of the `changed` messages, which lost words, is replaced, too."""
+    """Replace a title that `is_named_after` forgotten text by one from the first message left, and drop waiting notes
+    of hooks that repeat the text."""
     waiting = conversation.hook_state.get("waiting", [])
     left = [note for note in waiting if not is_copy(" ".join(map(str, note.values())))]
     tells = is_named_after(conversation.title, conversation.title_made_of, is_copy, changed)
@@ -225,10 +224,10 @@ def retitle(
 
 
 def forget_in_profile(user_id: UUID, gone: Collection[UUID], is_quote: IsCopy, now: datetime) -> int:
-    """Drop the lines that were made of the entries `gone`, or repeat what is forgotten; their other sources are read
-    anew. Return how many."""
+    """Drop profile lines that were made of the entries `gone` or quote the forgotten text, and have their other sources
+    consolidated again. Return how many."""
     ids = {str(pk) for pk in gone}
-    # A provider's error may quote what it was sent.
+    # A provider's error may quote the request.
     Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")
     count, sources = forget_lines(
         user_id, lambda line, made_of: not ids.isdisjoint(made_of) or is_quote(line), now
@@ -238,17 +237,17 @@ def forget_in_profile(user_id: UUID, gone: Collection[UUID], is_quote: IsCopy, n
     return count
 
 
-# --- What runs copied --------------------------------------------------------------------------------------
+# --- Copies in runs ----------------------------------------------------------------------------------------
 
 
 def without_copies(parts: Parts, is_copy: IsCopy) -> Parts:
-    """Return the parts of a message whose run has read it: what was answered stays."""
+    """Return the parts of a message without copies in tool calls, tool results and reasoning. Answer text stays."""
     return [_without_copy(part, is_copy) for part in parts]
 
 
 def _without_copy(part: dict[str, Any], is_copy: IsCopy) -> dict[str, Any]:
     match part["type"]:
-        # What such a tool read may say it in any words: nothing tells which part of it is clean.
+        # These tools read stored content and may paraphrase it, so no part of their result is known to be clean.
         case "tool_result" if part.get("name") in READING_WHAT_IS_KEPT or is_copy(part["text"]):
             return {**part, "text": "", "offload_ref": None} if part["text"] else part
         case "tool_call" if is_copy(part["arguments"]):
@@ -261,12 +260,12 @@ def _without_copy(part: dict[str, Any], is_copy: IsCopy) -> dict[str, Any]:
 def blank_runs(
     read: Collection[UUID], answering: Collection[UUID], is_copy: IsCopy
 ) -> list[Mapping[str, Any]]:
-    """Blank all that runs `answering` forgotten messages planned, asked tools and were returned, and of the runs that
-    have `read` something forgotten what repeats it. Return the tool results that are gone."""
+    """Blank the plans, tool calls and results of the runs `answering`, whose answers are forgotten, and copies in the
+    runs that have `read` forgotten text. Return the tool results that are gone."""
     own = ToolCall.objects.filter(run__in=answering)
     returned = [part for result in own.values_list("result", flat=True) for part in result]
     own.update(arguments="{}", result=[])
-    # An error's detail may quote the request, so that it goes unread.
+    # The error detail may quote the request, so drop it unseen.
     Run.objects.filter(pk__in=answering).update(plan=None, error_detail="")
     copying = calls_telling(read, is_copy)
     for call in copying:
@@ -282,7 +281,7 @@ def blank_runs(
 
 
 def calls_telling(run_ids: Collection[UUID], is_copy: IsCopy) -> list[ToolCall]:
-    """Return the calls of these runs that tell of it."""
+    """Return the tool calls of these runs that may contain the forgotten text."""
     return [call for call in ToolCall.objects.filter(run__in=run_ids) if _tells(call, is_copy)]
 
 
@@ -294,9 +293,9 @@ def _tells(call: ToolCall, is_copy: IsCopy) -> bool:
 def delete_stored_copies(
     conversation_ids: Collection[UUID], returned: Iterable[Mapping[str, Any]]
 ) -> list[tuple[UUID, str]]:
-    """Delete what is stored of results that are `returned` no more. Return which files nothing needs now.
+    """Delete the offloads of the removed results `returned`. Return (conversation id, file name) of files unused now.
 
-    An image, or what was shortened later to make room, is named by no result: all such of these tools go.
+    No result names an image or a result shortened later, so all unreferenced offloads of these tools are deleted.
     """
     parts = list(returned)
     gone = {str(part["offload_ref"]) for part in parts if part.get("offload_ref")}
@@ -310,12 +309,12 @@ def delete_stored_copies(
 
 
 def request_texts(conversation_ids: Collection[UUID]) -> QuerySet[RequestText]:
-    """Return the texts of these conversations' requests that hold what was said and that no row holds."""
+    """Return the texts stored for these conversations' requests, except those without conversation content."""
     return RequestText.objects.filter(conversation__in=conversation_ids).exclude(source__in=NOTHING_SAID)
 
 
 def texts_of_runs(run_ids: Collection[UUID]) -> QuerySet[RequestText]:
-    """Return the texts that only the requests of these runs hold."""
+    """Return the texts stored for the requests of these runs, except those without conversation content."""
     requests = SentRequest.objects.filter(run__in=run_ids).values_list("run__conversation", "manifest")
     hashes: dict[UUID, set[str]] = {}
     for home, manifest in requests:
@@ -328,5 +327,5 @@ def texts_of_runs(run_ids: Collection[UUID]) -> QuerySet[RequestText]:
 
 
 def sent_profiles(user_id: UUID) -> QuerySet[RequestText]:
-    """Return what requests hold of the user's profile."""
+    """Return the profile texts stored for the user's requests."""
     return RequestText.objects.filter(conversation__user=user_id, source="profile")

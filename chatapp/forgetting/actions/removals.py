@@ -1,6 +1,6 @@
-"""Deletes a conversation: one short transaction takes it from its user, the rest follows in pieces (see `Removal`).
+"""Writes removals (see `Removal`): deletes conversations and forgets many rows in short transactions.
 
-No request, run or search finds a conversation without a user, because each reads those of one user.
+No request, run or search finds a conversation without a user, because each reads the conversations of one user.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ TOLD_AT_ONCE = 50
 
 
 def begin_import(conversation: Conversation) -> Removal:
-    """Take a new conversation from its user until its import is complete. To be called in the transaction that creates
-    it."""
+    """Detach a new conversation from its user until its import is complete, in the transaction that creates it."""
     removal = Removal.objects.create(
         conversation_id=conversation.pk,
         user_id=conversation.owner_id,
@@ -55,16 +54,14 @@ def begin_import(conversation: Conversation) -> Removal:
 
 
 def renew_import(removal: Removal) -> None:
-    """Renew the lease of an import, in each transaction that adds rows. Raise Conflict where a sweep took the import
-    for abandoned."""
+    """Renew the lease of an import, in each transaction that adds rows. Raise Conflict if a sweep has taken over."""
     held = Removal.objects.filter(pk=removal.pk, phase=Removal.Phase.IMPORT)
     if not held.update(lease_expires_at=clock.now() + Removal.LEASE):
         raise Conflict("The import took too long and was given up. Please try again.")
 
 
 def end_import(removal: Removal) -> None:
-    """Delete the removal of an import, in the transaction that gives the conversation to its user. Raise Conflict like
-    `renew_import`."""
+    """Delete the removal of an import, as the conversation is given to its user. Raise Conflict like `renew_import`."""
     renew_import(removal)
     Removal.objects.filter(pk=removal.pk).delete()
 
@@ -81,9 +78,9 @@ def begin_forgetting_many(
     for_good: bool,
     now: datetime,
 ) -> Removal:
-    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep. The
-    caller has seen that they are there."""
-    # In the order they were said: neighbours have the same summaries and entries.
+    """Record messages and entries to forget before forgetting any, so that the sweep finishes an interrupted
+    forgetting. The caller has checked that they exist."""
+    # Ids sort by time, and neighbours share summaries and entries.
     chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
     with transaction.atomic():
         return Removal.objects.create(
@@ -97,7 +94,7 @@ def begin_forgetting_many(
 
 
 def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: LockTurns) -> None:
-    """Store these tombstones, a few in each transaction: their sentences are not learned again from now on."""
+    """Store tombstones, a few in each transaction. From then on their sentences are not learned again."""
     if removal.chosen.get("is_barred"):
         return
     for first in range(0, len(tombstones), TOMBSTONES_AT_ONCE):
@@ -110,8 +107,8 @@ def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: Lock
 
 
 def is_held(removal: Removal) -> bool:
-    """Read how far the removal is; return whether anything is left to forget. To be called in a transaction after
-    `begin_forgetting`, which makes others who forget for this user wait."""
+    """Reload the progress of a removal; return whether anything is left to forget. Call it after `begin_forgetting`,
+    which makes other forgettings of this user wait, in the same transaction."""
     now = Removal.objects.filter(pk=removal.pk).first()
     removal.phase = now.phase if now else Removal.Phase.BEHIND
     removal.chosen = now.chosen if now else {}
@@ -128,16 +125,16 @@ def note_forgotten(
     remade: Iterable[UUID] = (),
     repeating: Iterable[UUID] = (),
 ) -> None:
-    """Note what one piece of a removal forgot: the messages it `changed` and the entries and summaries it `remade`. To
-    be called in the transaction that forgets the piece.
+    """Record what one piece of a removal forgot: the messages it `changed` and the entries and summaries it `remade`.
+    Call it in the transaction that forgets the piece.
 
-    Messages that are `repeating` it are proposed after the last piece. Only then the `sources` leave the index, what
-    requests of their conversations kept until now is deleted, and readers are told of the changed messages.
+    After the last piece, messages `repeating` the text are proposed, `sources` leave the index, texts stored for
+    requests of their conversations until now are deleted, and clients are notified of changed messages.
     """
     gone, before = {*map(str, ids)}, removal.chosen
     left = {kind: [pk for pk in before[kind] if pk not in gone] for kind in ("messages", "entries")}
     homes = _with(before, "conversations", conversation_ids)
-    # Requests that are sent later hold nothing of it: what is deleted behind ends at the newest text there is now.
+    # Later requests do not contain the forgotten text, so delete only up to the newest request text of now.
     newest = request_texts([UUID(pk) for pk in homes]).order_by("-pk").values_list("pk", flat=True).first()
     if not any(left.values()):
         removal.phase = Removal.Phase.BEHIND
@@ -166,7 +163,7 @@ def _note(removal: Removal, **chosen: Any) -> None:
 
 @transaction.atomic
 def tell_behind(removal: Removal) -> bool:
-    """Tell readers of some messages that they are forgotten; return whether all are told."""
+    """Send the events of some forgotten messages; return whether none are left."""
     chosen = removal.chosen
     untold = [UUID(pk) for pk in chosen.get("untold", [])]
     told = Message.objects.filter(pk__in=untold[:TOLD_AT_ONCE], conversation__user__isnull=False)
@@ -181,7 +178,7 @@ def tell_behind(removal: Removal) -> bool:
 
 @transaction.atomic
 def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
-    """Delete what requests kept; return whether nothing of it is left."""
+    """Delete texts stored for requests; return whether none are left."""
     chosen, spending = removal.chosen, budget.start()
     texts = request_texts(chosen.get("conversations", ()))
     is_done = delete_some(texts.filter(pk__lte=chosen.get("newest_request_text", 0)), spending)
@@ -190,30 +187,29 @@ def remove_texts_behind(removal: Removal, budget: Budget) -> bool:
     return is_done
 
 
-# --- Whose work it is ----------------------------------------------------------------------------------------
+# --- Leases and phases ---------------------------------------------------------------------------------------
 
 
 def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
-    """Take the lease of a removal; None where the removal is done or another process holds it."""
+    """Take the lease of a removal; None if it is done or another process holds it."""
     free = Removal.objects.filter(is_out_of_lease(now, Removal.LEASE), pk=removal_id)
     claimed = free.update(lease_expires_at=now + Removal.LEASE)
     return Removal.objects.filter(pk=removal_id).select_related("receipt__user").first() if claimed else None
 
 
 def release_removal(*, removal_id: int, now: datetime) -> None:
-    """Give up the lease, so that another process can go on."""
+    """Release the lease, so that another process can continue."""
     Removal.objects.filter(pk=removal_id).update(lease_expires_at=now)
 
 
 def enter_phase(removal: Removal, phase: str) -> None:
-    """Note how far it is, and hold it on. Another process may have finished it meanwhile: then no row is left."""
+    """Store the phase and renew the lease. The row is missing if another process has finished the removal."""
     removal.phase = phase
     Removal.objects.filter(pk=removal.pk).update(phase=phase, lease_expires_at=clock.now() + Removal.LEASE)
 
 
 def remember_nobody(removal: Removal) -> None:
-    """Reduce a removal to deleting its rows, because the user's account is gone: nothing is barred or looked for
-    elsewhere any more."""
+    """Reduce a removal to deleting rows, because the user's account is gone: skip tombstones and copies elsewhere."""
     removal.forgets = removal.raises_tombstones = removal.keeps_rows = False
     removal.entries = {}
     removal.receipt = None
@@ -227,7 +223,7 @@ def remember_nobody(removal: Removal) -> None:
 
 
 def open_removals(user_id: UUID) -> list[Removal]:
-    """Return the removals of a user that an earlier attempt left, oldest first."""
+    """Return the unfinished removals of a user, oldest first."""
     return list(Removal.objects.filter(user_id=user_id).order_by("pk"))
 
 
@@ -240,14 +236,14 @@ def end_removal(removal: Removal) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """What one transaction did: whether nothing is left, and the hashes of files that may be unused now."""
+    """The result of one transaction: whether no rows are left, and hashes of files that may be unused now."""
 
     is_done: bool
     hashes: tuple[str, ...] = ()
 
 
 def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
-    """Delete rows of the conversation in one transaction, those that point to others first."""
+    """Delete rows of the conversation in one transaction, referencing rows first."""
     home = removal.home
     groups = _next_messages(removal, budget)
     with transaction.atomic():
@@ -265,8 +261,7 @@ def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
 
 
 def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
-    """Return the rows that point to the conversation, in the order of deletion. Answers are not among them: a run goes
-    with its message."""
+    """Return the rows that reference the conversation, in the order of deletion, without its messages."""
     return [
         Event.objects.filter(conversation=home),
         ToolCall.objects.filter(run__conversation=home),
@@ -280,7 +275,7 @@ def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
 
 
 def _forget_usage(home: UUID, spending: Spending) -> bool:
-    """Detach usage rows from the conversation: its cost stays counted. Return whether none is left."""
+    """Detach usage rows from the conversation, so that its cost stays counted. Return whether none are left."""
     rows = Usage.objects.filter(conversation=home)
     while some := list(rows.values_list("pk", flat=True)[: max(1, min(100, spending.rows_left))]):
         Usage.objects.filter(pk__in=some).update(conversation=None, run=None)
@@ -292,7 +287,7 @@ def _forget_usage(home: UUID, spending: Spending) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Messages that are deleted together, and the tombstones of what their user said in them."""
+    """Messages to delete together, and the tombstones of what their user said."""
 
     ids: list[UUID]
     chars: int
@@ -300,8 +295,7 @@ class _Group:
 
 
 def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
-    """Return the newest messages, as many as one transaction may delete; the newest first, because an older one is
-    another's parent."""
+    """Return as many messages as one transaction may delete, newest first because the older ones are their parents."""
     rows = Message.objects.filter(conversation=removal.home).order_by("-position")
     sized = rows.annotate(chars=Length(Cast("parts", models.TextField())))
     groups: list[_Group] = []
@@ -320,8 +314,7 @@ def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
 
 
 def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
-    """Return the tombstones of these messages. To be called before the transaction: reading sentences takes longer than
-    deleting messages."""
+    """Return the tombstones of these messages. Call it before the transaction, because splitting sentences is slow."""
     if not removal.raises_tombstones or removal.tombstone_count >= MAX_SENTENCES:
         return []
     said = Message.objects.filter(pk__in=ids, role=Message.Role.USER).values_list("parts", flat=True)
@@ -330,13 +323,13 @@ def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
 
 
 def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:
-    """Delete messages until the budget is spent. Return the hashes of files that nothing else shows."""
+    """Delete messages until the budget is spent. Return the hashes of files that nothing else uses."""
     hashes: list[str] = []
     barred: dict[int, Tombstone] = {}
-    # Its claims are written under this lock, before the tombstones.
+    # The index lock also guards claims. Take it before the locks of tombstones.
     lock_indexes_of([removal.user_id])
     for group in groups:
-        # Before the messages: after a cascade alone, no later statement would take over what they superseded.
+        # Drop claims before their messages: after a mere cascade, no later claim would supersede what these did.
         drop_message_claims(removal.user_id, group.ids)
         barred |= {row.whole: row for row in group.tombstones}
         hashes += _delete_attachments(group.ids)
@@ -353,7 +346,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
 
 
 def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
-    """Delete the attachments that no other message shows and no folder has. Return their hashes."""
+    """Delete the attachments that no other message or folder uses. Return their hashes."""
     links = Attachment.messages.through.objects
     here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
     if not here:
@@ -368,7 +361,7 @@ def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
 
 
 def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) -> None:
-    """Add counts to a receipt, which is read anew. To be called in the transaction that removes what is counted."""
+    """Reload a receipt and add counts to it. Call it in the transaction that removes what is counted."""
     if receipt is None or not any(removed.values()):
         return
     receipt.refresh_from_db(fields=["removed"])

@@ -1,4 +1,4 @@
-"""Delete a file that a user uploaded, with what answers have read of it."""
+"""Deletes an uploaded file, with everything that answers have read of it."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from chatapp.runs.models import RunSource, ToolCall
 
 
 def delete_upload(*, user: User, file: Attachment, now: datetime) -> Leftovers:
-    """Delete a file: no message shows it any more, and what tools returned of it goes, with what says that again.
-    Answers that tell of it in their own words stay. Return what is left on disk."""
-    if not _can_be_read(file):  # as most: it was taken out of a draft, and no answer has to be stopped for it
+    """Delete a file, the tool results read from it, and copies of those. Answers that describe it in their own words
+    stay. Return what is left on disk."""
+    if not _can_be_read(file):  # usually removed from a draft, so no answer has to be stopped
         delete_attachment(file)
         return Leftovers((file.sha256,))
     while True:
         returned = _returned_of(file)
-        # Its id stands in the lists of files and in the calls that read it.
+        # Lists of files and the calls that read the file contain its id.
         repeats = find_repeats(user.pk, (), answered=[str(file.pk), *returned])
         with transaction.atomic():
             begin_forgetting(user.pk)
             work = _lock_readers(user, file, repeats, now)
             if _returned_of(file) == returned:
                 return _delete(file, work)
-            # It was read once more meanwhile: what that returned is looked for, too.
+            # The file was read again meanwhile: search for copies of that result, too.
             transaction.set_rollback(True)
 
 
 def _returned_of(file: Attachment) -> list[str]:
-    """Return what tools read of the file."""
+    """Return the texts that tools read from the file."""
     calls = ToolCall.objects.filter(
         name=FilesRead.spec.name, run__user=file.user_id, arguments__contains=str(file.pk)
     )
@@ -57,7 +57,7 @@ def _can_be_read(file: Attachment) -> bool:
 
 
 def _lock_readers(user: User, file: Attachment, repeats: Repeats, now: datetime) -> Work:
-    """Lock the conversations that show the file or whose answers have read it, and stop what may read it now."""
+    """Lock the conversations that show the file or whose answers read it, and stop answers that may be reading it."""
     showing = Message.objects.filter(attachments=file).values("conversation")
     homes = Conversation.objects.filter(Q(pk__in=showing) | Q(folder__in=file.folders.all()), user=user)
     work = Work(Chosen(user, now), repeats, also_gone=frozenset({file.pk}))
@@ -72,7 +72,7 @@ def _delete(file: Attachment, work: Work) -> Leftovers:
     homes = [*work.conversations]
     delete_attachment(file)
     forget_derived(work)
-    # The messages that left the context name it; later requests may hold what was read of it, cut to make room.
+    # Stored messages that left the context name the file, and requests may contain shortened results read from it.
     work.files += delete_offloads_of_tools(homes, ())
     request_texts(homes).delete()
     return Leftovers((file.sha256,), tuple(work.files))

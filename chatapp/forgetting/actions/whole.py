@@ -1,4 +1,4 @@
-"""Forgetting a whole conversation, or all there is of a user: what is deleted, not emptied."""
+"""Forgets a whole conversation or everything of a user, by deleting rows instead of blanking them."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from chatapp.recall.actions.removal import hide_sources, unshare_entries
 from chatapp.runs.models import Run
 
 forgetting_everything = Signal()
-"""Sent with `user`, in the transaction that begins to forget all there is of one: features end what stores more."""
+"""Sent with `user`, in the first transaction of forgetting everything: features end what would store more."""
 everything_forgotten = Signal()
-"""Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
+"""Sent with `user`, in the last transaction of forgetting everything: features delete their data."""
 conversation_forgotten = Signal()
-"""Sent with `user` and `conversation`, in the transaction that takes it from its user for good."""
+"""Sent with `user` and `conversation`, in the transaction that detaches it from its user for good."""
 MAX_QUOTED = 2_000
-"""How many of a conversation's newest messages are looked for elsewhere."""
+"""How many of a conversation's newest messages are searched for elsewhere."""
 UPLOADS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Conversations that were taken from their user, and what is left to do: files first, then rows in pieces."""
+    """Conversations detached from their user, and the work left to do: files first, then rows in pieces."""
 
     receipt: ForgetReceipt
     removals: tuple[Removal, ...]
@@ -66,8 +66,8 @@ class Begun:
 def forget_conversation(
     *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
 ) -> Begun:
-    """Take a conversation with its memory entries from its user: nobody sees it once this returns. `Begun` says what is
-    left to do. Raise NotFound."""
+    """Detach a conversation from its user and delete its memory entries: nobody sees it once this returns. `Begun` has
+    the work left to do. Raise NotFound."""
     counts = _counts(accessible_conversation(user, conversation_id))
     with transaction.atomic():
         begin_forgetting(user.pk)
@@ -88,8 +88,8 @@ def forget_conversation(
 
 
 def read_copies(removal: Removal, now: datetime) -> Work:
-    """Return the runs that read a detached conversation, and what repeats it. To be called before the transaction that
-    removes the copies: nobody can read the conversation any more, so no copy is made meanwhile."""
+    """Return the runs that read a detached conversation, and repetitions of it. Call it before the transaction that
+    removes the copies: nobody can read the conversation now, so no new copies are made meanwhile."""
     home, user = removal.home, User.objects.get(pk=removal.user_id)
     newest = Message.objects.filter(conversation=home).order_by("-position")[:MAX_QUOTED]
     said, answered = said_texts(newest)
@@ -102,7 +102,7 @@ def read_copies(removal: Removal, now: datetime) -> Work:
 
 
 def bar_entries(removal: Removal) -> None:
-    """Store tombstones of what the conversation's entries said, so that it is not learned again."""
+    """Store tombstones of the conversation's entries, so that their sentences are not learned again."""
     if not (removal.raises_tombstones and removal.entries):
         return
     rows = make_tombstones(removal.user_id, removal.entries.values(), removal.created_at)
@@ -113,8 +113,8 @@ def bar_entries(removal: Removal) -> None:
 
 @transaction.atomic
 def forget_copies_of(removal: Removal, work: Work) -> tuple[Leftovers, ForgetProposal | None]:
-    """Remove what other conversations and the profile hold of a detached conversation. Return what is left on disk, and
-    the proposal to forget what repeats it."""
+    """Remove copies of a detached conversation from other conversations and the profile. Return what is left on disk,
+    and the proposal to forget repetitions."""
     user, now = work.user, work.now
     begin_forgetting(user.pk)
     work.follow()
@@ -132,8 +132,7 @@ def forget_copies_of(removal: Removal, work: Work) -> tuple[Leftovers, ForgetPro
 
 @transaction.atomic
 def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
-    """Take an entry out of a shared memory, and remove what others were told of it; it stays its user's own. Raise
-    NotFound."""
+    """Remove an entry from a shared memory, with copies in others' conversations. Its user keeps it. Raise NotFound."""
     entry = find_row(MemoryEntry.objects.select_related("user"), entry_id)
     begin_forgetting(entry.user_id)
     work = _take_from_others(entry.user, [entry], now)
@@ -145,7 +144,7 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
 
 
 def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> Work:
-    """Lock what others have of these entries."""
+    """Collect and lock the copies of these entries that other users have."""
     texts = [
         text for entry in entries for text in (entry.text, *entry.revisions.values_list("text", flat=True))
     ]
@@ -165,7 +164,7 @@ def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> 
 
 
 def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Begun:
-    """Forget one conversation after the other, each in its own transaction, then what belongs to none.
+    """Forget one conversation after the other, each in its own transaction, then everything that belongs to none.
 
     What was forgotten before an interruption stays forgotten; a second call does the rest.
     """
@@ -206,8 +205,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
 
 
 def _counts(conversation: Conversation) -> Counter[str]:
-    """Count what is deleted with a conversation, before anything is locked. Files and tombstones are counted when they
-    are deleted."""
+    """Count the rows deleted with a conversation, before anything is locked. Files and tombstones are counted later."""
     return Counter(
         conversations=1,
         messages=Message.objects.filter(conversation=conversation).count(),
@@ -220,7 +218,7 @@ def _counts(conversation: Conversation) -> Counter[str]:
 
 
 def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: Any) -> Detached:
-    """Take a conversation with its entries from its user, never to be learned again."""
+    """Detach a conversation and delete its entries. Unless it is temporary, its sentences are not learned again."""
     return detach_conversation(
         conversation,
         now=now,
@@ -239,8 +237,7 @@ def _delete_entries(
     receipt: ForgetReceipt,
     turns: LockTurns,
 ) -> None:
-    """Delete the entries that belong to no conversation any more: written by hand, or their conversation was deleted
-    before."""
+    """Delete the entries that belong to no conversation: written by the user, or left by a deleted conversation."""
     entries = MemoryEntry.objects.filter(user=user)
     while rows := list(entries.order_by("pk")[:ENTRIES]):
         tombstones = make_tombstones(user.pk, [row.text for row in rows], now)
@@ -249,7 +246,7 @@ def _delete_entries(
             begin_forgetting(user.pk)
             lock_reached(user.pk, {row.conversation_id for row in rows if row.conversation_id}, some, now)
             if dict(some.values_list("pk", "revision")) != {row.pk: row.revision for row in rows}:
-                continue  # edited meanwhile: it is read again
+                continue  # edited meanwhile: read it again
             mark_days_stale(user.pk, {row.day for row in rows})
             removed["tombstones"] += store_tombstones(tombstones, for_good=for_good, receipt=receipt)
             removed["entries"] += len(rows)
@@ -267,8 +264,8 @@ def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iter
 
 
 def _lock_all(user: User, now: datetime) -> None:
-    """Lock all that a user has. Where a conversation was added meanwhile, all is let go and taken anew: who writes
-    there may wait for the index already."""
+    """Lock all conversations, entries and indexes of a user. If a conversation was added meanwhile, release all locks
+    and start again: its writer may be waiting for the index already, and locking it now could deadlock."""
     conversations = Conversation.objects.filter(user=user)
     while True:
         with transaction.atomic():
@@ -280,7 +277,7 @@ def _lock_all(user: User, now: datetime) -> None:
 
 
 def _delete_rest(user: User, removed: Counter[str], now: datetime) -> None:
-    """Delete folders, proposals, instructions, what features keep, and the index. All that the user has is locked."""
+    """Delete folders, proposals, instructions, profile, data of features and index. The caller holds all locks."""
     Folder.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(instructions="")
     everything_forgotten.send(None, user=user)

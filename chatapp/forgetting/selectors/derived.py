@@ -1,4 +1,4 @@
-"""Read what names a message or an entry as its source."""
+"""Reads the rows that name a message or an entry as their source."""
 
 from __future__ import annotations
 
@@ -21,45 +21,46 @@ from chatapp.realtime.models import Event
 from chatapp.runs.models import Run, ToolCall
 
 IS_CALL = Q(role=Message.Role.TOOL) | Q(role=Message.Role.ASSISTANT, written__contains='"type": "tool_call"')
-"""Of messages as `with_written` returns them: in a text the quotes would be escaped."""
+"""Filters messages from `with_written`. It cannot match within a text, where the quotes would be escaped."""
 
 
 def with_written(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Return the messages with their parts as stored, by which they can be filtered."""
+    """Return the messages with the alias `written`: their parts as stored, for use in filters."""
     return rows.alias(written=Cast("parts", TextField()))
 
 
 def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
-    """Return these, and the messages of the calls that answers among them made."""
+    """Return these messages, and the tool messages that belong to answers among them."""
     answers = [pk for pk, row in messages.items() if row.role == Message.Role.ASSISTANT]
     return {**messages, **calls_of(answers).in_bulk()} if answers else {**messages}
 
 
 def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
-    """Return the messages that call a tool or hold its result, for these answers of runs. What programs have added
-    behind an answer has it as its parent, too, and so has the next message of an imported conversation."""
+    """Return the messages with tool calls and results that belong to these answers of runs. Other messages with an
+    answer as their parent are excluded: those that programs added, and the next message of an imported conversation."""
     rows = with_written(Message.objects.filter(parent__in=list(answer_ids))).filter(IS_CALL)
     return rows.filter(parent__run__isnull=False, run=None)
 
 
 def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
-    """Return the runs that recalled one of these sources, got it from a tool, or answered it."""
+    """Return the runs that recalled one of these sources, read it with a tool, or answered it."""
     keys, among = [as_stored(pk) for pk in source_ids], placeholders(len(source_ids))
-    # Most often there is none, which the ORM takes ten times as long to ask.
+    # Fixed SQL: usually there are none, and the ORM would take ten times as long to find that.
     sql = (
         f"SELECT run_id FROM chatapp_runsource WHERE source_id IN {among}"
         f" UNION SELECT id FROM chatapp_run WHERE question_id IN {among}"
     )
     ids = [as_key(pk) for [pk] in execute_stored(sql, [*keys, *keys]).fetchall()] if keys else []
-    rows = Run.objects.filter(conversation__user__isnull=False)  # others go with their conversation
+    # Runs of a conversation without a user are deleted with the conversation.
+    rows = Run.objects.filter(conversation__user__isnull=False)
     return rows.select_related("answer").in_bulk(ids) if ids else {}
 
 
 def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
-    """Return the conversations in which a run may hold what it has not recorded yet: it is recalling, a tool is
-    running, or a returned result waits for the other calls of its step."""
+    """Return the conversations with a run that may have read sources not recorded yet: it is recalling, a tool is
+    running, or a result waits for the other calls of its step."""
     runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
-    if not runs.exists():  # as nearly always: what follows takes ten times as long to write as to run
+    if not runs.exists():  # the usual case; building the query below takes ten times as long as running it
         return set()
     may_have_read = Q(state=ToolCall.State.RUNNING) | Q(is_told=False, finished_at__isnull=False)
     calling = ToolCall.objects.filter(may_have_read, run=OuterRef("pk"))
@@ -71,7 +72,7 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The messages from `first` to `last`, as the branch of the last one shows them."""
+    """The messages from `first` to `last`, as visible in the branch of `last`."""
 
     first: Message
     last: Message
@@ -87,7 +88,7 @@ class Span:
 
 
 def spans_of(entries: Collection[MemoryEntry]) -> dict[UUID, list[Span]]:
-    """Return by entry the spans it was made of: its own first, then others that say it."""
+    """Return by entry id the spans it was made of: its own first, then those of other sources that say it."""
     ends = [(entry.pk, *_ends_of(entry)) for entry in entries if entry.conversation_id is not None]
     ids = [entry.pk for entry in entries]
     return _read_spans([*ends, *EntrySource.objects.filter(entry__in=ids).values_list("entry_id", *_ENDS)])
@@ -109,8 +110,8 @@ def _ends_of(entry: MemoryEntry) -> tuple[UUID | None, UUID | None]:
 
 
 def _read_spans(ends: Collection[_Ends]) -> dict[UUID, list[Span]]:
-    """Return by entry the spans of (entry, first message, last message). Where one of the two messages is gone, the
-    other is the whole span."""
+    """Return by entry id the spans of (entry, first message, last message). If one of the two messages is gone, the
+    other one is the whole span."""
     ids = {pk for _, *pair in ends for pk in pair if pk}
     rows = {row.pk: row for row in _messages_with_branches().filter(pk__in=ids)} if ids else {}
     spans: dict[UUID, list[Span]] = defaultdict(list)
@@ -126,7 +127,7 @@ def _messages_with_branches() -> QuerySet[Message]:
 
 
 def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
-    """Return the entries one of whose spans has one of these messages, on its branch."""
+    """Return the entries with a span that contains one of these messages, in the branch of the span."""
     said = ByPosition(rows)
     if not said:
         return {}
@@ -146,7 +147,7 @@ def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
 
 
 class ByPosition:
-    """Messages by their conversations and positions."""
+    """Messages grouped by conversation and sorted by position."""
 
     def __init__(self, rows: Iterable[Message]) -> None:
         self._rows: dict[UUID, list[Message]] = defaultdict(list)
@@ -171,8 +172,8 @@ class ByPosition:
 
 
 def summaries_covering(rows: Iterable[Message]) -> list[Compaction]:
-    """Return those whose span has one of these messages on its branch, and those built on them; a summary comes behind
-    the one it was built on."""
+    """Return the summaries with a span that contains one of these messages in its branch, and those built on them; each
+    comes after the one it was built on."""
     said = ByPosition(rows)
     found: dict[UUID, Compaction] = {}
     if not said:
@@ -194,8 +195,8 @@ def _shows(branch: Branch, row: Message) -> bool:
 
 
 def entries_going_with(conversation: Conversation) -> QuerySet[MemoryEntry]:
-    """Return the entries made of the conversation, and those made in deleted conversations that it alone still says. An
-    entry that a user added by hand was made of no message."""
+    """Return the entries made of the conversation, and entries of deleted conversations that have no other source left.
+    Of the latter, exclude entries that a user added, because they were made of no message."""
     sources = EntrySource.objects.filter(conversation=conversation).values("entry")
     elsewhere = EntrySource.objects.filter(entry=OuterRef("pk")).exclude(conversation=conversation)
     by_hand = Q(author=MemoryEntry.Author.USER, first_message_id=None)

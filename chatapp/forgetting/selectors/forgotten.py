@@ -1,4 +1,4 @@
-"""Read receipts and proposals, which messages a day has, and which deletions are not done yet."""
+"""Reads receipts, proposals, the messages of a day, and unfinished removals."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ def accessible_receipt(user: User, receipt_id: str) -> ForgetReceipt:
 
 
 def barring_receipts(user: User) -> QuerySet[Any]:
-    """Return the receipts of what is not learned again, with the `count` of its sentences and whether any is
-    `for_good`."""
+    """Return the receipts that have tombstones, with the `count` of these and whether any is `for_good`."""
     barred = Tombstone.objects.filter(receipt=OuterRef("pk"))
     counts = (
         barred.order_by()
         .values("receipt")
         .annotate(count=Count("pk"), kept=Count("pk", filter=Q(for_good=True)))
     )
-    # Counted for the rows of a page alone: for `Exists` PostgreSQL would read those of all users, once.
+    # Subqueries count for the rows of a page only. For `Exists`, PostgreSQL would read the tombstones of all users.
     rows = accessible_receipts(user).filter(Exists(barred))
     for_good = GreaterThan(Subquery(counts.values("kept")), 0)
     return rows.annotate(count=Subquery(counts.values("count")), for_good=for_good)
@@ -56,12 +55,12 @@ def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
 
 
 def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
-    """Return the messages said between two moments. An answer belongs, with all its calls and however late it ends, to
-    the day on which it was requested and to the day of its question."""
+    """Return the messages written from `start` to before `end`. An answer and its tool calls belong to the day on which
+    it was requested and to the day of its question, however late it ends."""
     said = with_written(Message.objects.filter(conversation__user=user))
     is_asked = Q(run__created_at__gte=start, run__created_at__lt=end)
     is_asked |= Q(run__question__created_at__gte=start, run__question__created_at__lt=end)
-    # Without a run: of users, programs and imports. What belongs to an answer goes with it.
+    # Messages without a run come from users, programs and imports. Tool messages of an answer go with the answer.
     is_said = Q(created_at__gte=start, created_at__lt=end, run=None)
     is_alone = Q(role=Message.Role.USER) | Q(parent__run=None) | ~IS_CALL
     is_empty = Q(parts=[], forgotten_at__isnull=False)
@@ -69,7 +68,7 @@ def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
 
 
 def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each item with its present text, without items that are gone or were changed since."""
+    """Return each item with its current text, without items that are gone and entries that were changed since."""
     wanted = list(items)
     ids = [parse_id(item["id"]) for item in wanted if item["kind"] == "message"]
     messages = Message.objects.filter(conversation__user=user).in_bulk(ids)
@@ -82,7 +81,7 @@ def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def proposed_lines(user: User, items: Iterable[dict[str, Any]]) -> dict[UUID, list[str]]:
-    """Return the proposed sentences of each entry that was not changed since."""
+    """Return by entry id the proposed sentences of each entry that was not changed since."""
     wanted = [item for item in items if item["kind"] == "entry"]
     entries = _unchanged_entries(user, wanted)
     return {
@@ -125,21 +124,21 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
 
 
 def has_more_to_forget(conversation: Conversation) -> bool:
-    """Return whether a forgetting in pieces that has begun has still to reach messages of the conversation."""
+    """Return whether a forgetting in pieces still has to reach messages of the conversation."""
     begun = Removal.objects.filter(user_id=conversation.owner_id, phase=Removal.Phase.CHOSEN)
     left = {key for chosen in begun.values_list("chosen", flat=True) for key in chosen.get("messages", ())}
     return bool(left) and any(str(pk) in left for pk in conversation.messages.values_list("pk", flat=True))
 
 
 def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
-    """Return those nobody is at work on, longest waiting first."""
+    """Return the ids of removals that no process holds, longest waiting first."""
     rows = Removal.objects.filter(is_out_of_lease(now, Removal.LEASE)).order_by("lease_expires_at", "pk")
     return list(rows.values_list("pk", flat=True)[:limit])
 
 
 def check_nothing_is_being_forgotten(user_id: UUID) -> None:
-    """Raise ReadForgotten while messages of the user are forgotten in pieces. To be called by who copies messages,
-    behind `read_forgetting_count`: what is left for the next piece, and answers that tell of it, still show it."""
+    """Raise ReadForgotten while messages of the user are being forgotten in pieces, because the remaining pieces and
+    answers that repeat them still exist. Call it before copying messages, after `read_forgetting_count`."""
     if Removal.objects.filter(user_id=user_id, phase=Removal.Phase.CHOSEN).exists():
         raise ReadForgotten(FORGOTTEN_MEANWHILE)
 

@@ -1,4 +1,4 @@
-"""Find what else says a text again, through the search index."""
+"""Finds repetitions of a text, through the search index."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Repeats:
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False)
 
     def are_near(self, text: str) -> bool:
-        """Return whether a text may repeat what is forgotten; to be asked only of what names it as a source. Answers
-        are kept: what was asked before anything is locked is known under the lock."""
+        """Return whether a text may repeat the forgotten text. Use it only for texts that name that as a source.
+        Results are cached, so that texts checked before locking cost nothing under the lock."""
         digest = hash_text(text)
         known = self._known.get(digest)
         if known is None:
@@ -49,8 +49,8 @@ def find_repeats(
     entries: Iterable[str] = (),
     made_of: Collection[UUID] = (),
 ) -> Repeats:
-    """Find what repeats the texts that were `said` and `answered`. Of these texts, `entries` are those that memory made
-    of messages in the conversations `made_of`."""
+    """Find repetitions of the texts that were `said` and `answered`. `entries` is the subset of these texts that memory
+    made of messages in the conversations `made_of`."""
     said, answered = list(dict.fromkeys(said)), list(dict.fromkeys(answered))
     quotes = Quotes(said, vocabulary, answered=answered)
     rare = frozenset[str]().union(*map(vocabulary.rare_words, (*said, *answered)))
@@ -70,7 +70,7 @@ def _find_alike(index: UserIndex, entries: Iterable[str], made_of: Collection[UU
 
 
 class _Gists:
-    """The gists of many sentences by their words: a text is compared with those only that share some."""
+    """The gists of many sentences, indexed by word, so that a text is compared only with gists that share one."""
 
     def __init__(self, gists: Iterable[frozenset[str]]) -> None:
         self._sizes: list[int] = []
@@ -85,7 +85,7 @@ class _Gists:
         return frozenset(self._by_word)
 
     def are_in(self, text: str) -> bool:
-        """Return whether a sentence of the text says the same as one of them."""
+        """Return whether a sentence of the text says the same as one of these sentences."""
         for said in map(vocabulary.gist, split_sentences(text)):
             shared = Counter(at for word in said for at in self._by_word.get(word, ()))
             if any(share_enough(count, len(said), self._sizes[at]) for at, count in shared.items()):
@@ -94,7 +94,7 @@ class _Gists:
 
 
 def said_texts(rows: Iterable[Message]) -> tuple[list[str], list[str]]:
-    """Return what users said in these messages, and what was answered there."""
+    """Return (users' texts, texts of answers and tools) of these messages, without tools that read stored content."""
     said: list[str] = []
     answered: list[str] = []
     for row in rows:

@@ -29,27 +29,27 @@ from chatapp.runs.actions.endings import stop_answers
 
 Reason = TrashedConversation.Reason
 FRESH_FOR = timedelta(days=1)
-"""A conversation restored within this time keeps its place in the list; later, or where it would expire within it, it
-counts as used now, or the clean-up would take it again."""
+"""A conversation restored within this time keeps its place in the list. If restored later, or if it would expire within
+this time, it counts as used now, or the clean-up would take it again."""
 
 
 @transaction.atomic
 def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Detached:
-    """Move a conversation to its user's trash: nothing else shows it after this commit. Raise NotFound, and Conflict
-    for a temporary one, or while something of it is being forgotten."""
+    """Move a conversation to its user's trash, so that nothing else shows it after the commit. Raise NotFound, and
+    Conflict if it is temporary or something in it is being forgotten."""
     conversation = lock_conversation(user, conversation_id)
     if conversation.temporary:
         raise Conflict("A temporary chat cannot go to the trash: delete it.")
     if has_more_to_forget(conversation):
-        # The rest would be restored with it: a forgetting does not reach what has no user.
+        # A forgetting does not reach conversations without a user, so a restore would bring back the rest.
         raise Conflict(FORGOTTEN_MEANWHILE)
     return _trash(conversation, Reason.BY_HAND, days, now)
 
 
 @transaction.atomic
 def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime) -> Detached | None:
-    """Move an idle conversation to the trash for so many days; delete it where it is temporary, or they are 0. None
-    where it is in use after all, which is checked under the lock."""
+    """Move an idle conversation to the trash for `days`; delete it if it is temporary or `days` is 0. Return None if it
+    is in use after all, which is checked under the lock, or being forgotten."""
     conversation = lock_if_idle(conversation_id, idle_since)
     if conversation is None:
         return None
@@ -62,7 +62,7 @@ def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now:
 
 def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
     user_id = conversation.owner_id
-    # While it is still its user's: restored, an answer would else be written for ever.
+    # Stop answers while the conversation still has a user, or they would seem unfinished for ever once restored.
     stop_runs_after_commit(stop_answers(conversation=conversation, now=now))
     detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
     unindex_conversations(pk=conversation.pk)
@@ -79,8 +79,7 @@ def _trash(conversation: Conversation, reason: str, days: int, now: datetime) ->
 
 @transaction.atomic
 def restore_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Conversation:
-    """Give a conversation in the trash back to its user. Raise NotFound, and Conflict while a worker still moves it to
-    the trash."""
+    """Return a conversation in the trash to its user. Raise NotFound, and Conflict if it is still being moved there."""
     row = lock_trashed(user, conversation_id, now)
     if row is None:
         raise NotFound
@@ -97,7 +96,7 @@ def restore_conversation(*, user: User, conversation_id: str | UUID, now: dateti
 
 @transaction.atomic
 def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Begun | None:
-    """Delete a conversation in the trash as if its user had just deleted it; None where it is not there."""
+    """Delete a conversation in the trash as if its user had just deleted it; None if it is not there."""
     begin_forgetting(user.pk)
     row = lock_trashed(user, conversation_id)
     if row is None:
@@ -108,7 +107,7 @@ def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Be
 
 @transaction.atomic
 def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Detached | None:
-    """Delete a conversation that the clean-up moved to the trash; its memory entries stay. None where it is gone."""
+    """Delete a conversation that the clean-up moved to the trash; its memory entries stay. None if it is not there."""
     row = lock_trashed(user, conversation_id)
     if row is None or row.reason != Reason.IDLE:
         return None
@@ -116,8 +115,7 @@ def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) 
 
 
 def empty_trash(*, user: User, now: datetime) -> int:
-    """Let a worker delete all conversations in the trash as if deleted by hand; they are not listed from now on. Return
-    how many there are."""
+    """Hide all conversations in the trash, and have a worker delete them as if by their user. Return how many."""
     with transaction.atomic():
         rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
         count = rows.update(purge_at=now, reason=Reason.BY_HAND)

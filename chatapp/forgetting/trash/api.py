@@ -38,9 +38,8 @@ class Trashed(Shape):
 
 @router.post("/conversations/{conversation_id}/trash", auth=allow("chat"), response=answers(404, 409))
 def trash(request: ApiRequest, conversation_id: str) -> Any:
-    """Move a conversation to the trash: nothing else shows it, and it can be restored for `TRASH_DAYS`. Memory entries
-    made of it are deleted when it is deleted for good. Where the trash is switched off it is deleted at once, as by
-    `DELETE`."""
+    """Move a conversation to the trash: it can be restored for `TRASH_DAYS`, and nothing else shows it. Memory entries
+    made of it are deleted when it is deleted for good. If the trash is off, it is deleted at once, as by `DELETE`."""
     if days := current("TRASH_DAYS"):
         move_to_trash(request.auth.user, conversation_id, days=days, now=clock.now())
     else:
@@ -50,7 +49,7 @@ def trash(request: ApiRequest, conversation_id: str) -> Any:
 
 @router.get("/trash", auth=allow("chat", "read"), response=answers(ok=Page[Trashed]))
 def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
-    """List what was deleted by hand or cleaned up, newest first."""
+    """List the conversations in the trash, deleted by you or cleaned up, newest first."""
     user = request.auth.user
     page = read_page(trash_of(user, clock.now()), "trashed_at", cursor, limit, _shape)
     forgotten = tombstones_about(user.pk, [shape["title"] for shape in page["items"]])
@@ -81,13 +80,13 @@ def restore_from_trash(request: ApiRequest, conversation_id: str) -> Any:
 
 @router.delete("/trash/{conversation_id}", auth=allow("chat"), response=answers(404))
 def delete_one(request: ApiRequest, conversation_id: str) -> Any:
-    """Delete a conversation in the trash with everything in it, and what memory kept of it. It cannot be undone."""
+    """Delete a conversation in the trash with everything in it, and its memory entries. This cannot be undone."""
     delete_from_trash(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)
 
 
 @router.delete("/trash", auth=allow("chat"), response=answers())
 def delete_all(request: ApiRequest) -> Any:
-    """Delete everything in the trash, each as if deleted alone. It is hidden at once; a worker deletes it."""
+    """Delete all conversations in the trash, as if one by one. They are hidden at once; a worker deletes them."""
     empty_trash(user=request.auth.user, now=clock.now())
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Gives a conversation in the trash back to its user: to be restored, or to be deleted like any other."""
+"""Returns a conversation in the trash to its user, to be restored, or to be deleted like any other."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ BUSY = "This chat is still being moved to the trash. Please try again in a momen
 def lock_trashed(
     user: User, conversation_id: str | UUID, now: datetime | None = None, *, locks: bool = True
 ) -> TrashedConversation | None:
-    """Return the row, locked where `locks` says so; None where it is not there or, at `now`, about to be deleted.
-    Raise NotFound for no id."""
+    """Return the row, locked if `locks`; None if missing or due for deletion at `now`. Raise NotFound for a bad id."""
     rows = TrashedConversation.objects.filter(user=user, pk=parse_id(conversation_id))
     if locks:
         rows = rows.select_for_update()
@@ -31,10 +30,9 @@ def lock_trashed(
 
 
 def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conversation:
-    """Give a conversation in the trash back to its user; return it, locked. To be called in a transaction that holds
-    `row` locked.
+    """Return a conversation in the trash to its user, locked. The caller's transaction must hold `row` locked.
 
-    Raise Conflict while its place in the index is still cleaned, unless the caller deletes it: `gives_up_work`.
+    Raise Conflict while the index is still being cleaned, unless the caller deletes the conversation (`gives_up_work`).
     """
     work = Removal.objects.filter(conversation_id=row.pk)
     if gives_up_work:
@@ -48,7 +46,7 @@ def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conver
     mark_days_stale(row.user_id, tuple(sorted({day for _, day in held})))
     ids = [pk for pk, _ in held]
     MemoryEntry.objects.filter(pk__in=ids).update(conversation=conversation)
-    # Who deletes it locks further entries, and those come before the index.
+    # A caller that deletes it locks more entries later, and entries are locked before the index.
     if ids and not gives_up_work:
         move_documents(row.user_id, ids, conversation.pk)
     TrashedConversation.objects.filter(pk=row.pk).delete()

@@ -1,4 +1,4 @@
-"""Reads the trash of a user, and which conversations in any trash are due to be deleted."""
+"""Reads a user's trash, and which conversations in any trash are due for deletion."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from memory.sentences import split_sentences
 
 
 def trash_of(user: User, now: datetime) -> QuerySet[TrashedConversation]:
-    """Return what the user can restore."""
+    """Return the conversations that the user can restore."""
     return TrashedConversation.objects.filter(user=user, purge_at__gt=now).select_related("conversation")
 
 
 def is_in_trash(user: User, conversation_id: str, now: datetime) -> bool:
-    """Return whether the user can restore the conversation. Raise NotFound for what is no id."""
+    """Return whether the user can restore the conversation. Raise NotFound for an invalid id."""
     return trash_of(user, now).filter(pk=parse_id(conversation_id)).exists()
 
 
@@ -38,7 +38,7 @@ def due_for_purge(now: datetime, limit: int = 50) -> list[TrashedConversation]:
 
 
 def trashed_with_words_of(user: User, start: datetime, end: datetime) -> list[UUID]:
-    """Return the conversations in the trash in which something was said in this time."""
+    """Return the conversations in the trash with messages from `start` to before `end`."""
     said = Message.objects.filter(conversation=OuterRef("pk"), created_at__gte=start, created_at__lt=end)
     rows = TrashedConversation.objects.filter(Exists(said), user=user)
     return list(rows.order_by("pk").values_list("pk", flat=True))
@@ -47,7 +47,7 @@ def trashed_with_words_of(user: User, start: datetime, end: datetime) -> list[UU
 def sentences_in_trash(
     user_id: UUID, entry_ids: Collection[UUID], is_near: Callable[[str], bool]
 ) -> list[str]:
-    """Return what the user said in the trash that is near to these entries, in the conversations they were made of."""
+    """Return the user's sentences that may repeat these entries, from conversations in the trash they were made of."""
     rows = TrashedConversation.objects.filter(user=user_id).values_list("pk", "entries") if entry_ids else ()
     wanted = {str(entry_id) for entry_id in entry_ids}
     homes = [pk for pk, named in rows if not wanted.isdisjoint(named)]
@@ -57,9 +57,9 @@ def sentences_in_trash(
 
 
 def barred_messages(row: TrashedConversation) -> list[UUID]:
-    """Return the messages that say what was forgotten since it is in the trash, and the answers that have read it.
+    """Return messages that say something forgotten while in the trash, and answers that read forgotten sources.
 
-    Nearly always nothing was, and no message is read.
+    Usually nothing was forgotten since, and no message is read.
     """
     said = Message.objects.filter(conversation=row.pk).exclude(parts=[])
     found: set[UUID] = set()
@@ -72,21 +72,22 @@ def barred_messages(row: TrashedConversation) -> list[UUID]:
     forgotten = Message.objects.filter(pk=OuterRef("source_id"), forgotten_at__gte=row.trashed_at)
     found |= set(sources.filter(Exists(forgotten)).values_list("run__answer", flat=True))
     gone = _gone_sources(sources)
-    if row.conversation.shared_in is None:  # what others have forgotten is known by its place alone
+    # What another user forgot leaves only a missing row. The user's own forgotten texts have tombstones, files do not.
+    if row.conversation.shared_in is None:
         asked = _file_calls(row.pk)
         gone = [source for source in gone if str(source.source_id) in asked[source.run_id]]
     return sorted(found | {source.run.answer_id for source in gone})
 
 
 def _gone_sources(sources: QuerySet[RunSource]) -> list[RunSource]:
-    """Return those that name no row any more."""
+    """Return the sources that refer to a deleted row."""
     rows = (Message.objects.all(), MemoryEntry.objects.all(), Attachment.objects.all())
     are_left = [~Exists(some.filter(pk=OuterRef("source_id"))) for some in rows]
     return list(sources.filter(*are_left).select_related("run"))
 
 
 def _file_calls(conversation_id: UUID) -> dict[UUID, str]:
-    """Return by run what its calls that read files were given: the files' ids."""
+    """Return by run the arguments of its calls that read files, which contain file ids."""
     calls = ToolCall.objects.filter(run__conversation=conversation_id, name=FilesRead.spec.name)
     asked: dict[UUID, str] = defaultdict(str)
     for run_id, arguments in calls.values_list("run", "arguments"):

@@ -37,13 +37,13 @@ def move_to_trash(
     user: User, conversation_id: str, *, days: int, now: datetime, pace: Pace = AT_THE_DOOR
 ) -> None:
     """Move a conversation to the trash: only its user's trash shows it once this returns. Raise NotFound, and Conflict
-    for a temporary one."""
+    if it is temporary or something in it is being forgotten."""
     detached = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
     finish_detached(detached, now, pace)
 
 
 def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
-    """Return the conversation, its user's again, without what was forgotten meanwhile. Raise NotFound and Conflict."""
+    """Return a conversation to its user, without what was forgotten meanwhile. Raise NotFound and Conflict."""
     row = lock_trashed(user, conversation_id, now, locks=False)
     if row is None:
         raise NotFound
@@ -55,7 +55,7 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
     try:
         with transaction.atomic():
             if barred:
-                # Those of both calls below, in one order.
+                # Lock the counts of both calls below in one order.
                 lock_forgetting_counts([*keys, user.pk, *scopes_of(user.pk)])
             check_forgetting_count(keys, count)
             if barred:
@@ -78,7 +78,7 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
 
 
 def _finish_moving(conversation_id: UUID, now: datetime) -> None:
-    """Do what is left of moving it to the trash; a worker that is at it keeps the lease."""
+    """Finish moving a conversation to the trash, unless a worker holds the lease."""
     for removal in Removal.objects.filter(conversation_id=conversation_id, keeps_rows=True):
         work = claim(removal.pk, now=now)
         if work is not None:
@@ -89,7 +89,7 @@ def _finish_moving(conversation_id: UUID, now: datetime) -> None:
 def delete_from_trash(
     user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = AT_THE_DOOR
 ) -> None:
-    """Delete it for good, with what was remembered of it. Raise NotFound."""
+    """Delete a conversation in the trash for good, with its memory entries. Raise NotFound."""
     begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
     if begun is None:
         raise NotFound
@@ -97,8 +97,8 @@ def delete_from_trash(
 
 
 def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_THE_DOOR) -> int:
-    """Take conversations that have been idle for the period of their user's group, else for `days` (0 = never), from
-    their users: into the trash, or for good where `trash_days` is 0. Return how many."""
+    """Move conversations to the trash that have been idle for the period of their user's group, else for `days` (0 =
+    never); delete them if `trash_days` is 0. Return how many."""
     count = 0
     for conversation_id, idle_since in idle_conversations(now, days):
         detached = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
@@ -109,7 +109,7 @@ def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_
 
 
 def purge_due(*, now: datetime, pace: Pace = BEHIND) -> int:
-    """Delete what has been in the trash for long enough; return how many were looked at."""
+    """Delete a batch of conversations that are due in the trash; return the size of the batch."""
     due = due_for_purge(now)
     for row in due:
         if row.reason == TrashedConversation.Reason.IDLE:

@@ -1,4 +1,4 @@
-"""Consolidations as rows: queued before they are work, one at a time per user, done exactly once."""
+"""Writes consolidations: queued before the work begins, one at a time per user, done exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chatapp.recall.selectors.claims import SaidAt
 
 MAX_ATTEMPTS = 3
 _CLAIMS = MAX_ATTEMPTS + 1
-"""From one beginning; the last of them gives up. The fences of a beginning follow a multiple of it."""
+"""Claims per start of a consolidation; the last one gives up. The fences of a start follow a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class ConsolidationLease:
 
 @dataclass(frozen=True, slots=True)
 class NewProfile:
-    """`text` was made of the profile's `version` and the entries in these revisions. `over` are pairs: the place of a
-    statement that no longer holds, and the place of the one that supersedes it."""
+    """`text` was made from the profile's `version` and the entries in these revisions. `over` has pairs of places: a
+    statement that no longer holds, and the one that supersedes it."""
 
     text: str
     version: int
@@ -48,8 +48,8 @@ class NewProfile:
 
 
 def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
-    """Store a consolidation and wake a worker; None where one is under way already, or was stored for this night."""
-    # The constraints decide, because another process may queue one at the same moment.
+    """Store a consolidation and wake a worker; None if one is active already, or was stored for this night."""
+    # Rely on the constraints, because another process may queue one at the same moment.
     try:
         with transaction.atomic():
             row = Consolidation.objects.create(
@@ -62,13 +62,13 @@ def queue_consolidation(*, user_id: UUID, night: date | None = None, now: dateti
 
 
 def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> ConsolidationLease | None:
-    """Take the lease of a consolidation that is pending, or whose holder's lease ran out; None for any other."""
+    """Claim a consolidation that is pending or whose lease expired; return None for any other."""
     free = Q(status=Consolidation.Status.PENDING) | Consolidation.is_abandoned(now)
     with transaction.atomic():
         whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
         if whose is None:
             return None
-        # A forgetting lets consolidations under way begin anew: it comes before a claim, or sees it.
+        # A forgetting restarts running consolidations. With this lock, it comes before the claim or sees it.
         lock_forgetting_counts([whose, *scopes_of(whose)])
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
             status=Consolidation.Status.RUNNING,
@@ -83,11 +83,11 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
 
 
 def begin_again(*, user_ids: Iterable[UUID], now: datetime) -> None:
-    """Lock the consolidations of these users that are under way, and let them begin anew, in the caller's transaction,
-    which forgets what they have read: that is no failed attempt. Their holders have lost the lease."""
+    """Lock and restart the running consolidations of these users, in the caller's transaction, which forgets texts that
+    they have read. Their workers lose the lease, but this does not count as a failed attempt."""
     running = Consolidation.objects.filter(user__in=user_ids, status=Consolidation.Status.RUNNING)
     under_way = list(running.select_for_update().order_by("pk").values_list("pk", flat=True))
-    # Never lower: the fence of a holder would be given again.
+    # Never lower the fence, or a holder's fence would be assigned again.
     next_beginning = F("fence") - F("fence") % _CLAIMS + _CLAIMS
     Consolidation.objects.filter(pk__in=under_way).update(
         status=Consolidation.Status.PENDING, fence=next_beginning, lease_expires_at=now
@@ -95,8 +95,8 @@ def begin_again(*, user_ids: Iterable[UUID], now: datetime) -> None:
 
 
 def release_all_consolidations(*, now: datetime) -> None:
-    """End all leases and wake workers. For a process that knows it is the only one: every holder is gone, and so are
-    the broker's messages."""
+    """End all leases and wake workers. Only for a process that knows it is the only one, so that all holders are gone,
+    and the broker's messages, too."""
     with transaction.atomic():
         Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
         active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
@@ -118,8 +118,8 @@ def _lock_held(lease: ConsolidationLease) -> Consolidation:
 def complete_consolidation(
     *, lease: ConsolidationLease, new: NewProfile, calls: Sequence[CallUsage], now: datetime
 ) -> bool:
-    """Store the new version and which entries the profile knows now. Return False where the profile was
-    changed meanwhile: the consolidation is pending again then. Raise LeaseLost."""
+    """Store the new version, and mark its entries as consolidated. If the profile was changed meanwhile, make the
+    consolidation pending again and return False. Raise LeaseLost."""
     row = _lock_held(lease)
     profile = lock_profile(row.user_id)
     if profile.version != new.version:
@@ -130,7 +130,7 @@ def complete_consolidation(
     if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now, notes=texts):
         row.version = profile.version
     for entry_id in sorted(new.revisions):
-        # In the order in which everybody locks them. One that was edited meanwhile is read again.
+        # Sorted, as the lock order everywhere. Entries that were edited meanwhile are read again later.
         MemoryEntry.objects.filter(pk=entry_id, revision=new.revisions[entry_id]).update(consolidated_at=now)
     note_over(row.user_id, new.over)
     row.entry_count = len(new.revisions)
@@ -154,7 +154,7 @@ def end_consolidation(
     calls: Sequence[CallUsage] = (),
     now: datetime,
 ) -> None:
-    """End a consolidation without a new version; `reason` says why there is none. Raise LeaseLost."""
+    """End a consolidation without a new version; `reason` says why. Raise LeaseLost."""
     row = _lock_held(lease)
     _end(row, status, reason, calls, now)
 

@@ -1,4 +1,4 @@
-"""Changes what a day says: sections become edits of its entries, and new entries."""
+"""Changes the text of a day: sections become edits of its entries, or new entries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chatapp.operations.statements import as_stored
 
 @dataclass(frozen=True, slots=True)
 class DaySection:
-    """One section of a day as it shall be. `entry_id` is None for a new one; `clock` is its local time."""
+    """One section of a day after the change. `entry_id` is None for a new one; `clock` is its local time."""
 
     entry_id: str | None
     text: str
@@ -36,7 +36,7 @@ class DaySection:
 
 @dataclass(frozen=True, slots=True)
 class DayChanges:
-    """The changes of a day, made before anything is locked, from entries in these `revisions`."""
+    """The changes of a day, prepared without a lock from entries in these `revisions`."""
 
     user: User
     day: date
@@ -57,10 +57,10 @@ def make_day_changes(
     now: datetime,
     version: str | None,
 ) -> DayChanges:
-    """Return the changes that turn a day with the entries `rows` into `sections`: other words are edits, a section
-    without an id is new. Missing entries stay: the caller forgets them.
+    """Return the changes that turn a day with the entries `rows` into `sections`: changed texts become edits, sections
+    without an id become new entries. The caller forgets missing entries.
 
-    Raise Conflict where `version` is not that of the day, or a section names an entry that is not there.
+    Raise Conflict if `version` is not that of the day or an entry is unknown, InvalidInput if one is named twice.
     """
     revisions = {as_stored(row.pk): row.revision for row in rows}
     if version and version != (present := day_version(rows)):
@@ -68,7 +68,7 @@ def make_day_changes(
     known = {str(row.pk): row for row in rows}
     _check_ids(sections, known)
     texts = {known[one.entry_id]: one.text for one in sections if one.entry_id is not None}
-    # The text of a section comes stripped, which is no edit.
+    # Section texts are stripped, which does not count as an edit.
     changed = {entry: text for entry, text in texts.items() if text != entry.text.strip()}
     edits = make_edits(changed, MemoryEntry.Author.USER)
     new = [(section.text, section.clock) for section in sections if section.entry_id is None]
@@ -78,9 +78,9 @@ def make_day_changes(
 
 @transaction.atomic
 def store_day_changes(changes: DayChanges) -> None:
-    """Store the changes of a day. Raise Conflict where the day was changed since it was read."""
+    """Store the changes of a day. Raise Conflict if the day was changed since it was read."""
     lock_day(changes.user, changes.day)
-    # Asked again under the lock: what was made ahead may be of former entries.
+    # Check again under the lock, because the changes may be based on former entries.
     if not changes.are_current():
         present = day_version(day_entries(changes.user.pk, changes.day))
         raise Conflict(CHANGED, details={"version": present})

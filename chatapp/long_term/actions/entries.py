@@ -36,9 +36,9 @@ from chatapp.recall.actions.removal import remove_entries
 def record_entry(
     *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
 ) -> MemoryEntry | None:
-    """Return the one entry of this span, new or earlier; None where the conversation is temporary or memory is paused.
+    """Store or update the entry of this span; return None if the conversation uses no memory or memory is paused.
 
-    A text that the user wrote stays, however often the span is summarised again.
+    Keep texts that a user or an operator wrote, however often the span is summarised again.
     """
     conversation = compaction.conversation
     if not conversation.uses_memory or is_paused(conversation):
@@ -68,7 +68,7 @@ def record_entry(
 
 
 def _entry_of_span(compaction: Compaction, span: Mapping[str, UUID]) -> MemoryEntry | None:
-    """Return the entry of this compaction where its job is repeated, or of its span where that is compacted again."""
+    """Return the entry of this compaction if its job is repeated, or of an undone compaction of the same span."""
     rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
     undone = rows.filter(**span, compaction__status=Compaction.Status.UNDONE)
     return rows.filter(compaction=compaction).first() or undone.first()
@@ -79,14 +79,14 @@ def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> Mem
     if not is_repeated:
         entry.compaction = compaction
         entry.save(update_fields=["compaction"])
-    # A job that is delivered again changes nothing, and the words of a user or an operator stay.
+    # A repeated job changes nothing, and texts that a user or an operator wrote stay.
     if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
         rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
     return entry
 
 
 def lock_entries_of(compaction: Compaction, repeated: Iterable[str]) -> None:
-    """Lock the entries that `note_sources` and `index_standing` lock for this compaction, together and so in order."""
+    """Lock all entries that `note_sources` and `index_standing` lock for this compaction at once, and so in order."""
     lock_rows(
         MemoryEntry.objects.filter(
             Q(pk__in=entries_of_the_same(compaction).values("pk"))
@@ -96,8 +96,8 @@ def lock_entries_of(compaction: Compaction, repeated: Iterable[str]) -> None:
 
 
 def index_standing(compaction: Compaction) -> None:
-    """Index the entries of these messages as long as a summary covers them. To be called in the transaction that
-    finishes, undoes or redoes the compaction. The entries are locked before the index, as everywhere."""
+    """Index the entries about the compaction's messages, or remove them if no summary covers them. Call it in the
+    transaction that finishes, undoes or redoes the compaction. Entries are locked before the index, as everywhere."""
     of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
     entries = list(of_same.select_for_update().order_by("pk"))
     if entries:
@@ -105,14 +105,14 @@ def index_standing(compaction: Compaction) -> None:
 
 
 def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> None:
-    """Give an entry a new text; the former one becomes its history. To be called in a transaction that holds it."""
+    """Replace the text of an entry and keep the former one in its history. The caller holds the entry's lock."""
     store_edits(make_edits({entry: text}, author))
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Statements that store new texts of entries and their history; and the entries that are `kept`, with their texts
-    as read for the index."""
+    """Statements that store new texts of entries and their history. `kept` are the approved entries among them, `read`
+    their documents for the index."""
 
     statements: Prepared
     kept: Sequence[MemoryEntry]
@@ -120,7 +120,7 @@ class Edits:
 
 
 def make_edits(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> Edits:
-    """Give entries of one user new texts; return the edits to store."""
+    """Set new texts on entries of one user, and return the edits to store."""
     changed = {entry: text for entry, text in texts.items() if text != entry.text}
     history = [
         EntryRevision(
@@ -136,7 +136,7 @@ def make_edits(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> 
     for entry, text in changed.items():
         entry.text, entry.author = text, author.value
         entry.revision += 1
-        # By hand, because these statements know no auto_now. The profile has to learn the new words.
+        # These statements do not apply auto_now. `consolidated_at` is None, so that the profile learns the new text.
         entry.consolidated_at, entry.updated_at = None, now
     kept = [entry for entry in changed if entry.state == MemoryEntry.State.KEPT]
     columns = ("text", "author", "revision", "consolidated_at", "updated_at")
@@ -159,9 +159,9 @@ def note_sources(
     last_message_id: UUID,
     at: datetime,
 ) -> None:
-    """Note that this span says what these entries say. To be called in the transaction that records what was learned.
+    """Record that this span repeats these entries. Call it in the transaction that records what was learned.
 
-    The entries are locked here: the foreign keys would lock them at the commit, after the index, against the order of
+    Lock the entries here: the foreign keys would lock them at the commit, after the index, against the order of
     `lock_reached`.
     """
     known = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
@@ -177,7 +177,7 @@ def note_sources(
             )
             for entry in present
         ],
-        # A repeated job notes the same span again.
+        # A repeated job inserts the same span again.
         ignore_conflicts=True,
     )
 
@@ -189,7 +189,7 @@ CHANGED = "It was changed meanwhile. Read it again and repeat your change."
 def add_entry(
     *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
 ) -> MemoryEntry:
-    """Store an entry in the user's own words, on a day of the user's time zone; today by default."""
+    """Store an entry that the user wrote, on a day of the user's time zone, by default today."""
     made = make_entries(user, [(text, clock)], day, now)
     store_entries(made)
     [entry] = made.entries
@@ -199,7 +199,7 @@ def add_entry(
 
 @dataclass(frozen=True, slots=True)
 class NewEntries:
-    """New entries of one user, the statements that store them, and their texts as read for the index."""
+    """New entries of one user, the statements that store them, and their documents for the index."""
 
     entries: Sequence[MemoryEntry]
     statements: Prepared
@@ -209,7 +209,7 @@ class NewEntries:
 def make_entries(
     user: User, texts: Sequence[tuple[str, time | None]], day: date | None, now: datetime
 ) -> NewEntries:
-    """Return new entries of a day, today by default, for texts and their local times; None is the present time."""
+    """Return new entries of a day, by default today, from texts and local times. None means the current time."""
     zone = user.zone
     here = now.astimezone(zone)
     day = day or here.date()
@@ -229,16 +229,16 @@ def make_entries(
 
 
 def store_entries(new: NewEntries) -> None:
-    # Their day needs no mark: the sweep finds entries without `written_at`.
+    # Their day needs no mark, because the sweep finds entries without `written_at`.
     run_prepared(new.statements)
     if new.entries:
-        # Nothing of them is in the index: to ask for it took 80 ms of CPU for 1,000 entries, under the lock.
+        # New entries are not in the index. Querying it for 1,000 entries took 80 ms of CPU, under the lock.
         index_entries(new.entries[0].user_id, new.entries, new.read, are_new=True)
 
 
 @transaction.atomic
 def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = None) -> MemoryEntry:
-    """Replace the text of an entry by the user's. Raise Conflict where `revision` is given and not the present one."""
+    """Replace the text of an entry with the user's. Raise Conflict if `revision` is given and not current."""
     entry = lock_entry(user, entry_id)
     if revision is not None:
         check_revision(entry, revision)
@@ -247,15 +247,15 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = N
 
 
 def check_revision(entry: MemoryEntry, read: int) -> None:
-    """Raise Conflict where the entry was changed since the revision that was read."""
+    """Raise Conflict if the entry was changed since the revision that was read."""
     if read != entry.revision:
         raise Conflict(CHANGED, details={"revision": entry.revision})
 
 
 @transaction.atomic
 def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> MemoryEntry:
-    """Replace the text of a shared entry by an operator's; its user sees who wrote it, and can revert it. Raise
-    Conflict where `revision`, which the operator has read, is not the present one."""
+    """Replace the text of a shared entry with an operator's. Its user sees who wrote it, and can revert it. Raise
+    Conflict if `revision`, which the operator has read, is not current."""
     entry = lock_shared_entry(entry_id)
     check_revision(entry, revision)
     rewrite_entry(entry, text, MemoryEntry.Author.OPERATOR)
@@ -276,7 +276,7 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 
 @transaction.atomic
 def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
-    """Keep a proposed entry and index it. Safe to call twice."""
+    """Keep a proposed entry and index it. Idempotent."""
     entry = lock_entry(user, entry_id)
     if entry.state == MemoryEntry.State.PROPOSED:
         entry.state = MemoryEntry.State.KEPT
@@ -287,19 +287,18 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
 
 @transaction.atomic
 def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
-    """Delete a proposed entry, and bar it from being proposed again. Raise Conflict for an approved one."""
+    """Delete a proposed entry, and prevent proposing it again. Raise Conflict for an approved one."""
     entry = lock_entry(user, entry_id)
     if entry.state != MemoryEntry.State.PROPOSED:
         raise Conflict("This entry was approved already. Delete it to forget it.")
     raise_tombstones(user.pk, [entry.text], now)
-    # What is proposed is in no index and no file, from which it would have to be removed.
+    # Proposed entries are in no index and no file, so that nothing else has to be removed.
     entry.delete()
 
 
 @transaction.atomic
 def drop_entries(entries: Iterable[MemoryEntry]) -> None:
-    """Delete entries with their history and their place in the index. Nothing is barred from being learned: other
-    entries say it now."""
+    """Delete entries with history and documents. Store no tombstones, because other entries have their texts now."""
     rows = list(entries)
     for user_id in {entry.user_id for entry in rows}:
         own = [entry for entry in rows if entry.user_id == user_id]
@@ -309,9 +308,9 @@ def drop_entries(entries: Iterable[MemoryEntry]) -> None:
 
 
 def delete_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Delete entries of the user with their history, sources and claims, in a fixed number of statements. To be called
-    in a transaction that holds them; the caller removes them from the index."""
-    # Before the entries: after a cascade alone, no later statement would take over what they superseded.
+    """Delete entries of the user with their history, sources and claims, in a fixed number of statements. The caller
+    holds their locks, and removes them from the index."""
+    # Delete claims first: after a cascade, no newer claim would supersede what these superseded.
     drop_entry_claims(user_id, entry_ids)
     EntryRevision.objects.filter(entry__in=entry_ids).delete()
     EntrySource.objects.filter(entry__in=entry_ids).delete()

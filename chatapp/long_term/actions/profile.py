@@ -1,4 +1,4 @@
-"""Every write to a profile: each makes a version, so that nothing anybody wrote is lost."""
+"""Writes profiles. Each write makes a version, so that no text is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memory.consolidation import name_sources
 
 @transaction.atomic
 def write_profile(*, user_id: UUID, text: str, now: datetime, version: int | None = None) -> Profile:
-    """Store the profile in the user's own words. Raise Conflict where `version` is given and is not the present one."""
+    """Replace the profile with the user's text. Raise Conflict if `version` is given and not current."""
     profile = lock_profile(user_id)
     if version is not None and version != profile.version:
         raise Conflict(
@@ -54,11 +54,10 @@ def set_text(
     notes: Mapping[str, str] | None = None,
     sources: Sequence[Sequence[str]] | None = None,
 ) -> bool:
-    """Store a new text and its version; return whether the text is new. To be called in a transaction that holds the
-    row.
+    """Store a new text and its version; return whether the text is new. The caller holds the lock of the row.
 
-    A consolidation's text loses the lines that were forgotten. The sources of each line are `sources` where they are
-    known; else new lines are traced to `notes`, texts by the ids of their entries.
+    Remove forgotten lines from a consolidation's text. `sources` are those of each line, if known; otherwise new lines
+    are traced to `notes`, texts by the ids of their entries.
     """
     if author == ProfileVersion.Author.CONSOLIDATION:
         text = tombstones_of(profile.user_id).filter_text(text)
@@ -83,10 +82,10 @@ def set_text(
 def forget_lines(
     user_id: UUID, gone: Callable[[str, Sequence[str]], bool], now: datetime
 ) -> tuple[int, set[str]]:
-    """Drop the lines that are `gone`, by their text and sources, from the profile and all its versions. Return how many
-    the profile lost, and the ids of all their sources. To be called in a transaction that forgets."""
+    """Drop the lines for which `gone(text, sources)` is true from the profile and all its versions. Return how many the
+    profile lost, and the ids of all their sources. Call it in a transaction that forgets."""
     sources: set[str] = set()
-    # Before its versions: who writes one holds the profile, and none may be added meanwhile.
+    # Lock the profile before reading its versions, so that none is added meanwhile.
     profile = Profile.objects.select_for_update().filter(pk=user_id).first()
     if profile is None:
         return 0, sources
@@ -105,7 +104,7 @@ def forget_lines(
 def without_lines(
     text: str, sources: Sequence[Sequence[str]], gone: Callable[[str, Sequence[str]], bool]
 ) -> tuple[str, list[Sequence[str]], list[Sequence[str]]]:
-    """Return the text without the lines that are gone, the sources of what is left, and of what is not."""
+    """Return the text without the lines that are gone, the sources of the remaining lines, and those of the others."""
     lines = list(zip_longest(text.split("\n"), sources[: text.count("\n") + 1], fillvalue=()))
     is_gone = [bool(str(line).strip()) and gone(str(line), ids) for line, ids in lines]
     left = [one for one, drop in zip(lines, is_gone, strict=True) if not drop]
@@ -114,20 +113,19 @@ def without_lines(
 
 
 def empty_profile(user_id: UUID, now: datetime) -> int:
-    """Empty the profile and delete its versions; the version number goes on. Return how many lines it had. To be called
-    in a transaction that forgets everything."""
+    """Empty the profile and delete its versions. Return how many lines it had. Call it in a transaction that forgets
+    everything."""
     profile = Profile.objects.select_for_update().filter(pk=user_id).first()
     if profile is None:
         return 0
     lines = sum(bool(line.strip()) for line in profile.text.split("\n"))
-    # The number goes on: a new 1 would pass for the version 1 that a model or a page has read.
+    # Keep counting: a new version 1 would look like the version 1 that a model or a page has read.
     profile.versions.all().delete()
     set_text(profile, "", ProfileVersion.Author.FORGETTING, now)
     return lines
 
 
 def mark_profile_written(written: Profile) -> None:
-    """Note which version the file shows, unless the profile was changed while it was written: then the file is behind
-    still."""
+    """Record which version the file shows. If the profile was changed meanwhile, do nothing: the file is stale."""
     same = Profile.objects.filter(pk=written.pk, version=written.version, text=written.text)
     same.update(written_version=written.version)

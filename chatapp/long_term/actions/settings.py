@@ -1,4 +1,4 @@
-"""Changes users' settings: whether and how memory works, their name, their time zone."""
+"""Changes users' settings: memory, name, time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chatapp.long_term.selectors.entries import all_days
 
 @transaction.atomic
 def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: datetime) -> User:
-    """Change memory_paused, reviews_memory or uses_profile, columns by name in `changes`. Return the user."""
+    """Change memory_paused, reviews_memory or uses_profile; `changes` has values by column. Return the user."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     for name, value in changes.items():
         setattr(locked, name, value)
@@ -27,8 +27,8 @@ def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: date
 
 
 def update_settings(*, user: User, changes: Mapping[str, Any]) -> User:
-    """Change the name or time zone, columns by name in `changes`. Daily files show local times: after a new time zone
-    the sweep writes them anew."""
+    """Change the name or time zone; `changes` has values by column. Daily files show local times, so that the sweep
+    rewrites them after a new time zone."""
     with transaction.atomic():
         if changes.get("time_zone", user.time_zone) != user.time_zone:
             mark_days_stale(user.pk, all_days(user.pk))

@@ -1,4 +1,4 @@
-"""Marks what the daily files do not show yet, and what they show since they were written."""
+"""Marks days whose files are stale, and entries that the files contain."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ MARKED_AT_ONCE = 500
 
 
 def mark_days_stale(user_id: UUID, days: Iterable[date]) -> None:
-    """Mark days whose files must be written anew. To be called in the transaction that changes or removes their
-    entries."""
+    """Mark days whose files must be rewritten. Call it in the transaction that changes or removes their entries."""
     StaleDay.objects.bulk_create([StaleDay(user_id=user_id, day=day) for day in sorted(set(days))])
 
 
@@ -28,8 +27,8 @@ def clear_stale_marks(mark_ids: Iterable[int]) -> None:
 
 
 def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
-    """Note that the file holds these entries, and append an event to their conversations. Return how many were not
-    written before."""
+    """Record that the file contains these entries, and append an event to their conversations. Return how many were not
+    recorded before."""
     ids = list(entry_ids)
     told = kept_entries().filter(pk__in=ids, written_at=None).exclude(conversation=None)
     of_conversations = set(told.values_list("pk", flat=True)) if ids else set()
@@ -43,9 +42,9 @@ def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
 
 @transaction.atomic
 def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> int:
-    """Mark entries that have no conversation, where no event is due. Return how many."""
+    """Mark entries without a conversation, which need no event. Return how many."""
     rows = kept_entries().filter(pk__in=entry_ids, written_at=None, conversation=None)
-    # Locked by key first: an UPDATE of many rows locks them in the order in which it finds them.
+    # Lock by key first, because an UPDATE of many rows locks them in the order in which it finds them.
     held = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
     return MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
 
@@ -55,9 +54,9 @@ def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
     entry = kept_entries().filter(pk=entry_id, written_at=None).first()
     if entry is None:
         return False
-    # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
+    # Lock it before the update, so that the lock order is the same everywhere: conversation, then its rows.
     conversation = _lock_conversation_of(entry)
-    # Of two processes that wrote the file, only one tells its readers.
+    # If two processes wrote the file, only one appends the event.
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
         event_log.append(conversation, memory_event(MemoryWritten, entry, conversation, at))

@@ -1,5 +1,5 @@
-"""Stores tombstones of what was forgotten, so that it is not learned again, and deletes those of what its user asks to
-remember after all."""
+"""Stores tombstones of forgotten sentences, so that they are not learned again, and deletes those of sentences that the
+user asks to remember after all."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ def raise_tombstones(
     for_good: bool = False,
     receipt: ForgetReceipt | None = None,
 ) -> int:
-    """Store tombstones of these texts; return how many sentences they bar. To be called in the transaction that
-    forgets."""
+    """Store tombstones of these texts; return how many sentences they bar. Call it in the transaction that forgets."""
     return store_tombstones(make_tombstones(user_id, texts, now), for_good=for_good, receipt=receipt)
 
 
 def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[Tombstone]:
-    """Return tombstones of these texts' sentences, not stored yet."""
+    """Return unsaved tombstones of the sentences in these texts."""
     return [
         Tombstone(
             user_id=user_id,
@@ -51,8 +50,8 @@ def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[
 def store_tombstones(
     rows: Sequence[Tombstone], *, for_good: bool = False, receipt: ForgetReceipt | None = None
 ) -> int:
-    """Store tombstones; return how many. To be called in the transaction that forgets what they bar, once: everybody
-    locks tombstones in the order of their sentences."""
+    """Store tombstones; return how many. Call it once, in the transaction that forgets their sentences: tombstones are
+    always locked in the order of `whole`."""
     for row in rows:
         row.for_good, row.receipt = for_good, receipt
     changed = ("created_at", "receipt_id", *(("for_good",) if for_good else ()))
@@ -63,14 +62,14 @@ def store_tombstones(
 
 
 def lift_tombstones(*, receipt: ForgetReceipt) -> int:
-    """Let what one forgetting barred be learned again. Return how many sentences that is."""
+    """Delete the tombstones of one forgetting, so that its sentences can be learned again. Return how many."""
     with transaction.atomic():
         return _delete(Tombstone.objects.filter(user=receipt.user_id, receipt=receipt))
 
 
 def lift_requested(user_id: UUID, message_ids: Iterable[UUID]) -> int:
-    """Delete the tombstones of what one of these messages asks to remember, and return how many. Saying it again is not
-    enough; nor is what was imported, or said while memory was paused."""
+    """Delete the tombstones of sentences that one of these messages asks to remember; return how many. Repeating a
+    sentence does not count, nor do imported messages and those said while memory was paused."""
     asked = [
         (row.created_at, sentence)
         for row in sent_messages(user_id, message_ids)

@@ -43,7 +43,7 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
     response=answers(ok=Page[schemas.MemoryDay]),
 )
 def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """List the days that hold memory entries, newest first. Days are those of your time zone (`PATCH /me`)."""
+    """List the days that have memory entries, newest first. Days are those of your time zone (`PATCH /me`)."""
     found = list_days(request.auth.user, before=_day_of_cursor(cursor), limit=limit + 1)
     page = found[:limit]
     return {
@@ -61,7 +61,7 @@ def _day_of_cursor(cursor: str | None) -> date | None:
 
 
 def day_of_path(raw: str) -> date:
-    """Return the day of an address. Raise NotFound for what is no day."""
+    """Return the day of a URL path. Raise NotFound if it is invalid."""
     try:
         return _DAY.validate_python(raw)
     except ValidationError:
@@ -75,8 +75,7 @@ def day_of_path(raw: str) -> date:
     openapi_extra=READ,
 )
 def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
-    """Return one daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown
-    alone."""
+    """Return one daily file as Markdown, and its entries. With `Accept: text/markdown`, return only the Markdown."""
     shown = day_of_path(day)
     rows = day_entries(request.auth.user.pk, shown)
     if not rows:
@@ -101,8 +100,8 @@ def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
 
 
 def _superseded(rows: Sequence[MemoryEntry]) -> dict[UUID, list[dict[str, Any]]]:
-    """Return by entry its sentences that a newer statement superseded: the text, until when it held, and the newer one.
-    All entries are of one user."""
+    """Return the superseded sentences of each entry, with the time until which they held and the newer statement. All
+    entries belong to one user."""
     if not rows:
         return {}
     user_id = rows[0].user_id
@@ -131,10 +130,10 @@ def _over(claims: Sequence[Superseded]) -> list[dict[str, Any]]:
 def write_day(
     request: ApiRequest, response: HttpResponse, day: str, body: MarkdownIn, if_match: IfMatch = None
 ) -> Any:
-    """Replace a daily file: changed sections become edits with a history, sections that are missing are forgotten, a
-    section of your own begins with `## 14:05` or stands ahead of the first one.
+    """Replace a daily file. Changed sections become edits with a history, missing sections are forgotten. Begin a new
+    section with a heading like `## 14:05`, or put it before the first section.
 
-    With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
+    With `If-Match: <ETag of what you changed>`, return 409 if it was changed meanwhile; without it, the last one wins.
     """
     written = day_of_path(day)
     rows = changes.rewrite_day(
@@ -150,13 +149,13 @@ def write_day(
 
 
 def _sections(markdown: str) -> list[DaySection]:
-    """Return the sections of a day's Markdown. One whose text was emptied counts as removed. Raise InvalidInput."""
+    """Parse the sections of a day's Markdown. A section with an empty text counts as removed. Raise InvalidInput."""
     try:
         return [_section(entry) for entry in parse_day(markdown) if entry.text.strip()]
     except ValidationError as error:
         message = f"A section is not acceptable: {error.errors()[0]['msg']}."
         raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
-    # Behind the other: pydantic's ValidationError is a ValueError, too.
+    # Last, because pydantic's ValidationError is a ValueError, too.
     except ValueError:
         message = (
             "The comment below a section's heading was changed. Leave it as it is, or remove the section."
@@ -170,6 +169,6 @@ def _section(entry: DailyEntry) -> DaySection:
 
 @memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=answers(404))
 def remove_day(request: ApiRequest, day: str) -> Any:
-    """Forget everything that is remembered of this day."""
+    """Forget all entries of this day."""
     changes.forget_day(user=request.auth.user, day=day_of_path(day))
     return Status(204, None)

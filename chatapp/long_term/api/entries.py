@@ -27,7 +27,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @entries_router.post("/memory/entries", auth=allow("memory"), response=answers(created=schemas.MemoryEntry))
 @creates(_again, "/memory/entries/{made}")
 def add(request: ApiRequest, new: NewEntry) -> Any:
-    """Store something to remember, in your own words."""
+    """Store a memory entry in your own words."""
     entry = changes.add_entry(user=request.auth.user, text=new.text, day=new.day, now=clock.now())
     return Status(201, schemas.entry_shape(entry))
 
@@ -47,8 +47,7 @@ def read(request: ApiRequest, entry_id: str) -> Any:
     response=answers(404, 409, ok=schemas.MemoryEntry),
 )
 def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
-    """Replace the text of an entry. Your words stay, whatever is extracted again; the former text is kept as its
-    history."""
+    """Replace the text of an entry. Later extractions do not overwrite it. The former text is kept in its history."""
     entry = changes.edit_entry(
         user=request.auth.user, entry_id=entry_id, text=change.text, revision=change.revision
     )
@@ -68,7 +67,7 @@ def remove(request: ApiRequest, entry_id: str) -> Any:
     response=answers(404, ok=Page[schemas.EntryRevision]),
 )
 def history(request: ApiRequest, entry_id: str) -> Any:
-    """List the present text of an entry and its earlier ones, newest first."""
+    """List the current text of an entry and its earlier ones, newest first."""
     revisions = [
         {
             "revision": said.number,
@@ -88,6 +87,6 @@ def history(request: ApiRequest, entry_id: str) -> Any:
     response=answers(404, ok=schemas.MemoryEntry),
 )
 def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
-    """Restore the text of an earlier revision, as a new one."""
+    """Restore the text of an earlier revision as a new revision."""
     entry = changes.revert_entry(user=request.auth.user, entry_id=entry_id, revision=body.revision)
     return schemas.entry_shape(entry)

@@ -47,7 +47,8 @@ MARKDOWN = {"schema": {"type": "string"}}
     openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
 )
 def read(request: ApiRequest, response: HttpResponse) -> Any:
-    """Return your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
+    """Return your profile, the short memory in every context. With `Accept: text/markdown`, return only the
+    Markdown."""
     shape = _read(request.auth.user)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
@@ -95,8 +96,8 @@ def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
     openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
 )
 def write(request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None) -> Any:
-    """Replace the profile with your own words; what you write or remove stays so. With `If-Match`, 409 when it was
-    changed meanwhile."""
+    """Replace the profile with your own text. Consolidations keep what you write and do not restore what you remove.
+    With `If-Match`, return 409 if it was changed meanwhile."""
     user, version = request.auth.user, _expected(if_match)
     profile = memory_changes.write_profile(user=user, text=body.markdown, version=version, now=clock.now())
     shape = _shape(user, profile)
@@ -105,12 +106,11 @@ def write(request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match
 
 
 def _expected(if_match: str | None) -> int | None:
-    """Return the version that a tag names: None where none was sent, -1, which matches no version, where it is none of
-    ours."""
+    """Return the version that an ETag names: None if none was sent, -1, which matches no version, if it is invalid."""
     version = version_of(if_match)
     if version is None:
         return None
-    # isdigit() alone lets pass what int() refuses, such as "²".
+    # isdigit() alone accepts characters that int() rejects, e.g. "²".
     return int(version) if version.isascii() and version.isdigit() else -1
 
 
@@ -146,7 +146,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
     response=answers(404, ok=schemas.ProfileVersionText),
 )
 def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
-    """Return one version and its changes, line by line, `against` the one before it by default."""
+    """Return one version and its changes, line by line, compared with version `against`, by default the one before."""
     row = accessible_version(request.auth.user, version)
     against = version - 1 if against is None else against
     before = accessible_version(request.auth.user, against).text if against else ""
@@ -160,7 +160,7 @@ def read_version(request: ApiRequest, version: Number, against: Against = None) 
     response=answers(404, ok=schemas.Profile),
 )
 def revert(request: ApiRequest, version: Number) -> Any:
-    """Restore the text of an earlier version, as a new one."""
+    """Restore the text of an earlier version as a new version."""
     user = request.auth.user
     return _shape(user, memory_changes.revert_profile(user=user, number=version, now=clock.now()))
 
@@ -171,6 +171,6 @@ def revert(request: ApiRequest, version: Number) -> Any:
     response=answers(accepted=schemas.Profile),
 )
 def consolidate(request: ApiRequest) -> Any:
-    """Bring new entries into the profile now, instead of at night. `consolidation` tells how far it is."""
+    """Add new entries to the profile now instead of at night. `consolidation` shows the progress."""
     queue_consolidation(user_id=request.auth.user.pk, now=clock.now())
     return Status(202, _read(request.auth.user))

@@ -32,7 +32,7 @@ def read(request: ApiRequest) -> Any:
 
 @settings_router.patch("/memory/settings", auth=allow("memory"), response=answers(ok=schemas.MemorySettings))
 def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
-    """Change the settings that are sent."""
+    """Change the settings that are sent; others stay as they are."""
     columns = {COLUMNS[name]: value for name, value in changes.sent().items()}
     return _shape(update_memory_settings(user=request.auth.user, changes=columns, now=clock.now()))
 
@@ -47,8 +47,8 @@ def _shape(user: User) -> dict[str, bool]:
     response=answers(ok=Page[schemas.MemoryEntry]),
 )
 def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """List the entries that wait for your approval, newest first. Until then they are in no file, search, recall or
-    profile."""
+    """List the entries that wait for your approval, newest first. Until approved, they are in no file, search, recall
+    or profile."""
     entries = proposed_entries(request.auth.user)
     return read_page(entries, "created_at", cursor, limit, schemas.entry_shape)
 
@@ -59,13 +59,13 @@ def waiting(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) ->
     response=answers(404, ok=schemas.MemoryEntry),
 )
 def approve(request: ApiRequest, entry_id: str) -> Any:
-    """Approve an entry: it is remembered from now on. A second approval changes nothing."""
+    """Approve an entry, so that it is remembered. A second approval changes nothing."""
     return schemas.entry_shape(memory_changes.approve_entry(user=request.auth.user, entry_id=entry_id))
 
 
 @settings_router.post("/memory/review/{entry_id}/reject", auth=allow("memory"), response=answers(404, 409))
 def reject(request: ApiRequest, entry_id: str) -> Any:
-    """Reject an entry: it is forgotten before it was remembered. One that was approved already is deleted as an
-    entry."""
+    """Reject a proposed entry: it is deleted and not proposed again. Return 409 if it was approved already; delete it
+    instead."""
     memory_changes.reject_entry(user=request.auth.user, entry_id=entry_id)
     return Status(204, None)

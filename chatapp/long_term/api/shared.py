@@ -1,4 +1,4 @@
-"""The API of shared memories for their readers: read-only, and without who said it."""
+"""The API of shared memories for their readers: read-only, without the authors of entries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SharedEntry(Shape):
     response=answers(ok=Page[SharedMemory]),
 )
 def memories(request: ApiRequest) -> Any:
-    """List the agents that share their memory with everybody who talks to them."""
+    """List the agents that you can use and whose memory is shared by all their users."""
     shared = [
         {"agent_id": str(agent.pk), "agent": agent.name, "entry_count": count}
         for agent, count in readable_scopes(request.auth.user)
@@ -54,7 +54,7 @@ def memories(request: ApiRequest) -> Any:
     response=answers(404, ok=Page[SharedEntry]),
 )
 def entries(request: ApiRequest, agent_id: str, cursor: Cursor = None, limit: PageSize = 50) -> Any:
-    """List all that may be recalled in chats with this agent besides what was said there, newest first."""
+    """List the shared entries that chats with this agent can recall, newest first."""
     rows = shared_entries(accessible_scope(request.auth.user, agent_id))
     return read_page(rows, "created_at", cursor, limit, partial(_entry, request.auth.user))
 

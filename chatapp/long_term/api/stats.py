@@ -31,8 +31,8 @@ ZIP = {"schema": {"type": "string", "format": "binary"}}
     response=answers(ok=Page[schemas.MemoryStats]),
 )
 def stats(request: ApiRequest, period: Query[Period]) -> Any:
-    """Count what was remembered and what models read and wrote for you, day by day, oldest first. Days are those of
-    your time zone."""
+    """Count memory entries, and tokens that models read and wrote for you, by day, oldest first. Days are those of your
+    time zone."""
     user = request.auth.user
     last = period.end or clock.now().astimezone(user.zone).date()
     first = period.start or last - timedelta(days=DAYS - 1)
@@ -55,6 +55,6 @@ def stats(request: ApiRequest, period: Query[Period]) -> Any:
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
 def export(request: ApiRequest) -> FileResponse:
-    """Download your daily files and your profile, as Markdown in a zip."""
+    """Download your daily files and your profile as Markdown in a ZIP archive."""
     archive = write_archive(request.auth.user.pk)
     return FileResponse(archive, as_attachment=True, filename="memory.zip", content_type="application/zip")

@@ -1,4 +1,4 @@
-"""Reads memory entries and the days they belong to, always of one user. Proposed entries are in no day."""
+"""Reads memory entries and the days they belong to. Proposed entries belong to no day."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def kept_entries() -> QuerySet[MemoryEntry]:
 
 
 def withdrawn_entries() -> QuerySet[MemoryEntry]:
-    """Return extracted entries that no summary covers any more: theirs was undone, and no other took one of their
-    messages out of the context again. The messages themselves are found instead."""
+    """Return extracted entries that no summary covers: their compaction was undone, and no other compaction covers any
+    of their messages. Searches find the messages instead."""
     standing = Compaction.objects.filter(
         status=Compaction.Status.DONE,
         branch=OuterRef("compaction__branch"),
@@ -51,7 +51,7 @@ class DayCount:
 
 
 def list_days(user: User, *, before: date | None = None, limit: int = 50) -> list[DayCount]:
-    """Return days with their number of entries, newest first; `before` is the last day of the page ahead."""
+    """Return days with their number of entries, newest first; `before` is the last day of the previous page."""
     rows = kept_entries().filter(user=user)
     if before is not None:
         rows = rows.filter(day__lt=before)
@@ -63,12 +63,12 @@ READ_SOURCES = "read_sources"
 
 
 def _with_sources(rows: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
-    """Add the sources to a query, as lists: a queryset for each entry would take longer than all else."""
+    """Prefetch the sources as lists, because a queryset for each entry would take longer than all else."""
     return rows.prefetch_related(Prefetch("sources", to_attr=READ_SOURCES))
 
 
 def sources_of(entry: MemoryEntry) -> Sequence[EntrySource]:
-    """Return the other spans that say the same, read along with the entry or now."""
+    """Return the other spans that say the same, prefetched with the entry or read now."""
     known: Sequence[EntrySource] | None = getattr(entry, READ_SOURCES, None)
     return list(entry.sources.all()) if known is None else known
 
@@ -89,8 +89,8 @@ def day_entry_ids(user_id: UUID, day: date) -> list[UUID]:
 
 
 def revisions_of_day(user_id: UUID, day: date) -> dict[UUID | str, int]:
-    """Return the revision of each entry of the day, by its id as the database stores it: equal to an earlier answer
-    where nothing has changed."""
+    """Return the revision of each entry of the day, by its id as the database stores it. Two results are equal if
+    nothing has changed."""
     stored = execute(_REVISIONS, user_id, day.isoformat(), MemoryEntry.State.KEPT.value)
     return dict(stored.fetchall())
 
@@ -99,7 +99,7 @@ _REVISIONS = "SELECT id, revision FROM chatapp_memoryentry WHERE user_id = %s AN
 
 
 def lock_day(user: User, day: date) -> None:
-    """Lock the entries of a day until the transaction ends, their conversations before them, as everywhere."""
+    """Lock the entries of a day until the transaction ends. Lock their conversations first, as everywhere."""
     rows = kept_entries().filter(user=user, day=day)
     lock_rows(Conversation.objects.filter(pk__in=rows.values("conversation")))
     lock_rows(rows)
@@ -122,7 +122,7 @@ def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
 
 
 def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
-    """Return (user id, day) of days whose file lacks an entry or shows what is gone."""
+    """Return (user id, day) of days whose file lacks an entry or is marked as stale."""
     unwritten = (
         kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")
     )
@@ -130,7 +130,7 @@ def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
 
 
 def stale_days(limit: int | None = None) -> list[tuple[UUID, date]]:
-    """Return (user id, day) of days whose file shows what is gone; with a limit those of the oldest marks."""
+    """Return (user id, day) of days whose file is marked as stale; with a limit, those of the oldest marks."""
     marks = StaleDay.objects.order_by("id").values_list("user_id", "day")
     return list(dict.fromkeys(marks[:limit]))
 
@@ -153,7 +153,7 @@ class Said:
 
 
 def entry_history(entry: MemoryEntry) -> list[Said]:
-    """Return the texts of an entry, newest first, the present one included."""
+    """Return the texts of an entry, newest first, including the current one."""
     now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
     earlier = entry.revisions.order_by("-number")
     return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
@@ -170,7 +170,7 @@ def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
 
 @dataclass(slots=True)
 class DayStats:
-    """`entry_tokens` are what the day's entries would take in a context."""
+    """The counts of one day. `entry_tokens` are what its entries would take in a context."""
 
     entry_count: int = 0
     entry_tokens: int = 0
@@ -179,7 +179,7 @@ class DayStats:
 
 
 def memory_stats(user: User, first: date, last: date) -> dict[date, DayStats]:
-    """Return the counts of days that have any, oldest first."""
+    """Return the counts by day, oldest first, without days that have none."""
     days: dict[date, DayStats] = defaultdict(DayStats)
     entries = kept_entries().filter(user=user, day__gte=first, day__lte=last)
     for day, text in entries.values_list("day", "text").iterator():
@@ -200,11 +200,11 @@ NEWEST_ENTRIES = 2_000
 
 
 def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Iterator[tuple[str, str]]:
-    """Yield (entry id, text) of the user's entries, newest first, without the entry of this very span. In a scope, only
-    of what its user said there: the scope knows nothing of the user from elsewhere."""
+    """Yield (entry id, text) of the user's entries, newest first, without the entry of this span. In a scope, only of
+    the user's entries there, because the scope must not know anything else about the user."""
     conversation = compaction.conversation
     of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
-    # Proposed ones, too: what waits for approval is not proposed again.
+    # Include proposed entries, so that they are not proposed again.
     rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
@@ -214,8 +214,8 @@ def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Ite
 
 
 def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
-    """Yield ("", text) of what entries of the same messages said before somebody edited them: it is not learned from
-    these messages again."""
+    """Yield ("", text) of former texts of edited entries about the same messages. They must not be learned from these
+    messages again."""
     others = entries_of_the_same(compaction).exclude(compaction=compaction)
     edited = others.exclude(author=MemoryEntry.Author.EXTRACTION)
     texts = EntryRevision.objects.filter(entry__in=edited).values_list("text", flat=True)
@@ -235,9 +235,9 @@ def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
 def recalled_texts(
     compaction: Compaction, read_said: Callable[[], KnownSentences]
 ) -> Iterator[tuple[str, str]]:
-    """Yield ("", text) of what was recalled in the conversation, whole: it is not learned as news. What the span itself
-    said first is news, also where it was recalled later; so is what its user said there again, which `read_said`
-    returns, unless an entry was recalled that has it."""
+    """Yield ("", text) of messages and entries recalled in the conversation, so that they are not learned as news.
+    Messages of the span itself are news, even if they were recalled later. So are sentences that the user said again
+    there (`read_said`), unless a recalled entry contains them."""
     recalls = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
     sources = [
         item["source"] for payload in recalls.values_list("payload", flat=True) for item in payload["items"]
@@ -249,7 +249,7 @@ def recalled_texts(
     )
     messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
     if recalled := list(messages.values_list("parts", flat=True)):
-        # Only here: to fold all that the user said takes long, and mostly nothing was recalled.
+        # Called only here, because folding all that the user said is slow, and mostly nothing was recalled.
         said = read_said()
         for parts in recalled:
             sentences = split_sentences(message_values.text_of(parts))

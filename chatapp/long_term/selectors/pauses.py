@@ -1,4 +1,4 @@
-"""When memory was paused. What was said meanwhile is not learned, also once the pause is over."""
+"""Reads when memory was paused. Texts said during a pause are never learned, even after its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.runs.models import Run
 
 @dataclass(frozen=True, slots=True)
 class MemoryPauses:
-    """When nothing was learned, by (conversation, or None for everything; beginning; end, or None while it lasts)."""
+    """Periods when nothing was learned: (conversation id, or None for all; begin; end, or None while it lasts)."""
 
     periods: Sequence[tuple[UUID | None, datetime, datetime | None]] = ()
 
@@ -43,7 +43,7 @@ def pauses_of(user_id: UUID) -> MemoryPauses:
 
 
 def is_paused(conversation: Conversation) -> bool:
-    """Return whether memory is paused: nothing is learned here now, and nothing recalled from elsewhere."""
+    """Return whether memory is paused: nothing is learned here, and nothing is recalled from elsewhere."""
     return conversation.memory == Conversation.Memory.PAUSED or conversation.user.memory_paused
 
 
@@ -61,8 +61,9 @@ def was_paused(conversation: Conversation, upto_position: int) -> bool:
 
 
 def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
-    """Return those of these messages that the user wrote in a chat that is remembered, oldest first."""
-    # Imported messages have no run: what they ask to remember is old.
+    """Return the messages among these that the user sent in a remembered chat while memory was not paused, oldest
+    first."""
+    # Imported messages have no run, and their requests to remember are old.
     asked = Exists(Run.objects.filter(question=OuterRef("pk")))
     sent = Q(role=Message.Role.USER) & (Q(kind=Message.Kind.INJECTED) | asked)
     found = Message.objects.filter(sent, pk__in=list(message_ids), conversation__temporary=False)

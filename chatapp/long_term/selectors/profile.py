@@ -1,4 +1,4 @@
-"""Reads the profile and its versions, always of one user."""
+"""Reads profiles, their versions, and consolidations."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from memory.consolidation import UserEdits, read_edits
 
 
 def profile_text(conversation: Conversation) -> str:
-    """Return the profile as contexts of this conversation show it: empty where the conversation is temporary or adds to
-    a shared memory, memory is paused, or the profile is switched off."""
+    """Return the profile for contexts of this conversation. It is empty if the conversation uses no memory or adds to a
+    shared memory, memory is paused, or the profile is switched off."""
     is_closed = not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED
     if is_closed or conversation.scope_id is not None:
         return ""
@@ -36,8 +36,8 @@ def profile_of(user_id: UUID) -> Profile:
 
 
 def entries_named_beside(user_ids: Collection[UUID], entry_ids: Iterable[UUID]) -> set[UUID]:
-    """Return the entries that a line of these users' profiles, as they are or were, was made of together with one of
-    `entry_ids`."""
+    """Return all sources of the profile lines that have one of `entry_ids` as a source, in any version of these
+    profiles."""
     wanted = {str(pk) for pk in entry_ids}
     versions = ProfileVersion.objects.filter(profile__in=user_ids).values_list("sources", flat=True)
     lines = [line for sources in versions.iterator() for line in sources if not wanted.isdisjoint(line)]
@@ -45,7 +45,7 @@ def entries_named_beside(user_ids: Collection[UUID], entry_ids: Iterable[UUID]) 
 
 
 def version_page(user: User, *, before: int | None, limit: int) -> list[ProfileVersion]:
-    """Return versions, newest first; `before` is the last number of the page ahead."""
+    """Return versions, newest first; `before` is the last number of the previous page."""
     rows = ProfileVersion.objects.filter(profile__user=user)
     if before is not None:
         rows = rows.filter(number__lt=before)
@@ -60,7 +60,7 @@ def accessible_version(user: User, number: int) -> ProfileVersion:
 
 
 def profiles_behind(limit: int = 1_000) -> list[UUID]:
-    """Return the users whose file does not show their profile as it is."""
+    """Return the users whose profile file is stale."""
     rows = Profile.objects.exclude(version=F("written_version"))
     return list(rows.order_by("user").values_list("user_id", flat=True)[:limit])
 
@@ -71,27 +71,27 @@ VERSIONS_READ = 1_000
 
 
 def _unknown() -> QuerySet[MemoryEntry]:
-    """Return entries that no profile has taken into account, of users who want one and may be learned about."""
+    """Return entries not consolidated yet, of active users whose profile is on and whose memory is not paused."""
     wanted = kept_entries().filter(consolidated_at=None, user__is_active=True)
     return wanted.filter(user__uses_profile=True, user__memory_paused=False)
 
 
 def users_due(now: datetime) -> list[tuple[UUID, date]]:
-    """Return (user id, day begun) of users whose midnight has passed since something was noted; each once a night."""
+    """Return (user id, current local day) of users with new entries from before that day, once a night."""
     rows = _unknown().values("user_id", "user__time_zone").annotate(first=Min("day")).order_by("user_id")
     due = [
         (row["user_id"], today)
         for row in rows
         if row["first"] < (today := now.astimezone(zone_named(row["user__time_zone"])).date())
     ]
-    # The day of a time zone is that of UTC, the one before or the one after.
+    # A local day is the UTC day, the one before or the one after.
     tried = Consolidation.objects.filter(night__gte=now.date() - timedelta(days=1))
     done = set(tried.values_list("user_id", "night"))
     return [pair for pair in due if pair not in done]
 
 
 def unknown_entries(row: Consolidation) -> list[MemoryEntry]:
-    """Return what this consolidation may read, oldest first; at night, only days that are over."""
+    """Return the entries that this consolidation reads, oldest first; at night, only those of days that are over."""
     rows = _unknown().filter(user_id=row.user_id)
     if row.night is not None:
         rows = rows.filter(day__lt=row.night)
@@ -103,14 +103,14 @@ def has_unknown_entries(row: Consolidation) -> bool:
 
 
 def edits_of(user_id: UUID) -> UserEdits:
-    """Return what the user wrote in the profile and removed from it."""
+    """Return the lines that the user wrote in the profile and removed from it."""
     newest = ProfileVersion.objects.filter(profile=user_id).order_by("-number")[:VERSIONS_READ]
     versions = list(newest.values_list("author", "text"))
     return read_edits((author == ProfileVersion.Author.USER, text) for author, text in reversed(versions))
 
 
 def waiting_consolidations(now: datetime) -> list[UUID]:
-    """Return consolidations that have been pending for longer than a wake-up takes, or whose worker is gone."""
+    """Return consolidations that are pending for longer than a wake-up takes, or whose worker died."""
     late = Q(is_overdue(now, PICKED_UP_AFTER), status=Consolidation.Status.PENDING)
     rows = Consolidation.objects.filter(late | Consolidation.is_abandoned(now)).order_by("created_at", "pk")
     return list(rows.values_list("pk", flat=True)[:20])

@@ -1,7 +1,7 @@
-"""Shared memories of agents: which conversation reads and adds to which, and what is in them.
+"""Reads shared memories of agents: which conversation reads and adds to which, and their entries.
 
-A conversation begun in a scope knows nothing private of its user, whatever becomes of the scope: so nothing private
-can get into it. What it knows of elsewhere is what the scope shares, while its operator leaves it open.
+A conversation started in a scope never reads its user's private memory, even if the scope is closed later, so that
+nothing private can get into the scope. From elsewhere, it only reads what the scope shares while it is open.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from chatapp.operations.statements import as_key, execute
 
 
 def open_scope(conversation: Conversation) -> UUID | None:
-    """Return the agent whose shared memory this conversation reads and adds to now; None where there is none, it is
-    closed, or the user may not talk to that agent any more."""
+    """Return the id of the agent whose shared memory this conversation reads and adds to; None if there is none, it is
+    closed, or the user may not use that agent any more."""
     scope = scope_for(conversation.scope, temporary=conversation.temporary)
     usable = usable_agent(scope, conversation.owner_id)
     return usable.pk if usable else None
@@ -34,7 +34,7 @@ def open_scope(conversation: Conversation) -> UUID | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """What a conversation may read of other ones: whether its user's own memory, and which shared memory."""
+    """What a conversation may read of others: whether its user's own memory, and which shared memory."""
 
     reads_own: bool = True
     scope_id: UUID | None = None
@@ -51,14 +51,14 @@ def memory_access_of(conversation: Conversation) -> MemoryAccess:
 
 
 def memory_access_in(conversation_id: UUID | str) -> MemoryAccess:
-    """Return what a conversation may read, by its id; nothing where it was deleted."""
+    """Return what a conversation may read, by its id; nothing if it was deleted."""
     rows = Conversation.objects.select_related("user", "scope")
     row = rows.filter(pk=conversation_id).first()
     return memory_access_of(row) if row is not None else NO_ACCESS
 
 
 def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
-    """Return what everybody in the scope may know, whoever said it."""
+    """Return the entries, of all users, that everybody in the scope may read."""
     withdrawn = withdrawn_entries().filter(scope=scope_id)
     return kept_entries().filter(scope=scope_id).exclude(pk__in=withdrawn.values("pk"))
 
@@ -69,7 +69,7 @@ def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
 
 
 def readable_scopes(user: User) -> list[tuple[Agent, int]]:
-    """Return the agents whose shared memory is open and that this user may talk to, each with its number of entries."""
+    """Return the agents that this user may use and whose shared memory is open, each with its number of entries."""
     return [
         (agent, shared_entries(agent.pk).count())
         for agent in visible_agents(user).filter(shares_memory=True)
@@ -78,7 +78,7 @@ def readable_scopes(user: User) -> list[tuple[Agent, int]]:
 
 
 def accessible_scope(user: User, agent_id: str) -> UUID:
-    """Return the id of the scope of an agent that the user may talk to. Raise NotFound, also where it is closed."""
+    """Return the scope id of an agent that the user may use. Raise NotFound, also if the scope is closed."""
     agent = visible_agents(user).filter(pk=parse_id(agent_id)).first()
     if scope_for(agent, temporary=False) is None or agent is None:
         raise NotFound()
@@ -86,7 +86,7 @@ def accessible_scope(user: User, agent_id: str) -> UUID:
 
 
 def scopes_of(user_id: UUID) -> list[UUID]:
-    """Return the scopes in which others may know what this user said, also those whose agent was deleted."""
+    """Return the scopes in which others may read texts of this user, including those whose agent was deleted."""
     return sorted(as_key(pk) for [pk] in execute(_SCOPES, user_id, user_id).fetchall())
 
 

@@ -1,4 +1,4 @@
-"""Reads tombstones: what was forgotten and is not learned again."""
+"""Reads tombstones, which keep forgotten sentences from being learned again."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ASKED_AT_ONCE = 100
 
 
 def fingerprinter_for(user_id: UUID) -> Fingerprinter:
-    """Return a fingerprinter whose key is not in the database: the rows alone do not tell what was forgotten."""
+    """Return a fingerprinter. Its key is not in the database, so that the rows do not reveal what was forgotten."""
     key = salted_hmac(SALT, str(user_id), algorithm="sha256").digest()
     return Fingerprinter(key, vocabulary)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The tombstones of one user in an edition."""
+    """The tombstones of one user at one edition."""
 
     edition: str
     tombstones: Tombstones
@@ -50,7 +50,7 @@ _cache = IndexCache[_Read](CACHE_BYTES)
 
 
 def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
-    """Return the user's tombstones, and `more` that are not stored yet. Stored ones are read once for each edition."""
+    """Return the user's tombstones, and `more` that are not stored yet. Stored ones are cached by edition."""
     if more:
         rows = Tombstone.objects.filter(user_id=user_id)
         return _known(
@@ -66,11 +66,11 @@ def tombstones_of(user_id: UUID, more: Sequence[Tombstone] = ()) -> Tombstones:
 
 
 def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
-    """Return tombstones of the user, at least those that cover one of these sentences. For short sentences no others
-    are read, however many the user has."""
+    """Return tombstones of the user, at least those that cover one of these sentences. If all sentences are short, read
+    only the tombstones that may cover them."""
     fingerprinter = fingerprinter_for(user_id)
     asked = [one for sentence in sentences if (one := fingerprinter.fingerprint(sentence))]
-    # What covers a short sentence has the same words, and so the same first one, of which there is an index.
+    # A tombstone that covers a short sentence has the same words, and so the same first word, which is indexed.
     if not all(one.is_short for one in asked):
         return tombstones_of(user_id)
     found: list[tuple[int, bytes]] = []
@@ -84,11 +84,11 @@ def tombstones_about(user_id: UUID, sentences: Iterable[str]) -> Tombstones:
 
 @lru_cache
 def _about_statement(count: int, vendor: str) -> str:
-    """Return the statement for so many sentences, with the words of the index `tombstone_by_first_word`."""
+    """Return the statement for `count` sentences, with the expression of the index `tombstone_by_first_word`."""
     read = f"SELECT whole, words FROM {table_name(Tombstone)} WHERE user_id = %s AND"
     some = ", ".join(["%s"] * count)
     first_word = f"{'SUBSTRING' if vendor == 'postgresql' else 'SUBSTR'}(words, 1, {WORD_BYTES})"
-    # Two statements, each along an index: an OR of the two conditions would use none.
+    # Two statements that each use an index: with an OR of the two conditions, the database would use none.
     return f"{read} whole IN ({some}) UNION ALL {read} {first_word} IN ({some})"
 
 
@@ -98,6 +98,6 @@ def _known(user_id: UUID, rows: Iterable[tuple[int, bytes | memoryview]]) -> Tom
 
 
 def liftable_tombstones(user_id: UUID) -> dict[int, datetime]:
-    """Return when each tombstone that is not for good was stored, by the fingerprint of its whole sentence."""
+    """Return when each tombstone that is not permanent was stored, by the fingerprint of its whole sentence."""
     rows = Tombstone.objects.filter(user_id=user_id, for_good=False)
     return dict(rows.values_list("whole", "created_at"))

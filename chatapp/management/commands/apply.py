@@ -1,4 +1,4 @@
-"""`manage.py apply FILE`: what operators configure, from one YAML file."""
+"""`manage.py apply FILE`: configures models, agents and more from one YAML file."""
 
 from __future__ import annotations
 

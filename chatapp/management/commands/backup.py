@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: database, files and keys in one private file, while the service runs."""
+"""`manage.py backup FILE`: writes database, files and keys to one private file, while the service runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py create_token`: an API token, told once."""
+"""`manage.py create_token`: creates an API token and prints it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py create_user`: an account, from the shell."""
+"""`manage.py create_user`: creates an account from the shell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, email: str, admin: bool, name: str, password_stdin: bool, **options: Any
     ) -> None:
-        # The end of the line alone: blanks may belong to the password.
+        # Strip only the line ending, because blanks may belong to the password.
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ask_password()
         try:
             user = create_user(email=email, password=password, name=name, is_admin=admin)

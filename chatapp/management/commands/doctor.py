@@ -1,4 +1,4 @@
-"""`manage.py doctor`: is everything there that the service needs?"""
+"""`manage.py doctor`: checks everything that the service needs."""
 
 from __future__ import annotations
 

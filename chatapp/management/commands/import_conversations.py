@@ -1,4 +1,4 @@
-"""`manage.py import_conversations EMAIL FILE`: conversations of other programs, and of our own exports."""
+"""`manage.py import_conversations EMAIL FILE`: imports conversations from other programs and from our own exports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         self._tell(report)
 
     def _show(self, report: Report, progress: Progress) -> bool:
-        """Draw the bar where somebody is there to see it. Return True: go on."""
+        """Draw the bar if standard error is a terminal. Return True to continue."""
         if sys.stderr.isatty():
             share = progress.read / progress.total if progress.total else 1.0
             bar = ("█" * round(share * BAR_CHARS)).ljust(BAR_CHARS, "·")
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
     def _end_bar(self) -> None:
         if sys.stderr.isatty():
-            # The end of the line, which Django adds.
+            # Django adds the line ending.
             self.stderr.write("")
 
     def _tell(self, report: Report) -> None:

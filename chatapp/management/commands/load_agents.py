@@ -1,5 +1,4 @@
-"""`manage.py load_agents FILE`: agents with their hooks and context policies, hooks of the deployment and of
-conversations, from YAML."""
+"""`manage.py load_agents FILE`: loads agents, and hooks of the deployment and of conversations, from YAML."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class Command(BaseCommand):
 
 
 def check_tools(profiles: Iterable[AgentProfile]) -> None:
-    """Raise ProfileError for a name that no tool has."""
+    """Raise ProfileError for an unknown tool."""
     known = local_tools()
     for profile in profiles:
         for name in profile.tools or ():

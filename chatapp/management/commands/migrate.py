@@ -1,4 +1,4 @@
-"""`manage.py migrate`: as Django's, by one process at a time."""
+"""`manage.py migrate`: Django's command, run by one process at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py purge_deleted`: what was deleted leaves the files of the database, however large its tables are."""
+"""`manage.py purge_deleted`: removes deleted data from the database's files, however large its tables are."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from chatapp.operations.journal import truncate_journal
 if TYPE_CHECKING:
     from psycopg.errors import Diagnostic
 
-# While VACUUM waits for a table, all who come later wait behind it, readers included.
+# While VACUUM waits for a table, all later queries wait behind it, including reads.
 LOCK_TIMEOUT_MS = 2_000
 TRANSACTIONS_END_WITHIN_S = 10.0
-"""Those of answers take milliseconds, those of autovacuum, which nobody begins, mostly less than a second."""
+"""Transactions of answers take milliseconds, those of autovacuum, which starts by itself, mostly less than a second."""
 LOOK_EVERY_S = 0.1
 IN_USE = "Something is in use by a transaction, here or on a replica. Try again in a moment."
 
@@ -35,9 +35,9 @@ class Command(BaseCommand):
                     cursor.execute("VACUUM")
                 else:
                     _wait_for_transactions(cursor)
-                    # Of a table that it may not write, VACUUM tells in a warning, and ends well.
+                    # VACUUM only warns about a table that it may not rewrite, and does not fail.
                     connection.connection.add_notice_handler(skipped.append)
-                    # One by one: VACUUM runs in no transaction, and locks a table only while it writes it.
+                    # Outside a transaction, VACUUM locks each table only while it rewrites the table.
                     for table in sorted(connection.introspection.django_table_names(only_existing=True)):
                         cursor.execute(
                             "SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"]
@@ -51,15 +51,15 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Not every table was written ({skipped[0].message_primary}): run this as the owner of the tables."
             )
-        # The journal still holds the pages as they were before.
+        # The journal still contains the former pages.
         if not truncate_journal():
             raise CommandError(IN_USE)
         self.stdout.write("The files of the database hold nothing that was deleted.")
 
 
 def _wait_for_transactions(cursor: Any) -> None:
-    """Wait until no transaction is open: VACUUM keeps the rows that one may still read. Raise CommandError where one
-    stays."""
+    """Wait until no transaction is open, because VACUUM keeps rows that one may still read. Raise CommandError if one
+    stays open."""
     deadline = time.monotonic() + TRANSACTIONS_END_WITHIN_S
     while _has_open_transactions(cursor):
         if time.monotonic() > deadline:
@@ -72,7 +72,7 @@ def _has_open_transactions(cursor: Any) -> bool:
         "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL)"
         " AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL))"
         " OR EXISTS (SELECT 1 FROM pg_prepared_xacts WHERE database = current_database())"
-        # Of a replica that reads, with `hot_standby_feedback`.
+        # This covers replicas with `hot_standby_feedback` that are read.
         " OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE xmin IS NOT NULL)"
     )
     return bool(cursor.fetchone()[0])

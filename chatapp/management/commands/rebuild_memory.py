@@ -1,4 +1,4 @@
-"""`manage.py rebuild_memory [EMAIL]`: files and search index anew, from the rows they stand for."""
+"""`manage.py rebuild_memory [EMAIL]`: rewrites files and search index from the database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         if not email:
-            # Only with all users: a shared index is made anew of all who add to it.
+            # Only for all users, because a shared index is rebuilt from all who contribute to it.
             delete_shared_indexes()
         for user in self._users(email):
             files = counted(rebuild_files(user.pk), "file")

@@ -1,4 +1,4 @@
-"""`manage.py remove_second_factors`: for somebody who lost their phone and their recovery codes."""
+"""`manage.py remove_second_factors`: for users who lost their phone and their recovery codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: a backup becomes this deployment, which must be empty."""
+"""`manage.py restore FILE`: restores a backup into this deployment, which must be empty."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
         users = all_users()
-        # A backup leaves the daily files out: the rows say all that is in them.
+        # A backup omits the daily files, because they are rendered from rows.
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
             f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {counted(len(users), 'account')},"

@@ -1,4 +1,4 @@
-"""`manage.py serve`: the web process; embedded, the whole service."""
+"""`manage.py serve`: runs the web process, or without REDIS_URL the whole service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admin pages of models, how one is connected, and usage."""
+"""The admin pages of models, of connecting a model, and of usage."""
 
 from chatapp.providers.admin import model_configs, usage
 

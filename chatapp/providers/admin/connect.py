@@ -1,4 +1,4 @@
-"""The page that connects a model: where it answers, what it offers, a test, and only then a stored row."""
+"""The page that connects a model: address, offered models, a test, and a stored row only after a successful test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_LISTED = 1_000
 
 
 class ConnectForm(forms.Form):
-    """`kept_key` is the key that was entered a page before, encrypted together with the address it was entered for."""
+    """`kept_key` is the key from the previous page, encrypted together with the address it was entered for."""
 
     base_url = forms.CharField(label=_("Address"), max_length=500, validators=[endpoint_address])
     api_key = forms.CharField(
@@ -80,14 +80,14 @@ class ConnectForm(forms.Form):
 
     @property
     def key(self) -> str:
-        """Return the key that was entered, now or a page before for the same address."""
+        """Return the key that was entered now, or on a previous page for the same address."""
         address, kept = _read_kept(self.cleaned_data.get("kept_key", ""))
-        # A key is sent to no other address than the one it was entered for.
+        # Send a key only to the address it was entered for.
         is_kept = address == self.cleaned_data["base_url"]
         return self.cleaned_data.get("api_key") or (kept if is_kept else "")
 
     def as_config(self) -> ModelConfig:
-        """Return the row that the form describes, not stored."""
+        """Return the row that the form describes, unsaved."""
         cleaned = self.cleaned_data
         model_id = cleaned["model_id"] or cleaned["listed_model"]
         return ModelConfig(
@@ -101,7 +101,7 @@ class ConnectForm(forms.Form):
         )
 
     def show_offered(self, offered: list[ListedModel]) -> None:
-        """Let the operator choose among what the address lists, and keep the key for the next page."""
+        """Offer the models that the address lists, and keep the key for the next page."""
         names = [(model.model_id, _with_window(model)) for model in offered[:MAX_LISTED]]
         self.fields["listed_model"].widget.choices = names
         kept = encrypt(json.dumps([self.cleaned_data["base_url"], self.key])) if self.key else ""
@@ -109,7 +109,7 @@ class ConnectForm(forms.Form):
 
 
 def _read_kept(kept: str) -> tuple[str, str]:
-    """Return (address, key) of an earlier page; empty where it is none of ours."""
+    """Return (address, key) of a previous page; empty strings for an invalid value."""
     try:
         address, key = json.loads(decrypt(kept) or '["", ""]')
     except (SecretUnreadable, ValueError, TypeError):
@@ -127,12 +127,12 @@ class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_urls(self) -> list[URLPattern]:
         connect = self.admin_site.admin_view(self.connect_view)
-        # Before Django's own addresses: its last one takes any path for a key.
+        # This precedes Django's URLs, the last of which matches any path as a key.
         return [path("connect/", connect, name="chatapp_modelconfig_connect"), *super().get_urls()]
 
     @method_decorator(sensitive_post_parameters("api_key", "kept_key"))
     def connect_view(self, request: HttpRequest) -> HttpResponse:
-        """List what an address offers, or test a model of it and store it where it answers."""
+        """List the models of an address, or test one of them and store it if it responds."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method != "POST":
@@ -196,7 +196,7 @@ def _form_of(preset: Preset) -> ConnectForm:
 
 
 def _connected_row(request: HttpRequest) -> ModelConfig | None:
-    """Return the model that was connected a moment ago, to tell what was found."""
+    """Return the model that was just connected, to show what was found."""
     try:
         return ModelConfig.objects.filter(pk=UUID(request.GET["connected"])).first()
     except (KeyError, ValueError):

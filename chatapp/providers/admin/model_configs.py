@@ -31,12 +31,12 @@ from memory.bounds import MAX_PROMPT_CHARS, MAX_TOKENS
 
 
 def has_key_here(config: ModelConfig | None) -> bool:
-    """Return whether the key is edited here: not that of the environment, and the Demo model has none."""
+    """Return whether the key is edited here: models of the environment and the Demo model have no editable key."""
     return config is None or not (config.from_environment or config.kind == ModelConfig.Kind.DEMO)
 
 
 def _comes_back(config: ModelConfig) -> bool:
-    """Return whether the next start would make the row again."""
+    """Return whether the next start would create the row again."""
     if config.origin == ModelConfig.Origin.OLLAMA:
         return config.base_url == settings.OLLAMA_URL
     return config.from_environment or config.origin == ModelConfig.Origin.BUILT_IN
@@ -115,7 +115,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _check_key(self, cleaned: dict[str, Any]) -> None:
-        """Refuse a new address with the stored key, which could be sent to somebody else there."""
+        """Refuse a new address with the stored key, which could be sent to a stranger there."""
         if cleaned.get("remove_api_key") and cleaned.get("api_key"):
             self.add_error("remove_api_key", gettext("Either remove the key or enter a new one."))
         if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
@@ -126,7 +126,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def new_api_key(self) -> str | None:
-        """The key to store; None keeps the stored one."""
+        """Return the key to store; None keeps the stored one."""
         if self.cleaned_data.get("remove_api_key"):
             return ""
         return self.cleaned_data.get("api_key") or None
@@ -173,32 +173,32 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
         return (*self.readonly_fields, *owned)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "fast_model":  # a plain choice: models are added in their own list
+        if db_field.name == "fast_model":  # a plain select: models are added in their own list
             return db_field.formfield()
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
-        """Refuse to delete the default, and rows that the next start would make again; these can be disabled."""
+        """Refuse to delete the default, and rows that the next start would create again; these can be disabled."""
         is_needed = obj is not None and (obj.is_default or _comes_back(obj))
         return not is_needed and super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Remove the action that deletes several rows, which does not ask `has_delete_permission` for each."""
+        """Remove the bulk deletion, which does not check `has_delete_permission` for each row."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
-        """Save the row. It becomes the default only where it passes the test that follows."""
+        """Save the row. It becomes the default only if it passes the test that follows."""
         asked = form.cleaned_data["make_default"] and "make_default" in form.changed_data
         appeared = obj.enabled and "enabled" in form.changed_data if change else obj.enabled
-        # Kept for the test, which comes after the transaction: a server may take a minute to answer.
+        # Store this for the test, which runs after the transaction: a server may take a minute to respond.
         request.leads_if_working = not obj.is_default and (  # type: ignore[attr-defined]
             asked or (appeared and obj.kind != ModelConfig.Kind.DEMO and not has_real_default())
         )
         save_model_config(config=obj, api_key=form.new_api_key, replaces_demo=False)
 
-    # --- what is shown ---------------------------------------------------------------------------------
+    # --- display ---------------------------------------------------------------------------------------
 
     @admin.display(description=_("endpoint"))
     def endpoint(self, config: ModelConfig) -> str:
@@ -239,7 +239,7 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
 
     @admin.display(description=_("last test"), ordering="tested_at")
     def test_state(self, config: ModelConfig) -> str:
-        # By characters, too, because Chinese has no blanks between words.
+        # Truncate by characters, too, because Chinese has no blanks between words.
         return Truncator(Truncator(self.last_test(config)).words(14)).chars(140)
 
     # --- the test --------------------------------------------------------------------------------------

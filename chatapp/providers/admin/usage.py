@@ -39,7 +39,7 @@ class UsageReportForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The first is no name of Python's.
+        # `from` is a Python keyword, so these fields cannot be class attributes.
         for name, label in (("from", _("From")), ("to", _("To"))):
             widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
             self.fields[name] = forms.DateField(label=label, required=False, widget=widget)
@@ -106,7 +106,7 @@ class UsageAdmin(ViewOnlyAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": _("Sums and chart"),
-            # Without errors it shows what is in effect, also where nothing was entered.
+            # Without errors, show the values in effect, including defaults.
             "form": form if form.errors else UsageReportForm(initial=shown),
             "bars": bars,
             "more": len(rows) - len(bars),
@@ -117,7 +117,7 @@ class UsageAdmin(ViewOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         response = super().changelist_view(request, extra_context)
-        # Django answers a wrong filter with a redirect.
+        # Django redirects if a filter is invalid.
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context and "cl" in context:
             context["totals"] = (

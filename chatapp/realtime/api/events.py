@@ -52,9 +52,9 @@ async def read_events(
         description="Wins over `after_seq`, as browsers repeat the address.",
     ),
 ) -> HttpResponseBase:
-    """Replay the log, then send new events, until you hang up or may not read any more.
+    """Replay the log, then send new events, until you disconnect or may not read any more.
 
-    `reset` says that the log is shorter than you believe: fetch the conversation again.
+    `reset` says that the log is shorter than you assume: fetch the conversation again.
     """
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # the stream may last for hours
@@ -62,7 +62,7 @@ async def read_events(
     chunks = ConversationReader(request.auth, str(row.pk)).chunks(
         min(after, row.last_seq), most=settings.CONNECTIONS_PER_USER
     )
-    # Before status and headers are chosen, so that one stream too many has its own.
+    # Start the stream before choosing status and headers, so that one stream too many gets its own status.
     first = await anext(chunks)
     if after > row.last_seq:
         reset = {"type": "reset", "conversation_id": str(row.pk)}

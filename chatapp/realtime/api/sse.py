@@ -1,4 +1,4 @@
-"""Server-sent events: the same JSON as on the socket, framed as lines, with a heartbeat."""
+"""Server-sent events: the same JSON as on the WebSocket, framed as lines, with a heartbeat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.http import StreamingHttpResponse
 from chatapp.operations.metrics import active_streams
 from chatapp.realtime.hub import Frame
 
-# Readers pass over lines that begin with a colon.
+# Lines that begin with a colon are comments, which readers ignore.
 OPENED = b": listening\n\n"
 HEARTBEAT = b": still here\n\n"
 
@@ -22,23 +22,23 @@ Item = TypeVar("Item")
 
 
 def encode_fact_or_delta(frame: Frame) -> bytes:
-    """Encode an event; only a fact has an id, which a reader may continue after."""
-    # The text is JSON on one line: a line break in it would end the field.
+    """Encode an event. Only facts have an id, after which a reader may continue."""
+    # The text is JSON on one line; a line break would end the field.
     identity = f"id: {frame.seq}\n" if frame.seq is not None else ""
     return f"{identity}event: {frame.type}\ndata: {frame.text}\n\n".encode()
 
 
 def encode_notice(payload: dict[str, Any], seq: int | None = None) -> bytes:
-    """Encode what concerns this stream only: `error`, `reset`, `message.snapshot`."""
+    """Encode an event that concerns only this stream: `error`, `reset`, `message.snapshot`."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return encode_fact_or_delta(Frame(payload.get("conversation_id", ""), payload["type"], seq, text))
 
 
 def sse_response(chunks: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
-    """Return the response; Django closes the iterator when the reader has gone."""
+    """Return the response. Django closes the iterator when the reader disconnects."""
     response = StreamingHttpResponse(_counted(chunks), content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "private, no-store, no-transform"
-    # Else nginx keeps events back until they fill its buffer.
+    # Otherwise nginx holds events back until they fill its buffer.
     response["X-Accel-Buffering"] = "no"
     return response
 
@@ -55,8 +55,8 @@ async def with_heartbeat(
     is_allowed: Callable[[], Awaitable[bool]],
     over: asyncio.Future[None] | None = None,
 ) -> AsyncGenerator[Item | None, None]:
-    """Yield the items, and None every SSE_HEARTBEAT_S, so that proxies keep the connection; end when the reader may
-    not read any more, which is looked at with each heartbeat, and at once when `over` is done."""
+    """Yield the items, and None every SSE_HEARTBEAT_S, so that proxies keep the connection. End at once when `over` is
+    done, or at a heartbeat if the reader may not read any more."""
     loop = asyncio.get_running_loop()
     due = loop.time() + settings.SSE_HEARTBEAT_S
     ending: set[asyncio.Future[Any]] = {over} if over is not None else set()
@@ -72,7 +72,7 @@ async def with_heartbeat(
             )
             if done & ending:
                 return
-            # Also where items come without a pause: rights are looked at with the heartbeat.
+            # Rights are checked with the heartbeat, so it must come even if items never pause.
             if not done or loop.time() >= due:
                 due = loop.time() + settings.SSE_HEARTBEAT_S
                 if not await is_allowed():
@@ -87,6 +87,6 @@ async def with_heartbeat(
                 yield item
     finally:
         if pending is not None:
-            # Awaited, too: a generator that is still running cannot be closed.
+            # Await it, too: a generator that is still running cannot be closed.
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)

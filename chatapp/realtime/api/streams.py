@@ -22,15 +22,13 @@ from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
 
 TEXT_TYPES = frozenset({"text.delta", "message.snapshot"})
-# The text so far is asked for once, and not with each delta that comes before it has arrived.
+# Request the text so far only once, not again for each delta that arrives before it.
 ASK_AGAIN_S = 1.0
 TOO_MANY = "You have too many open connections. Close some first."
 RETRY_AFTER_S = 5
 
 
 class ConversationReader:
-    """One SSE reader."""
-
     def __init__(self, caller: Caller, conversation_id: str) -> None:
         self.caller = caller
         self.conversation_id = conversation_id
@@ -47,17 +45,17 @@ class ConversationReader:
         until_run_id: str | None = None,
         most: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield from the fact after `after_seq` on until the run ends, or for ever.
+        """Yield the facts after `after_seq` and all later events, until the run ends, or forever.
 
-        What `once_open` begins cannot be missed. Raise RateLimited where the user has `most` connections already.
+        `once_open` is called once nothing can be missed. Raise RateLimited if the user already has `most` connections.
         """
         topic = user_topic(self.caller.user.pk)
         try:
             await self.connection.watch(UUID(self.conversation_id), after_seq)
-            # Nothing is awaited until `subscribe` has added this one: streams that open at once count each other.
+            # There is no await before `subscribe` has added this reader, so concurrent streams count each other.
             if most is not None and hub.count_readers(topic) >= most:
                 raise RateLimited(TOO_MANY, retry_after_s=RETRY_AFTER_S)
-            await hub.subscribe(self.connection, topic)  # to hear that rights end
+            await hub.subscribe(self.connection, topic)  # to be closed when rights end
             if once_open is not None:
                 once_open()
             else:
@@ -79,10 +77,10 @@ class ConversationReader:
         await self.connection.unwatch_all()
 
     async def _encode(self, frame: Frame | None) -> list[bytes]:
-        """Encode a frame; a reader who lacks text before a delta gets the text so far first."""
+        """Encode a frame. If the reader lacks text before a delta, send the text so far first."""
         if frame is None:
             return [HEARTBEAT]
-        # The topic of the user brings facts of all conversations.
+        # The user's topic delivers facts of all conversations.
         if frame.conversation_id != self.conversation_id:
             return []
         if frame.type not in TEXT_TYPES:
@@ -103,14 +101,14 @@ class ConversationReader:
 
     def _note_text(self, delta: dict[str, Any]) -> None:
         if delta["offset"] <= self._chars:
-            # Only what joins on to what the reader has: a gap is filled by a snapshot.
+            # Count only text that follows without a gap; a gap is filled by a snapshot.
             self._chars = max(self._chars, delta["offset"] + len(delta["text"]))
 
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
         if text is None:
             text = (await persistently(stored_answer_text)(self.caller.user, message_id)).text
-            # What is stored lags behind what was said: the process that writes the answer sends all of it.
+            # Stored text lags behind generated text, so have the writing process send all of it.
             hub.ask_for_text(message_id)
         self._chars = max(self._chars, len(text))
         return {
@@ -128,7 +126,7 @@ class ConversationReader:
 
 
 def may_still_read(caller: Caller, conversation_id: str) -> bool:
-    """Return whether the caller still may read, even if no message about that came to this process."""
+    """Return whether the caller still may read, even if no message about that reached this process."""
     try:
         accessible_conversation(caller.user, conversation_id)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Take the words out of messages: their rows, their place in the index, their claims, and the event that says so."""
+"""Blanks messages in their rows, the search index and the claims, and appends the events that report it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from chatapp.recall.actions.removal import hide_sources
 from memory.tokens import estimate_parts
 
 Left = Mapping[UUID, Sequence[dict[str, Any]]]
-"""The parts that stay, by message id."""
+"""The parts to keep, by message id."""
 
 
 def blank_messages(
     rows: Sequence[Message], now: datetime, left: Left = MappingProxyType({}), *, hides: bool = False
 ) -> None:
-    """Empty these messages, which keep their places so that positions stay gapless. To be called with their
-    conversations locked.
+    """Empty these messages except for the parts in `left`. Their rows stay, so that positions have no gaps. The caller
+    holds the locks of their conversations.
 
-    `hides`: hide them from the search only; the caller removes them from the index later.
+    `hides`: only hide them from the search; the caller removes them from the index later.
     """
     for row in rows:
         row.parts = list(left.get(row.pk, ()))
@@ -48,8 +48,7 @@ def blank_messages(
 
 
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
-    """Tell the conversation's readers to show these messages as they are now. To be called with the conversation
-    locked."""
+    """Append events that show clients these messages as they are now. The caller holds the conversation's lock."""
     home = str(conversation.pk)
     facts = [MessageForgotten(conversation_id=home, at=now, message=message_shape(row)) for row in rows]
     if facts:

@@ -1,4 +1,4 @@
-"""Bulk writes to the search index, with the statement that is fastest on each database."""
+"""Bulk writes to the search index, with the fastest statement for each database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chatapp.recall.selectors.unindexed import StoredDocument
 
 
 def insert_documents(rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert documents, in a transaction of the caller: owner_id, ordinal and previous, then a `StoredDocument`."""
+    """Insert documents in the caller's transaction. A row is owner_id, ordinal, previous and the `StoredDocument`."""
     if not rows:
         return
     names = ", ".join(f'"{name}"' for name in ("owner_id", "ordinal", "previous", *StoredDocument._fields))
@@ -27,13 +27,13 @@ def insert_documents(rows: Sequence[tuple[Any, ...]]) -> None:
 
 
 def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]) -> None:
-    """Append postings to the terms of a block; a term that the block does not have yet is inserted."""
+    """Append postings to terms of a block. Insert terms that the block does not have yet."""
     table, binary = table_name(SearchPosting), connection.data_types["BinaryField"]
     terms = sorted(gained)
     into = f"INSERT INTO {table} (owner_id, block, term, entries)"
     on_conflict = (
         f"ON CONFLICT (owner_id, term, block) DO UPDATE "
-        # On SQLite, two blobs joined by || are a text.
+        # On SQLite, || returns text, even for two blobs.
         f"SET entries = CAST({table}.entries || excluded.entries AS {binary})"
     )
     with connection.cursor() as cursor:
@@ -49,6 +49,6 @@ def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]
 
 
 def update_postings(rows: Sequence[tuple[bytes, int]]) -> None:
-    """Update postings by `(entries, primary key)`: Django's bulk_update takes ten times as long."""
+    """Update postings by `(entries, primary key)`. Django's bulk_update takes ten times as long."""
     with connection.cursor() as cursor:
         cursor.executemany(f"UPDATE {table_name(SearchPosting)} SET entries = %s WHERE id = %s", rows)

@@ -1,4 +1,4 @@
-"""Stores what users claim of things that change, and which claim supersedes which."""
+"""Stores users' claims about things that change, and which claim supersedes which."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, h
 
 _Key: TypeAlias = UUID | str
 _Ordered: TypeAlias = tuple[_Key, int, int, bool, _Key | None]
-"""What a claim supersedes by, as the database stores it: id, key, value, replaces, superseded_by."""
+"""The stored columns that decide which claim supersedes which: id, key, value, replaces, superseded_by."""
 
 
 class NewClaim(NamedTuple):
-    """A claim that is not stored yet, as the database stores its columns: made before a transaction, of which three
-    thousand models would take most."""
+    """A claim that is not stored yet, as raw column values. Creating three thousand model instances would take up most
+    of a transaction, so these are built before it."""
 
     id: _Key
     user_id: _Key
@@ -54,16 +54,13 @@ class NewClaim(NamedTuple):
 
 
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
-    """Store the claims of messages in the transaction that indexes them, in place of their earlier ones.
-
-    Only users' messages claim anything.
-    """
+    """Replace the claims of messages, in the transaction that indexes them. Only users' messages have claims."""
     said = [row for row in rows if row.role == Message.Role.USER]
     store_message_claims(user_id, [row.pk for row in said], find_message_claims(user_id, said))
 
 
 def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim]:
-    """Return what messages of the user claim: finding it takes too long for a transaction."""
+    """Return the claims in messages of the user. Parsing many messages takes too long for a transaction."""
     return [
         claim
         for row in said
@@ -74,18 +71,17 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim
 def store_message_claims(
     user_id: UUID, message_ids: Collection[UUID], claims: Iterable[NewClaim] = ()
 ) -> None:
-    """Store the claims of these messages, in place of their earlier ones, in the transaction that indexes the messages.
-    Claims of other messages are left out."""
+    """Replace the claims of these messages, in the transaction that indexes them. Ignore claims of other messages."""
     _replace(user_id, "message_id", message_ids, claims)
 
 
 def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
-    """Store the claims of entries in the transaction that writes them, in place of their earlier ones."""
+    """Replace the claims of entries, in the transaction that writes them."""
     store_entry_claims(user_id, [entry.pk for entry in entries], find_entry_claims(user_id, entries))
 
 
 def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[NewClaim]:
-    """Return what entries of the user claim. An extracted one repeats the claims of a message."""
+    """Return the claims in entries that the user wrote. Extracted entries only repeat claims of messages."""
     return [
         claim
         for entry in entries
@@ -95,37 +91,36 @@ def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[New
 
 
 def store_entry_claims(user_id: UUID, entry_ids: Collection[UUID], claims: Iterable[NewClaim]) -> None:
-    """Store the claims of these entries, in place of their earlier ones, in the transaction that writes the entries.
-    Claims of other entries are left out."""
+    """Replace the claims of these entries, in the transaction that writes them. Ignore claims of other entries."""
     _replace(user_id, "entry_id", entry_ids, claims)
 
 
 def drop_entry_claims(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Delete what entries claim in the transaction that deletes them: what they superseded is superseded by the next
-    one, if any."""
+    """Delete the claims of entries, in the transaction that deletes the entries. The next newer claims, if any, then
+    supersede what they superseded."""
     _replace(user_id, "entry_id", entry_ids, (), keeps_named=False)
 
 
 def drop_message_claims(user_id: UUID, message_ids: Collection[UUID]) -> None:
-    """Delete what messages claim in the transaction that deletes them, as `drop_entry_claims` does."""
+    """Delete the claims of messages, in the transaction that deletes the messages, like `drop_entry_claims`."""
     _replace(user_id, "message_id", message_ids, (), keeps_named=False)
 
 
-@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
+@transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
     """Store pairs of an older and a newer statement that a model named, in the transaction that writes its summary or
     the profile.
 
-    Pairs that were stored before stay; what was deleted or forgotten meanwhile claims nothing.
+    Skip pairs that are stored already, and pairs with a text that was deleted or forgotten meanwhile.
     """
     if not (pairs := list(pairs)):
         return
-    # Under the lock of the index, as all claims are written: what another one stores at this moment is seen.
+    # Lock the index, as all writers of claims do, so that concurrent writers see each other's claims.
     lock_rows(SearchOwner.objects.filter(user=user_id))
     for older, newer in pairs:
         if not (_is_there(older) and _is_there(newer)):
             continue
-        # Under a key of its own, so that models and rules do not supersede each other's claims.
+        # Use a separate key, so that models and rules do not supersede each other's claims.
         key = hash_parts(("named", older.words))
         known = StoredClaim.objects.filter(user_id=user_id, key=key)
         claims = [
@@ -169,8 +164,8 @@ def _replace(
     *,
     keeps_named: bool = True,
 ) -> None:
-    """Store what messages or entries claim in place of what they claimed before. What they claim still stays as it is,
-    and so does what a model named and is still said there, if at another place."""
+    """Replace the claims of messages or entries. Keep unchanged claims and, with `keeps_named`, claims that a model
+    named as long as the source still contains them, even at another place."""
     if not source_ids:
         return
     sources = {as_stored(pk) for pk in source_ids}
@@ -193,9 +188,7 @@ def _replace(
     over: list[tuple[Any, ...]] = []
     added: list[NewClaim] = []
     for claim in new.values():
-        if former := gone[
-            getattr(claim, kind)
-        ]:  # a row that goes and one that comes write each index of the table
+        if former := gone[getattr(claim, kind)]:  # deleting and inserting would write each index twice
             over.append((*what_of(claim)[1:], claim.is_named, former.pop()))
         else:
             added.append(claim)
@@ -205,7 +198,7 @@ def _replace(
     )
     into = f"INSERT INTO chatapp_storedclaim ({_COLUMNS}) VALUES {placeholders(len(NewClaim._fields))}"
     _execute_many(into, added)
-    # Also for what goes: what it superseded may hold again.
+    # Include the keys of deleted claims: what they superseded may hold again.
     _order(user_id, keys | {claim.key for claim in new.values()})
 
 
@@ -215,7 +208,7 @@ def _execute_many(sql: str, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _find_again(named: QuerySet[StoredClaim]) -> list[StoredClaim]:
-    """Note at which place the source of each says it now, and return those that are said no more."""
+    """Update the place of each claim in its source; return the claims that the source does not contain any more."""
     gone: list[StoredClaim] = []
     moved: list[StoredClaim] = []
     for row in named.select_related("message", "entry"):
@@ -250,11 +243,11 @@ def _claims(
 
 
 def _order(user_id: UUID, keys: Collection[int]) -> None:
-    """Set for each claim of these keys the next one that denies it, or replaces it and says something else."""
+    """Set `superseded_by` of claims with these keys: the next claim that denies them or replaces their value."""
     if not keys:
         return
     sql = "SELECT id, key, value, replaces, superseded_by_id FROM chatapp_storedclaim WHERE user_id = %s AND key IN"
-    # The id comes last, so that equal moments have one order on every database.
+    # The id comes last, so that claims of the same moment have one order on every database.
     sql = f'{sql} {placeholders(len(keys))} ORDER BY key, said_at DESC, "start" DESC, id DESC'
     rows = execute_stored(sql, [as_stored(user_id), *keys]).fetchall()
     changed = [row for _, of_key in groupby(rows, lambda row: row[1]) for row in _superseded_anew(of_key)]
@@ -262,19 +255,18 @@ def _order(user_id: UUID, keys: Collection[int]) -> None:
 
 
 def _superseded_anew(rows: Iterable[_Ordered]) -> Iterator[tuple[_Key | None, _Key]]:
-    """Yield (key of the newer claim or None, key of the claim) for each claim whose newer one is another than is
-    stored.
+    """Yield (id of the newer claim or None, id of the claim) for each claim whose stored `superseded_by` is outdated.
 
-    The rows are the claims of one key, newest first.
+    `rows` are the claims of one key, newest first.
     """
     next_one: tuple[int, _Ordered] | None = None
     next_other: tuple[int, _Ordered] | None = None
     nearest: dict[int, tuple[int, _Ordered]] = {}
     for at, row in enumerate(rows):
         pk, _, value, replaces, superseded_by = row
-        # Who repeats a value is not superseded by the repetition, but by the next other value.
+        # A claim is not superseded by a repetition of its value, but by the next different value.
         replacing = next_one if next_one is None or next_one[1][2] != value else next_other
-        # What is denied has the complement of the value: nothing else of that key is over by it.
+        # A denial has the complement of the value it denies, and supersedes only that value.
         opposite = nearest.get(~value)
         _, newer = max(filter(None, (replacing, opposite)), key=itemgetter(0), default=(0, None))
         if superseded_by != (newer[0] if newer else None):

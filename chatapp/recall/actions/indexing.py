@@ -1,7 +1,7 @@
 """Writes the search index: appends documents and seals them into blocks.
 
-A shared entry is in the index of its user and in that of the scope. Ordinals are given under the lock of the owner
-row, which is taken after those of conversations and entries; the user's before the scope's.
+A shared entry is in the index of its user and in that of the scope. Ordinals are assigned under the lock of the owner
+row. Lock order: conversations and entries, the user's owner row, the scope's owner row.
 """
 
 from __future__ import annotations
@@ -69,21 +69,21 @@ from chatapp.recall.selectors.unindexed import (
 from memory.memory_requests import read_remember_requests
 
 SEAL_FROM = 256
-"""Fewer documents than this are not sealed: they are scored from their own rows."""
+"""Fewer documents than this are not sealed but scored from their own rows."""
 FEW = 20
-"""Messages of one conversation that are indexed together with those of others."""
+"""Messages per conversation when several conversations are indexed together."""
 FEW_ENTRIES = 10
-"""Entries that are indexed in one transaction when an index is made again."""
+"""Entries per transaction when an index is rebuilt."""
 SEAL_AT_ONCE = 1_024
 SEALED_TERMS = 1_500
-"""At most so many documents and terms are sealed in one transaction: others wait for the lock. 5,000 terms, each
-another word, took about 70 ms of CPU."""
+"""Documents and terms sealed per transaction at most, because others wait for the lock. 5,000 distinct terms took about
+70 ms of CPU."""
 
 
 def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
-    """Index what was said since the last time; return how many documents were added. Safe to run twice at once.
+    """Index new messages of a conversation; return how many documents were added. Safe to run concurrently.
 
-    It stops when the time of `pace` is over: `next_batch` says whether anything is left.
+    Stop when the time of `pace` is over; `next_batch` shows whether any messages are left.
     """
     conversation = Conversation.objects.filter(pk=conversation_id, temporary=False).first()
     if conversation is None:
@@ -97,10 +97,10 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
             return not _seal_some(SEAL_FROM, user_id=conversation.owner_id)
         stored = _store_batch(batch, _read_said(batch))
         added += stored or 0
-        # None: the conversation is gone, or another worker is at it and goes on by itself.
+        # None: the conversation was deleted, or another worker is indexing it.
         return stored is None
 
-    # In the caller's transaction nobody else gets the lock during a rest: it would only be held longer.
+    # Do not sleep in the caller's transaction: that would only hold the lock for longer.
     if connection.in_atomic_block:
         pace = replace(pace, sleep=lambda _: None)
     pace.work(step)
@@ -108,10 +108,10 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
 
 
 def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
-    """Index what was said in the first of these conversations, as much as fits one piece of work, and take them out.
-    Return those that `index_conversation` has something left to do for.
+    """Index new messages of the first conversations, as many as fit one short transaction, and remove these
+    conversations from the queue. Return those that `index_conversation` has to continue.
 
-    On SQLite all of it is one transaction; PostgreSQL locks rows, and gets one for each conversation.
+    Use one transaction for all on SQLite, and one per conversation on PostgreSQL.
     """
     read, spending = [], PIECE.start()
     while conversation_ids and not spending.is_spent:
@@ -119,14 +119,14 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
         if batch is not None:
             read.append((batch, _read_said(batch)))
             spending.spend(len(batch.documents))
-    # PostgreSQL would hold one index while it waits for the next conversation, against the order of locks.
+    # On PostgreSQL, one transaction would lock a conversation after an index, against the lock order.
     with transaction.atomic() if connection.vendor == "sqlite" and read else nullcontext():
         for batch, said in read:
             _store_batch(batch, said)
     users = {batch.user_id for batch, _ in read}
     unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
     to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
-    # There may be more behind a full batch.
+    # A full batch may have left messages behind.
     return [
         batch.conversation_id for batch, _ in read if len(batch.messages) >= FEW or batch.user_id in to_seal
     ]
@@ -134,8 +134,8 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the users of a batch claim, and which messages ask to remember: reading that takes too long for a
-    transaction."""
+    """Claims in a batch's user messages, and the messages that ask to remember something. Parsing them takes too long
+    for a transaction."""
 
     claiming: list[UUID]
     claims: list[NewClaim]
@@ -155,25 +155,26 @@ _PARTS = """
 SELECT id, parts FROM chatapp_message
 WHERE conversation_id = %s AND position >= %s AND position < %s AND role <> 'tool'
 """
-"""Nothing that a tool said is indexed, and it may be long."""
+"""Tool messages may be long, and are not indexed."""
 _INDEXED = "UPDATE chatapp_conversation SET indexed_below = %s, last_ordinal = %s WHERE id = %s"
 
 
 def _store_batch(batch: Batch, said: _Said) -> int | None:
-    """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
+    """Store a batch and return how many documents were stored; None if the conversation was deleted or another worker
+    was faster."""
     with transaction.atomic():
         found = execute(locked(_LAST_ORDINAL), batch.conversation_id, batch.start).fetchone()
         if found is None:
             return None
-        # Only now: conversations are locked before indexes.
+        # Lock the index only now, because conversations are locked before indexes.
         owner = _lock_owner(user_id=batch.user_id)
         rows = execute(_PARTS, batch.conversation_id, batch.start, batch.end).fetchall()
-        # What was deleted since the batch was read is missing here: its documents must not come back.
+        # Messages deleted since the batch was read are missing here. Their documents must not come back.
         parts = {as_key(key): json.loads(parts) for key, parts in rows}
         present = {row.pk for row in batch.messages if parts.get(row.pk) == row.parts}
         sources = {as_stored(key) for key in present}
         documents = [document for document in batch.documents if document.source_id in sources]
-        # Read anew: they were edited, or lost words, since the batch was read.
+        # Messages that were edited or partly forgotten since the batch was read.
         changed = (
             list(Message.objects.filter(pk__in=parts.keys() - present)) if len(parts) > len(present) else []
         )
@@ -186,7 +187,7 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
         if changed:
             note_messages(batch.user_id, changed)
         asking = (said.asking & present) | {row.pk for row in changed if _asks_to_remember(row)}
-        # Hardly a message asks: without this, each batch would read its messages once more.
+        # Few messages ask to remember. Without this check, each batch would read its messages again.
         if asking:
             lift_requested(batch.user_id, asking)
         return len(documents)
@@ -197,29 +198,29 @@ def _asks_to_remember(row: Message) -> bool:
 
 
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
-    """Lock and return the index of a user or of a scope; one that does not exist is made."""
+    """Lock and return the index of a user or scope. Create it if it does not exist."""
     column, key = ("user_id", user_id) if scope_id is None else ("scope_id", scope_id)
     assert key is not None
     sql = f"SELECT {columns_of(SearchOwner, 'owner')} FROM chatapp_searchowner AS owner WHERE {column} = %s"
     found: tuple[SearchOwner] | None = next(read_models([SearchOwner], locked(sql), key), None)
     if found is not None:
         return found[0]
-    # Only the first document of an index comes here: the ORM builds its statements anew each time.
+    # Reached only for a new index, because the ORM builds its SQL again on each call.
     owners = SearchOwner.objects.select_for_update()
-    # In the present version: with the default, a new index would be analysed again.
+    # Set the current version: with the default, a new index would be analysed again.
     return owners.get_or_create({"analysis_version": ANALYSIS_VERSION}, **{column: key})[0]
 
 
 def lock_indexes_of(user_ids: Iterable[UUID], entries: QuerySet[MemoryEntry] | None = None) -> None:
-    """Lock the indexes of several users, then those of the scopes of `entries`, after all conversations are locked."""
+    """Lock the indexes of several users, then those of the scopes of `entries`. Lock all conversations before."""
     if connection.features.has_select_for_update:
         shared = Q(scope__in=entries.values("scope")) if entries is not None else Q()
         lock_owners(Q(user__in=set(user_ids)) | shared)
 
 
 def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previous: int = NO_ORDINAL) -> int:
-    """Store the documents of texts. Those of one text follow each other, the first of them `previous`. Return the
-    ordinal of the last."""
+    """Store the documents of each text, chained by `previous`: a text's first document follows `previous`. Return the
+    last ordinal."""
     rows: list[tuple[Any, ...]] = []
     first, last, length = owner.next_ordinal, previous, 0
     for documents in texts:
@@ -229,7 +230,7 @@ def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previ
             rows.append((owner.pk, ordinal, last, *document))
             last, length = ordinal, length + document.length
     insert_documents(rows)
-    # The mark has no gaps: while older documents wait for the present analysis, new ones wait with them.
+    # Everything below the mark is analysed. While older documents wait for that, new ones do not move the mark.
     if owner.analysed_ordinal == owner.next_ordinal:
         owner.analysed_ordinal += len(rows)
     owner.next_ordinal += len(rows)
@@ -241,14 +242,14 @@ def _append(owner: SearchOwner, texts: Iterable[Sequence[StoredDocument]], previ
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """What entries say, by their keys, and what they claim: reading that takes too long for a transaction."""
+    """Documents of entries by entry id, and the entries' claims. Computing them takes too long for a transaction."""
 
     documents: Mapping[UUID, Sequence[StoredDocument]]
     claims: list[NewClaim]
 
 
 def read_entries(user_id: UUID, entries: Iterable[MemoryEntry]) -> ReadEntries:
-    """Return what entries of the user say now, for `index_entries`."""
+    """Return the documents and claims of the entries' current texts, for `index_entries`."""
     entries = list(entries)
     documents = {entry.pk: _documents(entry, entry.conversation_id) for entry in entries}
     return ReadEntries(documents, find_entry_claims(user_id, entries))
@@ -262,8 +263,8 @@ def index_entry(entry: MemoryEntry) -> None:
 def index_entries(
     user_id: UUID, entries: Sequence[MemoryEntry], read: ReadEntries | None = None, *, are_new: bool = False
 ) -> None:
-    """Index entries of the user in the transaction that writes them, in place of their earlier texts; new ones have
-    none. Withdrawn ones are removed. What they say was `read` before the transaction, or is read now."""
+    """Replace the documents and claims of entries, in the transaction that writes the entries; `are_new` ones have none
+    yet. Remove withdrawn entries. `read` was computed before the transaction; by default it is computed now."""
     read = read or read_entries(user_id, entries)
     ids = [entry.pk for entry in entries]
     if not are_new:
@@ -274,15 +275,15 @@ def index_entries(
     standing = [entry for entry in entries if entry.pk not in withdrawn]
     if standing:
         _append(_lock_owner(user_id=user_id), [read.documents[entry.pk] for entry in standing])
-    # In one order everywhere, so that two transactions do not wait for each other.
+    # Use one order everywhere, so that two transactions do not deadlock.
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
     store_entry_claims(user_id, ids, read.claims)
 
 
 def move_documents(user_id: UUID, entry_ids: Collection[UUID], conversation_id: UUID | None) -> None:
-    """Let the documents of entries name another conversation, or none, in the transaction that moves the entries."""
-    # Under the lock, as all is written here: else this and a worker would wait for each other's rows.
+    """Set or clear the conversation of the entries' documents, in the transaction that moves the entries."""
+    # Lock the index like all writers, or this update and a worker could deadlock.
     lock_owners(Q(user=user_id))
     documents = SearchDocument.objects.filter(source_id__in=entry_ids, owner__user=user_id)
     documents.update(conversation=conversation_id)
@@ -291,7 +292,7 @@ def move_documents(user_id: UUID, entry_ids: Collection[UUID], conversation_id: 
 def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
     """Index entries for the scope, without their conversations."""
     _append(_lock_owner(scope_id=scope_id), [_documents(entry, None) for entry in entries])
-    # Here, because the workers that index conversations seal the indexes of users alone.
+    # Seal here, because workers that index conversations only seal the indexes of users.
     seal_documents(scope_id=scope_id)
 
 
@@ -302,7 +303,7 @@ def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[StoredD
 
 @transaction.atomic
 def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
-    """Index messages of the user again in the transaction that changes their words, unless they are not indexed yet."""
+    """Index messages of the user again, in the transaction that changes their texts. Skip messages not indexed yet."""
     homes = {row.conversation_id for row in rows}
     indexed = dict(Conversation.with_unowned.filter(pk__in=homes).values_list("pk", "indexed_below"))
     remove_messages(user_id, [row.pk for row in rows])
@@ -327,23 +328,23 @@ def seal_documents(at_least: int = SEAL_FROM, **whose: UUID) -> None:
 
 @transaction.atomic
 def _seal_some(at_least: int, **whose: UUID) -> bool:
-    """Seal as many documents as one short transaction takes; return whether there were any."""
+    """Seal as many documents as fit a short transaction; return whether any were sealed."""
     owner = _lock_owner(**whose)
     if owner.next_ordinal - owner.sealed_ordinal < at_least:
         return False
     first = owner.sealed_ordinal
     number = first // BLOCK
     end = min(owner.next_ordinal, first + SEAL_AT_ONCE, (number + 1) * BLOCK)
-    # Documents of a conversation that is being deleted are left out; their rows in the block stay blank.
+    # Skip documents of a conversation that is being deleted. Their rows in the block stay blank.
     gone = Q(kind=SearchDocument.Kind.MESSAGE, conversation__isnull=False, conversation__user=None)
     rows = SearchDocument.objects.filter(~gone, owner=owner, ordinal__gte=first, ordinal__lt=end)
     stored: list[StoredTerms] = []
     room = SEALED_TERMS
-    # A few at a time: reading 1,024 to seal those few whose terms fit would take long under the lock.
+    # Read in chunks, because reading 1,024 documents to seal the few whose terms fit would hold the lock for long.
     for columns in rows.order_by("ordinal").values_list("ordinal", "terms", "counts").iterator(chunk_size=64):
         document = StoredTerms(*columns)
         room -= len(document.counts)
-        # At least one is sealed: one with more terms than that would stop the others for ever.
+        # Seal at least one: a document with more terms than the limit would block all others forever.
         if room < 0 and stored:
             end = document.ordinal
             break
@@ -358,7 +359,7 @@ def _seal_some(at_least: int, **whose: UUID) -> bool:
 def _append_columns(
     owner: SearchOwner, number: int, first: int, end: int, documents: QuerySet[SearchDocument]
 ) -> None:
-    # Documents that are gone keep their rows: a document is found by its place in the block.
+    # Missing documents keep blank rows, because a document is found by its offset in the block.
     columns = blank_rows(end - first)
     for ordinal, previous, said_at, length in documents.values_list(
         "ordinal", "previous", "said_at", "length"
@@ -369,17 +370,17 @@ def _append_columns(
     block.save(update_fields=["columns"])
 
 
-# --- Starting over --------------------------------------------------------------------------------------
+# --- Rebuilding an index --------------------------------------------------------------------------------
 
 
 def delete_shared_indexes() -> None:
-    """Delete the indexes of all scopes; `rebuild_index` of their users makes them again."""
+    """Delete the indexes of all scopes. `rebuild_index` of their users creates them again."""
     abandon_index(scope__isnull=False)
 
 
 def unindex_conversations(**which: UUID) -> None:
-    """Let all messages of conversations be indexed anew. Their documents are the caller's to remove."""
-    # One that is not indexed yet is left alone: its worker may hold it and wait for the index.
+    """Mark all messages of conversations as not indexed. The caller removes their documents."""
+    # Skip conversations not indexed yet: a worker may hold one while it waits for the index.
     indexed = Conversation.with_unowned.filter(**which, indexed_below__gt=0)
     lock_rows(indexed)
     indexed.update(indexed_below=0, last_ordinal=NO_ORDINAL)
@@ -387,14 +388,14 @@ def unindex_conversations(**which: UUID) -> None:
 
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
-    """Detach the index of a user: nothing in it is found any more, and a worker deletes its rows in pieces."""
-    # Conversations first: whoever indexes one holds it and waits for the index.
+    """Detach the index of a user, so that searches ignore it and a worker deletes its rows in batches."""
+    # Lock conversations first, because a worker holds one while it waits for the index.
     unindex_conversations(user_id=user_id)
     abandon_index(user_id=user_id)
 
 
 def rebuild_index(user_id: UUID) -> int:
-    """Delete the index of a user and make it again from its sources; return how many documents it has."""
+    """Rebuild the index of a user from its sources; return how many documents it has."""
     delete_index(user_id)
     TO_THE_END.work(lambda: delete_abandoned(PIECE))
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
@@ -406,7 +407,7 @@ def rebuild_index(user_id: UUID) -> int:
     entry_ids = list(kept.values_list("pk", flat=True))
     for first in range(0, len(entry_ids), FEW_ENTRIES):
         some = kept.filter(pk__in=entry_ids[first : first + FEW_ENTRIES])
-        # Each as it is now, under its lock: it may be edited, moved or forgotten meanwhile.
+        # Read entries under their locks, because they may be edited, moved or forgotten meanwhile.
         with transaction.atomic():
             lock_rows(some)
             if entries := list(some):

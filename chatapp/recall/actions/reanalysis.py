@@ -1,5 +1,5 @@
-"""Updates an index that an older version of the analysis wrote. Documents keep their ordinals and vectors, and are
-found meanwhile."""
+"""Updates an index that an older version of the analysis wrote. Documents keep their ordinals and vectors, and stay
+searchable."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, Sear
 from chatapp.recall.selectors.reanalysis import Reanalysis, reanalyse
 
 PIECES_AT_ONCE = 5
-"""The sweep calls again for the rest, so that the work of other users comes in between."""
-# Builds of SQLite may take only 999 values a statement; owner and block are two more.
+"""The sweep starts another task for the rest, so that other users' work can run in between."""
+# Some SQLite builds allow only 999 parameters per statement; owner and block take two more.
 _TERMS_PER_QUERY = 900
 
 Changes = Mapping[int, Mapping[int, int]]
-"""By term, how often it occurs at each offset of a block now."""
+"""New counts by term and offset in the block. A count of 0 removes the posting."""
 
 
 def reanalyse_some(owner_id: int) -> None:
-    """Analyse the next documents of an index again and store what differs. Safe to repeat, and to run twice at once."""
+    """Reanalyse the next documents of an index and store the differences. Idempotent, and safe to run concurrently."""
     for _ in range(PIECES_AT_ONCE):
         owner = SearchOwner.objects.filter(pk=owner_id).first()
         if owner is None:
@@ -37,7 +37,7 @@ def reanalyse_some(owner_id: int) -> None:
         if first >= owner.next_ordinal:
             return
         found = reanalyse(owner, first)
-        # Before the mark moves on: after a crash in between, these documents are simply read again.
+        # Store claims before the mark moves on: after a crash in between, these documents are analysed again.
         _note_claims(found)
         if not _store(owner, found):
             return
@@ -55,7 +55,7 @@ def _note_claims(found: Reanalysis) -> None:
 def _note_messages(conversation_id: UUID, message_ids: Iterable[UUID]) -> None:
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is not None:
-        # In the order of whoever indexes: the conversation or the entry, then the index.
+        # Same lock order as for indexing: the conversation or the entry, then the index.
         SearchOwner.objects.select_for_update().filter(user_id=conversation.owner_id).first()
         rows = Message.objects.filter(conversation=conversation, pk__in=message_ids)
         note_messages(conversation.owner_id, rows.only("role", "parts", "created_at"))
@@ -71,12 +71,12 @@ def _note_entry(entry_id: UUID) -> None:
 
 @transaction.atomic
 def _store(read: SearchOwner, found: Reanalysis) -> bool:
-    """Store the terms that differ; return False where another worker was faster."""
+    """Store the terms that differ; return False if another worker was faster or the index was deleted."""
     owner = SearchOwner.objects.select_for_update().filter(pk=read.pk).first()
     before = (read.analysis_version, read.analysed_ordinal)
     if owner is None or (owner.analysis_version, owner.analysed_ordinal) != before:
         return False
-    # A document that was removed or indexed again meanwhile is another row, or none.
+    # Documents that were removed or indexed again meanwhile are skipped, because their rows are gone.
     rows = list(SearchDocument.objects.filter(owner=owner, pk__in=found.terms).order_by("ordinal"))
     sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
     for number in sorted({row.ordinal // BLOCK for row in sealed}):

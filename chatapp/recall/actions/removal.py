@@ -1,9 +1,9 @@
-"""Removes from the search index: messages and entries at once, a deleted conversation and what is forgotten together
-in transactions of a few milliseconds.
+"""Removes documents from the search index: single messages and entries at once, deleted conversations and bulk
+forgetting in transactions of a few milliseconds.
 
-Of a conversation the documents stop being scored first (`hide_documents`, a few rows). Then each posting that names one
-is written once, and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet are never
-sealed.
+For a deleted conversation, `hide_documents` first excludes its documents from scoring. Then each affected posting is
+rewritten once, and the documents are deleted. Every step is idempotent. Documents that are not sealed yet stay
+unsealed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GoneDocument:
 
 
 def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the index of their user and of scopes, in the caller's transaction."""
+    """Remove entries from the indexes of their user and of scopes, in the caller's transaction."""
     if entry_ids:
         sql = f"{_ENTRIES} AND source_id IN {placeholders(len(entry_ids))} ORDER BY ordinal"
         found = execute_stored(sql, [as_stored(user_id), *map(as_stored, entry_ids)]).fetchall()
@@ -77,9 +77,9 @@ def remove_sources(source_ids: Collection[UUID]) -> None:
     _remove(SearchDocument.objects.filter(source_id__in=source_ids))
 
 
-@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
+@transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
 def hide_sources(source_ids: Collection[UUID]) -> None:
-    """Let nothing find these messages and entries, in less time than `remove_sources` takes."""
+    """Exclude messages and entries from all searches. Faster than `remove_sources`."""
     for owner, rows in _by_owner(_read(SearchDocument.objects.filter(source_id__in=source_ids))):
         _remove_from(owner, [row for row in rows if row.ordinal >= owner.sealed_ordinal])
         ordinals = np.array([row.ordinal for row in rows if row.ordinal < owner.sealed_ordinal], np.int64)
@@ -87,9 +87,9 @@ def hide_sources(source_ids: Collection[UUID]) -> None:
             _clear_columns(owner.pk, number, ordinals[ordinals // BLOCK == number] % BLOCK)
 
 
-@transaction.atomic(savepoint=False)  # inside another transaction, that one fails with it
+@transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
 def _remove(documents: QuerySet[SearchDocument]) -> None:
-    """Remove documents, in a number of statements that does not grow with theirs."""
+    """Remove documents in bulk instead of one by one."""
     _remove_rows(_read(documents))
 
 
@@ -104,13 +104,13 @@ def _read(documents: QuerySet[SearchDocument]) -> list[GoneDocument]:
 
 
 def _by_owner(rows: Sequence[GoneDocument]) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
-    """Yield the indexes that have any, locked in their order: those of users before those of scopes."""
+    """Yield each index that contains any of these documents, locked, with its documents."""
     for owner in lock_owners(Q(pk__in={row.owner_id for row in rows})) if rows else ():
         yield owner, [row for row in rows if row.owner_id == owner.pk]
 
 
 def lock_owners(which: Q) -> list[SearchOwner]:
-    """Return indexes, locked in the order in which everybody does: those of users before those of scopes."""
+    """Lock and return indexes in the order used everywhere: those of users before those of scopes."""
     owners = SearchOwner.objects.filter(which).select_for_update()
     return list(owners.order_by(F("scope").asc(nulls_first=True), "pk"))
 
@@ -130,7 +130,7 @@ def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
 def _clean_block(owner: SearchOwner, number: int, rows: Sequence[GoneDocument]) -> None:
     gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
     _clear_columns(owner.pk, number, gone)
-    # Not np.unique, which imports numpy.ma where it is first called: here the lock is held.
+    # Not np.unique, because its first call imports numpy.ma while the lock is held.
     terms = sorted({*np.frombuffer(b"".join(bytes(row.terms) for row in rows), TERM).tolist()})
     for start in range(0, len(terms), TERMS_PER_QUERY):
         some = terms[start : start + TERMS_PER_QUERY]
@@ -153,12 +153,12 @@ def _clear_columns(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -
     block.save(update_fields=["columns"])
 
 
-# --- Many documents, in pieces ------------------------------------------------------------------------------
+# --- Many documents, in batches -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GoneDocuments:
-    """Documents in one index: offsets by block, and all their terms in order."""
+    """Documents to remove from one index: their offsets by block, and all their terms, sorted."""
 
     owner_id: int
     offsets: Mapping[int, npt.NDArray[np.int64]]
@@ -176,7 +176,7 @@ def documents_made_of(source_ids: Collection[UUID]) -> QuerySet[SearchDocument]:
 
 
 def read_gone_documents(documents: QuerySet[SearchDocument], *, with_terms: bool) -> list[GoneDocuments]:
-    """Return the documents by the index they are in, unless that index is abandoned."""
+    """Return the documents grouped by index. Skip abandoned indexes, which are deleted as a whole."""
     rows = documents.exclude(owner__user=None, owner__scope=None)
     found = rows.values_list("owner_id", "ordinal", *(("terms",) if with_terms else ()))
     ordinals: dict[int, list[int]] = {}
@@ -196,7 +196,7 @@ def _gone_documents(owner_id: int, ordinals: Sequence[int], terms: Sequence[byte
 
 
 def hide_documents(conversation_id: UUID) -> None:
-    """Clear the columns of sealed documents: one short transaction for each block, and most users have one."""
+    """Clear the columns of the sealed documents, in one short transaction per block. Most users have one block."""
     for gone in read_gone_documents(documents_in(conversation_id), with_terms=False):
         for number, offsets in gone.offsets.items():
             _hide_in_block(gone.owner_id, number, offsets)
@@ -221,7 +221,7 @@ def _set_edition(owner: SearchOwner) -> None:
 
 @transaction.atomic
 def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
-    """Drop the documents from the postings of `gone.terms` from index `first_term` on; return the index to go on at."""
+    """Drop the documents from the postings of `gone.terms[first_term:]` within the budget; return the next index."""
     spending, at = budget.start(), first_term
     owner = _lock(gone.owner_id)
     while owner is not None and at < len(gone.terms):
@@ -249,7 +249,7 @@ def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
 
 @transaction.atomic
 def delete_documents(rows: QuerySet[SearchDocument], budget: Budget) -> bool:
-    """Delete documents and count them off their indexes; return whether none is left."""
+    """Delete documents within the budget and update the counters of their indexes; return whether all are deleted."""
     spending = budget.start()
     owners = {owner.pk: owner for owner in lock_owners(Q(pk__in=rows.order_by().values("owner")))}
     while True:
@@ -271,12 +271,12 @@ def delete_documents(rows: QuerySet[SearchDocument], budget: Budget) -> bool:
             return False
 
 
-# --- Indexes without an owner ---------------------------------------------------------------------------
+# --- Abandoned indexes ----------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def abandon_index(**whose: UUID | bool) -> None:
-    """Detach indexes from their user or scope: they are not found any more, and a worker deletes them in pieces."""
+    """Detach indexes from their user or scope, so that searches ignore them and a worker deletes them in batches."""
     owners = lock_owners(Q(**whose))
     SearchOwner.objects.filter(pk__in=[owner.pk for owner in owners]).update(user=None, scope=None)
 
@@ -287,7 +287,7 @@ def _abandoned() -> QuerySet[SearchOwner]:
 
 @transaction.atomic
 def delete_abandoned(budget: Budget) -> bool:
-    """Delete rows of abandoned indexes; return whether none is left."""
+    """Delete rows of abandoned indexes within the budget; return whether all are deleted."""
     spending = budget.start()
     for owner_id in list(_abandoned().values_list("pk", flat=True)):
         for model in (SearchPosting, SearchBlock, SearchVectors, SearchCodes, SearchDocument):

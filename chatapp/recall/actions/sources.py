@@ -1,4 +1,4 @@
-"""Note what a run read elsewhere: forgetting follows these rows to the copies that the run made."""
+"""Records which texts a run read, so that forgetting finds the copies that the run made of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from chatapp.runs.models import Run, RunSource
 
 
 def note_read(run_id: UUID | str, source_ids: Collection[UUID]) -> None:
-    """Note what a tool read for the run. To be called before the run gets the result. Does nothing for a run that was
-    deleted."""
+    """Record what a tool read for the run, before the run gets the result. Do nothing if the run was deleted."""
     if run_id:
         run = UUID(str(run_id))
         _note(run, [RunSource(run_id=run, source_id=one) for one in sorted(set(source_ids))])
 
 
 def recalled_rows(run_id: UUID, turns: Sequence[RecalledTurn], *, starts_anew: bool) -> Iterator[RunSource]:
-    """Yield the rows that note which turns were recalled for a question; a later request shows the same turns from
-    these."""
+    """Yield rows that record which turns were recalled for a question, so that later requests show the same turns."""
     for place, turn in enumerate(turns):
         at = {"run_id": run_id, "place": place, "starts_anew": starts_anew}
         yield RunSource(source_id=turn.source_id, start=turn.start, end=turn.end, **at)
@@ -36,5 +34,5 @@ def _note(run_id: UUID, rows: Sequence[RunSource]) -> None:
         return
     with transaction.atomic():
         if Run.objects.filter(pk=run_id).exists():
-            # A tool may read the same source again.
+            # A tool may read the same source twice.
             RunSource.objects.bulk_create(rows, ignore_conflicts=True)

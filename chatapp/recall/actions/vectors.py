@@ -13,10 +13,10 @@ from chatapp.recall.models import SearchCodes, SearchDocument, SearchOwner, Sear
 from chatapp.recall.vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
-"""Documents whose codes share a row, which is written again with every turn that is added to it."""
+"""Documents whose codes share a row. The row is rewritten with every turn that is added to it."""
 VECTORS_DELETED_AT_ONCE = 50
 CODES_DELETED_AT_ONCE = 2
-"""A row has a megabyte and more."""
+"""A row may exceed a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class DocumentVectors:
 
 @transaction.atomic
 def drop_other_vectors(*, user_id: UUID, model: str, budget: Budget = PIECE) -> bool:
-    """Delete vectors of another model, as many as one short transaction takes; return whether none is left.
+    """Delete vectors of other models, as many as fit a short transaction; return whether all are deleted.
 
-    From the first piece on nothing is compared with them.
+    Searches ignore them from the first call on.
     """
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
     if owner is None or owner.vector_model == model:
@@ -51,7 +51,7 @@ def drop_other_vectors(*, user_id: UUID, model: str, budget: Budget = PIECE) -> 
 
 @transaction.atomic
 def begin_vectors(*, user_id: UUID, model: str) -> range:
-    """Return the ordinals of documents without vectors of this model; none while there are some of another."""
+    """Return the ordinals of documents without vectors of this model; empty while vectors of another model remain."""
     if not drop_other_vectors(user_id=user_id, model=model):
         return range(0)
     owner = SearchOwner.objects.filter(user_id=user_id).first()
@@ -62,11 +62,11 @@ def begin_vectors(*, user_id: UUID, model: str) -> range:
 def store_vectors(
     *, user_id: UUID, model: str, ordinals: range, documents: Sequence[DocumentVectors]
 ) -> bool:
-    """Store the vectors of all documents of these ordinals; return False where another worker was faster."""
+    """Store the vectors of all documents of these ordinals; return False if another worker was faster."""
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
     if owner is None or owner.vector_model != model or owner.embedded_ordinal != ordinals.start:
         return False
-    # What was removed while the endpoint worked must not get vectors, which nothing would delete again.
+    # Skip documents that were removed while the endpoint worked, because nothing would delete their vectors.
     there = SearchDocument.objects.filter(owner=owner, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop)
     present = set(there.values_list("ordinal", flat=True))
     left = [document for document in documents if document.ordinal in present]
@@ -87,7 +87,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
     ordinals = pack_ordinals([ordinal for ordinal, _ in flat])
     codes = pack_codes([vector for _, vector in flat])
     row = SearchCodes.objects.filter(owner=owner).order_by("-first_ordinal").first()
-    # The endpoint may have put another model, with vectors of another length, behind the same name.
+    # The endpoint may serve another model under the same name now, with vectors of another length.
     is_full = row is not None and flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE
     if row is None or is_full or not fits_behind(row.ordinals, row.codes, ordinals, codes):
         row = SearchCodes(owner=owner, first_ordinal=flat[0][0], ordinals=b"", codes=b"")
@@ -99,7 +99,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
 
 
 def remove_vectors(owner: SearchOwner, ordinals: Sequence[int]) -> None:
-    """Delete vectors and codes in the transaction that removes the documents."""
+    """Delete the vectors and codes of documents, in the transaction that removes the documents."""
     ordinals = [ordinal for ordinal in ordinals if ordinal < owner.embedded_ordinal]
     if not ordinals:
         return

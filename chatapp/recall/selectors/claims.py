@@ -1,4 +1,4 @@
-"""Reads which statements were superseded, and by what."""
+"""Reads which statements were superseded, and by which ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASKED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """`said`, from `start` to `end` of a source, was so until `until`, when `text` was said in its place."""
+    """The statement `said`, from `start` to `end` of a source, held until `until`, when `text` replaced it."""
 
     start: int
     end: int
@@ -57,10 +57,10 @@ _ANY = "SELECT 1 FROM chatapp_storedclaim WHERE user_id = %s AND superseded_by_i
 def superseded_claims(
     user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
 ) -> Mapping[UUID, list[Superseded]]:
-    """Return superseded statements by message or entry; with `before`, only those superseded by then."""
+    """Return superseded statements by message or entry; with `before`, only those superseded before that time."""
     found: dict[UUID, list[Superseded]] = defaultdict(list)
     if not source_ids or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
-        return found  # as nearly always: without the joins
+        return found  # the usual case, without the joins
     for some in _slices(list(source_ids)):
         of_sources = Q(message__in=some) | Q(entry__in=some)
         rows = StoredClaim.objects.filter(of_sources, user_id=user_id)
@@ -74,7 +74,7 @@ def superseded_claims(
 def _with_newer(
     rows: QuerySet[StoredClaim], before: datetime | None
 ) -> Iterator[tuple[StoredClaim, StoredClaim]]:
-    """Yield claims, each with the next one that superseded it and is shown, and was said `before`."""
+    """Yield each superseded claim with the next claim that superseded it, is shown, and was said before `before`."""
     superseded = rows.filter(superseded_by__isnull=False).select_related(*_SOURCES)
     if before is not None:
         superseded = superseded.filter(superseded_by__said_at__lt=before)
@@ -86,12 +86,12 @@ def _with_newer(
 
 
 def _next_shown(row: StoredClaim) -> StoredClaim | None:
-    """Return what supersedes a claim while the one that does is not shown."""
+    """Return the claim that supersedes `row` while its stored `superseded_by` is not shown."""
     assert row.superseded_by is not None
     replacing = Q(replaces=True) & ~Q(value=row.value)
     later = StoredClaim.objects.filter(
         _IS_SHOWN,
-        # What denies it ends nothing else, and so replaces nothing.
+        # A denial ends no other value, so that `replaces` is not set.
         replacing | Q(value=~row.value),
         user_id=row.user_id,
         key=row.key,
@@ -101,7 +101,7 @@ def _next_shown(row: StoredClaim) -> StoredClaim | None:
 
 
 def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield as many as one statement may name."""
+    """Yield slices that fit the parameters of one statement."""
     for first in range(0, len(values), ASKED_AT_ONCE):
         yield values[first : first + ASKED_AT_ONCE]
 
@@ -135,10 +135,10 @@ def _text_of(row: StoredClaim) -> str:
 def repeated_claims(
     user_id: UUID, texts: Collection[str], *, before: datetime | None = None
 ) -> Mapping[str, list[Superseded]]:
-    """Return superseded statements in texts that repeat messages, such as extracted entries, by text."""
+    """Return superseded statements by text, for texts that repeat messages, e.g. extracted entries."""
     found: dict[str, list[Superseded]] = defaultdict(list)
     if not texts or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
-        return found  # as nearly always: without a look at what the texts claim
+        return found  # the usual case, without parsing the texts
     claims = [(text, claim) for text in texts for claim in hashed_claims(text)]
     newest = _newest_superseded(user_id, {claim.key for _, claim in claims}, before)
     for text, claim in claims:
@@ -152,7 +152,7 @@ def repeated_claims(
 
 
 class HashedClaim(NamedTuple):
-    """What `text[start:end]` claims, as it is stored. The value of what is denied is the complement of what it ends."""
+    """The claim of `text[start:end]`, as stored. A denial has the complement of the value that it denies."""
 
     key: int
     value: int
@@ -165,7 +165,7 @@ _known = LruCache[bytes, tuple[HashedClaim, ...]](KNOWN_TEXTS)
 
 
 def hashed_claims(text: str) -> tuple[HashedClaim, ...]:
-    """Return what a text claims. What is asked for again soon is known by the hash of the text."""
+    """Return the claims in a text, cached by the hash of the text."""
     digest = hash_text(text)
     known = _known.get(digest)
     if known is None:
@@ -183,7 +183,7 @@ def hash_claim(claim: Claim) -> HashedClaim:
 def _newest_superseded(
     user_id: UUID, keys: Iterable[int], before: datetime | None
 ) -> dict[tuple[int, int], tuple[StoredClaim, StoredClaim]]:
-    """Return by key and value the newest superseded claim, and what superseded it."""
+    """Return the newest superseded claim and the claim that superseded it, by key and value."""
     newest: dict[tuple[int, int], tuple[StoredClaim, StoredClaim]] = {}
     for some in _slices(sorted(keys)):
         rows = StoredClaim.objects.filter(user_id=user_id, key__in=some).order_by("said_at", "start", "pk")
@@ -194,7 +194,7 @@ def _newest_superseded(
 
 @dataclass(frozen=True, slots=True)
 class SaidAt:
-    """A statement in a message or an entry. `words` are its words, folded."""
+    """The place of a statement in a message or entry. `words` are its folded words."""
 
     words: str
     start: int
@@ -205,9 +205,9 @@ class SaidAt:
 
 
 def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt]:
-    """Return where these texts say the statement, literally or not, rather than the `other` one that shares most words.
+    """Return where these texts make the statement, literally or not, rather than the similar `other` one.
 
-    What the assistant said is left out.
+    Skip texts of the assistant.
     """
     gist = vocabulary.gist(statement)
     wanted, unwanted = vocabulary.words(statement), vocabulary.words(other)
@@ -235,7 +235,7 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
 
 
 def find_named(row: StoredClaim) -> tuple[int, int] | None:
-    """Return where its source says a claim that a model named; None where it does not, and for one read by rules."""
+    """Return where the source contains a claim that a model named; None if it does not, or if rules found the claim."""
     if not row.is_named:
         return None
     text, start = _text_of(row), 0

@@ -1,4 +1,4 @@
-"""Reads the texts of documents that a search found: the index stores none."""
+"""Reads the texts of documents that a search found. The index itself stores no text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from chatapp.recall.selectors.unindexed import UnindexedDocument
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that was found, with its text. `is_whole`: it is all of its source. An entry that another user
-    shares has the kind `shared`."""
+    """A document that was found, with its text. `is_whole`: the text is all of its source. An entry shared by another
+    user has the kind `shared`."""
 
     kind: str
     text: str
@@ -51,7 +51,7 @@ class Found:
 
 
 def source_of(found: Found) -> dict[str, Any]:
-    """Return where it was said: `{kind, conversation_id?, message_id?, entry_id?, day?}`."""
+    """Return where the text was said: `{kind, conversation_id?, message_id?, entry_id?, day?}`."""
     ids = {
         "conversation_id": found.conversation_id,
         "message_id": found.message_id,
@@ -61,7 +61,7 @@ def source_of(found: Found) -> dict[str, Any]:
     return {"kind": found.kind} | {name: str(value) for name, value in ids.items() if value is not None}
 
 
-# --- What is stored -------------------------------------------------------------------------------------
+# --- Stored documents -----------------------------------------------------------------------------------
 
 _STORED = """
     SELECT document.ordinal, document.start, document."end",
@@ -76,12 +76,12 @@ _STORED = """
     {entry}
     WHERE owner.id = %s
 """
-"""One statement and plain columns: a recall reads hundreds of texts, and as rows of three models they would cost more
-than the rest of it."""
+"""One statement with plain columns. A recall reads hundreds of texts, and three model instances for each would cost
+more than the rest of the recall."""
 
 
 def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, Found]:
-    """Return the texts by ordinal, without those whose source is gone. `scores` has the ordinals that are wanted."""
+    """Return the texts by ordinal, without those whose source is gone. `scores` has the wanted ordinals."""
     if not scores:
         return {}
     with connection.cursor() as cursor:
@@ -95,7 +95,7 @@ def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, 
 def _stored_statement(vendor: str, count: int) -> str:
     is_message = f"document.kind = {int(SearchDocument.Kind.MESSAGE)}"
     is_entry = f"document.kind = {int(SearchDocument.Kind.ENTRY)}"
-    # A conversation that is being deleted has lost its user, and with that its texts are found no more.
+    # A conversation that is being deleted has no user any more, so that its texts are not found.
     of_owner = "conversation.user_id = owner.user_id AND NOT conversation.temporary"
     look_up = _look_up_lateral if vendor == "postgresql" else _look_up
     return _STORED.format(
@@ -121,18 +121,18 @@ def _stored_statement(vendor: str, count: int) -> str:
 
 
 def _look_up(join: str, model: type[Model], name: str, condition: str) -> str:
-    """Return a join that SQLite does not reorder: in another order it would read all that the user ever said."""
+    """Return a join that SQLite does not reorder: in another order, it would read all texts of the user."""
     return f"{join} JOIN {table_name(model)} {name} ON {condition}"
 
 
 def _look_up_lateral(join: str, model: type[Model], name: str, condition: str) -> str:
-    """Return a join that PostgreSQL does as one look-up per row (OFFSET), not as a scan of all that anybody said."""
+    """Return a join that PostgreSQL runs as one look-up per row (due to OFFSET), not as a scan of the table."""
     rows = f"SELECT * FROM {table_name(model)} {name} WHERE {condition} OFFSET 0"
     return f"{join} JOIN LATERAL ({rows}) {name}" + ("" if join == "CROSS" else " ON TRUE")
 
 
 _read_id = lru_cache(maxsize=1_000)(UUID)
-"""For conversations and branches: there are few, and each is read hundreds of times."""
+"""Cached for conversations and branches: they are few, and each is read hundreds of times."""
 
 
 def _stored_messages(
@@ -184,11 +184,11 @@ def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
     return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, end=end, **source)
 
 
-# --- What is not stored yet, or shared ------------------------------------------------------------------------
+# --- Unindexed and shared documents ---------------------------------------------------------------------------
 
 
 def said_now(row: UnindexedDocument, score: float) -> Found:
-    """Return a document that is not indexed yet, with its text, as it was read."""
+    """Return a document that is not indexed yet, with the text that was read with it."""
     document, message = row.document, row.message
     return _found(
         "message",
@@ -207,7 +207,7 @@ def said_now(row: UnindexedDocument, score: float) -> Found:
 def read_shared(
     user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
 ) -> dict[int, Found]:
-    """Return the texts of entries that the scope shares. Of another user's entry nothing says where it was said."""
+    """Return the texts of entries that the scope shares. Entries of other users do not name their conversation."""
     if not documents or scope_id is None:
         return {}
     entries = shared_entries(scope_id).in_bulk([row.source_id for row in documents])

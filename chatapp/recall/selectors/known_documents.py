@@ -1,4 +1,4 @@
-"""Finds the documents that a context shows already, or may not show: they say nothing about what is worth recalling."""
+"""Finds documents that a context already shows or must not show. Recall treats them as if they did not exist."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def ordinals_of_messages(owner_id: int, message_ids: Collection[str]) -> set[int
 
 
 def ordinals_kept_out(owner_id: int, conversation_id: UUID, spans: Mapping[UUID, int | None]) -> set[int]:
-    """Return the ordinals of what a conversation never recalls of itself: its entries, because its summary is in the
-    context, and what only other branches show. `spans` has the visible branches, each up to a position."""
+    """Return the ordinals that a conversation never recalls from itself: its entries, because its summary is in the
+    context, and messages that only other branches show. `spans` has the visible branches, each up to a position."""
     visible = list(spans)
     statements = [_OF_ENTRIES, _OF_BRANCHES.format(visible=placeholders(len(visible)))]
     values: list[UUID | int] = [conversation_id, conversation_id, *visible]
@@ -50,5 +50,5 @@ def ordinals_kept_out(owner_id: int, conversation_id: UUID, spans: Mapping[UUID,
 
 
 def _ordinals(owner_id: int, sql: str, *values: UUID | int) -> set[int]:
-    # The owner is compared here: a database that knows only sizes might read all of its documents for it.
+    # Compare the owner here: in SQL, a query planner might read all documents of the owner first.
     return {ordinal for owner, ordinal in execute(sql, *values).fetchall() if owner == owner_id}

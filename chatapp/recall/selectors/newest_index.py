@@ -1,4 +1,4 @@
-"""Reads the documents of an index that no block holds yet: from the cache, and what was added since from its rows."""
+"""Reads the documents of an index that are in no block yet, from the cache and from rows added since."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chatapp.recall.models import SearchOwner
 
 CACHE_BYTES = 24_000_000
 DOCUMENT_BYTES = 300
-"""What one takes in memory beside its terms."""
+"""The memory of one document besides its terms."""
 
 _ROWS = """
 SELECT ordinal, previous, conversation_id, CAST(said_at AS text), length, terms, counts FROM chatapp_searchdocument
@@ -34,7 +34,7 @@ WHERE owner_id = %s AND ordinal >= %s AND ordinal < %s ORDER BY ordinal
 
 
 class NewestDocument(NamedTuple):
-    """A stored document, as far as a search needs it."""
+    """The columns of a stored document that a search needs."""
 
     ordinal: int
     previous: int
@@ -47,7 +47,7 @@ class NewestDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The documents from ordinal `first` on, below `end`, in one edition of the index."""
+    """The documents from ordinal `first` on, below `end`, at one edition of the index."""
 
     edition: UUID
     first: int
@@ -62,11 +62,11 @@ _cache = IndexCache[Newest](CACHE_BYTES)
 
 
 def open_newest(owner: SearchOwner) -> Newest:
-    """Return the newest documents in the edition of this row. Documents are added within an edition; removing or
-    changing one makes another edition."""
+    """Return the newest documents at the edition of this row. Adding documents keeps the edition; removing or changing
+    one changes it."""
     first, end = owner.sealed_ordinal, owner.next_ordinal
     known = _cache.get(owner.pk)
-    # One that reaches further was read by another thread, after this row.
+    # A cached value that reaches further was read by another thread, after this row.
     if known is None or (known.edition, known.first) != (owner.edition, first) or known.end > end:
         known = None
     if known is not None and known.end == end:
@@ -76,10 +76,10 @@ def open_newest(owner: SearchOwner) -> Newest:
     for row in documents:
         rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
     terms = sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
-    # Eight bytes for each term of a document, eight for it in `terms`, and eight for its ordinal there.
+    # Per term of a document: eight bytes in the row, eight in `terms`, and eight for the ordinal there.
     size_bytes = sum(DOCUMENT_BYTES + 3 * len(row.terms) for row in documents)
     newest = Newest(owner.edition, first, end, documents, unpack_columns(rows), terms, size_bytes)
-    if not connection.in_atomic_block:  # ordinals are given again after a rollback
+    if not connection.in_atomic_block:  # after a rollback, ordinals are assigned again
         _cache.put(owner.pk, newest)
     return newest
 

@@ -19,15 +19,15 @@ from memory.claims import find_claims
 
 INDEXES_AT_ONCE = 20
 DOCUMENTS_AT_ONCE = 200
-"""Read without a lock, under which nearly always little or nothing is then written."""
+"""They are read and analysed without a lock. Nearly always, little or nothing is then written under it."""
 
 ClaimValues = tuple[int, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Reanalysis:
-    """What differs in documents `first` to `end` of an index: terms by the primary key of the document, and the
-    messages and entries whose claims differ."""
+    """Differences in documents `first` to `end` of an index: terms by the primary key of the document, and the messages
+    and entries whose claims differ."""
 
     first: int
     end: int
@@ -37,9 +37,9 @@ class Reanalysis:
 
 
 def indexes_to_reanalyse(limit: int = INDEXES_AT_ONCE) -> list[int]:
-    """Return the owners whose documents do not all have the terms of this version."""
+    """Return the ids of indexes that have documents analysed by an older version."""
     is_older = ~Q(analysis_version=ANALYSIS_VERSION) | Q(analysed_ordinal__lt=F("next_ordinal"))
-    # An index of nobody is being deleted.
+    # An index without an owner is being deleted.
     is_owned = Q(user__isnull=False) | Q(scope__isnull=False)
     owners = SearchOwner.objects.filter(is_older, is_owned, next_ordinal__gt=0)
     return list(owners.order_by("pk").values_list("pk", flat=True)[:limit])
@@ -56,7 +56,7 @@ def reanalyse(owner: SearchOwner, first: int) -> Reanalysis:
     texts |= {pk: entry.text for pk, entry in entries.items()}
     said = {pk: texts[pk] for pk, message in messages.items() if message.role == Message.Role.USER}
     noted = {pk: texts[pk] if _claims_itself(entry) else "" for pk, entry in entries.items()}
-    # A scope's documents are copies: the claims belong to their users.
+    # A scope's documents are copies, and claims belong to users.
     return Reanalysis(
         first=first,
         end=end,
@@ -80,12 +80,12 @@ def _other_terms(rows: Collection[SearchDocument], texts: Mapping[UUID, str]) ->
 
 
 def _claims_itself(entry: MemoryEntry) -> bool:
-    """Return whether it has claims of its own: an extracted entry repeats those of a message."""
+    """Return whether the entry has claims of its own. Extracted entries repeat those of messages."""
     return entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
 
 
 def _other_claims(source: str, texts: Mapping[UUID, str]) -> list[UUID]:
-    """Return the sources whose stored claims differ from what their text claims."""
+    """Return the sources whose stored claims differ from the claims in their texts."""
     noted: dict[UUID, set[ClaimValues]] = defaultdict(set)
     rows = StoredClaim.objects.filter(**{f"{source}__in": list(texts)}, is_named=False)
     for pk, *values in rows.values_list(source, "start", "end", "key", "value", "replaces"):

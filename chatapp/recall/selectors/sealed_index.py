@@ -1,4 +1,4 @@
-"""Reads the sealed part of an index: from the cache, or from its rows where they were written to since."""
+"""Reads the sealed part of an index from the cache, or from its rows if they changed since."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from chatapp.recall.models import SearchBlock, SearchOwner, SearchPosting
 
 CACHE_BYTES = 96_000_000
 TERMS_BYTES = 4_000_000
-"""Of one index. When its cached terms are larger, they are dropped and read again as they are asked for."""
+"""The limit for the cached terms of one index. Above it, they are dropped and read again on demand."""
 COUNT_BYTES = 100
-# A row of `Columns`: 4 + 4 + 2 + 1.
+# The bytes of a row of `Columns`: 4 + 4 + 2 + 1.
 _DOCUMENT_BYTES = 11
-# A cache counts sizes: indexes of no size would be kept without end.
+# The cache would never drop indexes of size 0.
 _EMPTY_BYTES = 1_000
 
 
 @dataclass(slots=True)
 class Sealed:
-    """The documents below ordinal `end`, and the terms that were asked for so far, by their hashes."""
+    """The documents below ordinal `end`, and the terms that were looked up so far, by their hashes."""
 
     owner_id: int
     edition: UUID
@@ -52,7 +52,7 @@ class Sealed:
         return _EMPTY_BYTES + len(self.columns) * _DOCUMENT_BYTES + self._terms_bytes
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
-        """Return the documents of each term that occurs in any."""
+        """Return the hits of each term, without terms that do not occur."""
         if not self.end:
             return {}
         known = {term: found for term in terms if (found := self._hits.get(term)) is not None}
@@ -64,7 +64,7 @@ class Sealed:
         return {term: found for term, found in known.items() if len(found.ordinals)}
 
     def counts(self, terms: Collection[int]) -> dict[int, int]:
-        """Return in how many documents each term occurs, without reading in which."""
+        """Return in how many documents each term occurs, without reading the postings."""
         if not self.end:
             return dict.fromkeys(terms, 0)
         known = {term: count for term in terms if (count := self._counts.get(term)) is not None}
@@ -86,13 +86,13 @@ class Sealed:
         parts: dict[int, list[tuple[int, bytes | memoryview]]] = defaultdict(list)
         for term, block, entries in rows.values_list("term", "block", "entries"):
             parts[term].append((block, entries))
-        # Also terms that nobody said, so that they are not looked up each time.
+        # Include terms that do not occur, so that they are not looked up each time.
         return {term: join_postings(parts[term], self.end) for term in terms}
 
     def _read_counts(self, terms: Collection[int]) -> dict[int, int]:
         rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).values("term")
         sizes = dict(rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"))
-        # Their length alone is read: the postings of a common word are long.
+        # Only the length is read, because the postings of a common word are long.
         return {term: sizes.get(term, 0) // POSTING_BYTES for term in terms}
 
 
@@ -100,7 +100,7 @@ cache = IndexCache[Sealed](CACHE_BYTES)
 
 
 def open_sealed(owner: SearchOwner) -> Sealed:
-    """Return the sealed part of the index in the edition of this row."""
+    """Return the sealed part of the index at the edition of this row."""
     cached = cache.get(owner.pk)
     if cached and (cached.edition, cached.end) == (owner.edition, owner.sealed_ordinal):
         return cached
@@ -111,10 +111,10 @@ def open_sealed(owner: SearchOwner) -> Sealed:
 
 def _read_blocks(owner: SearchOwner) -> npt.NDArray[Any]:
     rows = blank_rows(owner.sealed_ordinal)
-    # A user of few documents has no block, and none is asked for.
+    # A user with few documents has no block, so that no query is needed.
     if not len(rows):
         return rows
-    # A block that was begun after the owner was read does not belong to this edition.
+    # A block that was started after the owner was read does not belong to this edition.
     blocks = SearchBlock.objects.filter(owner=owner, number__lt=-(-owner.sealed_ordinal // BLOCK))
     for number, stored in blocks.values_list("number", "columns"):
         first = number * BLOCK

@@ -1,4 +1,4 @@
-"""Reads the index of what a scope shares; its ordinals follow those of the user's own index."""
+"""Reads the index of a scope's shared memory. Its ordinals follow those of the user's own index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 
 @dataclass(frozen=True, slots=True)
 class SharedIndex:
-    """`first` is added to its ordinals; `fresh` are the terms of documents that are in no block yet."""
+    """The index of a scope. `first` is added to its ordinals; `fresh` has the terms of documents in no block yet."""
 
     first: int
     scope_id: UUID | None = None
@@ -55,18 +55,18 @@ class SharedIndex:
             return []
         wanted = [ordinal - self.first for ordinal in ordinals]
         rows = SearchDocument.objects.filter(owner=self.sealed.owner_id, ordinal__in=wanted)
-        # Both are long, and only scoring needs them.
+        # Both columns are long, and only scoring needs them.
         found = list(rows.defer("terms", "counts"))
         for row in found:
             row.ordinal += self.first
         return found
 
 
-# Not at import, because its columns need numpy.
+# Not a constant, because importing this module must not load NumPy.
 @cache
 def nothing_shared() -> SharedIndex:
-    """Return the index where nothing is shared with its user."""
-    # More than any ordinal of the user's own index.
+    """Return the shared index of a user with no shared memory."""
+    # Larger than any ordinal of the user's own index.
     return SharedIndex(first=2**31)
 
 
@@ -89,6 +89,6 @@ def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:
 
 
 def _shifted(columns: Columns, first: int) -> Columns:
-    """Return the columns with `first` added to what each document follows."""
+    """Return the columns with `first` added to `previous`."""
     shifted = np.where(columns.previous == NO_ORDINAL, NO_ORDINAL, columns.previous + first)
     return replace(columns, previous=shifted.astype(columns.previous.dtype))

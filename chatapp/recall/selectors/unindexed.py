@@ -1,6 +1,6 @@
-"""Makes search documents of messages and entries, and finds what is not indexed yet.
+"""Creates search documents from messages and entries, and finds messages that are not indexed yet.
 
-The worker stores the documents (`actions.indexing`). A search that comes earlier scores them from memory.
+The worker stores the documents (`actions.indexing`). Until then, a search scores them from memory.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from memory.passages import split_passages
 
 BATCH = 80
 BATCH_CHARS = 50_000
-"""At most so many messages and characters are indexed in one transaction: others wait for the lock."""
-# Until then, the worker that was woken is probably on its way.
+"""Messages and characters indexed per transaction at most, because others wait for the lock."""
+# Before that, the worker that was woken has probably not started yet.
 PICKED_UP_AFTER = timedelta(seconds=10)
 LOOKED_BACK = timedelta(days=1)
 CONVERSATIONS_AT_ONCE = 100
@@ -44,7 +44,7 @@ class NewDocument:
     conversation_id: UUID | None
 
     def stored(self) -> StoredDocument:
-        """Return the document as the database stores it: computed before the transaction that stores it."""
+        """Return the document as raw column values, computed before the transaction that stores it."""
         return StoredDocument(
             int(self.kind),
             as_stored(self.source_id),
@@ -59,7 +59,7 @@ class NewDocument:
 
 
 class StoredDocument(NamedTuple):
-    """Columns of `SearchDocument`: all but its place in an index."""
+    """Raw column values of `SearchDocument`, except its place in an index."""
 
     kind: int
     source_id: UUID | str
@@ -84,13 +84,13 @@ class Batch:
 
     @property
     def end(self) -> int:
-        """Return the position behind the last message."""
+        """Return the position after the last message."""
         return self.messages[-1].position + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A conversation whose messages from position `start` on are not indexed yet, up to `end`, not included."""
+    """A conversation whose messages from position `start` on, below `end`, are not indexed yet."""
 
     conversation_id: UUID
     start: int
@@ -100,7 +100,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class SaidMessage:
-    """A message that is not indexed yet, as far as a search needs it."""
+    """The columns of an unindexed message that a search needs."""
 
     id: UUID
     conversation_id: UUID
@@ -113,7 +113,7 @@ class SaidMessage:
 
 @dataclass(frozen=True, slots=True)
 class UnindexedDocument:
-    """A document as it would be stored, and the message it is a piece of."""
+    """A document as it would be stored, and the message that it is a piece of."""
 
     ordinal: int
     previous: int
@@ -152,8 +152,8 @@ ORDER BY message.position LIMIT %s
 
 
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
-    """Return the next messages to index, up to an answer that is still being written; None where there are none, or
-    nobody searches the conversation."""
+    """Return the next messages to index, before any answer that is still streaming; None if there are none, or if the
+    conversation is temporary or has no user."""
     batch, most_chars = None, BATCH_CHARS
     sql = _BATCH.format(message=columns_of(Message, "message"))
     for row, user_id, start in read_models([Message], sql, conversation_id, limit):
@@ -168,8 +168,7 @@ def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
 
 
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
-    """Return conversations whose worker was not woken or died, of all users; each user's first before anybody's
-    second."""
+    """Return conversations of all users whose worker was not woken or died, round-robin by user."""
     lately = (now - LOOKED_BACK, now - PICKED_UP_AFTER)
     rows = Conversation.objects.filter(IS_BEHIND)
     rows = rows.filter(Q(last_activity_at__range=lately) | Q(kept_since__range=lately))
@@ -188,7 +187,7 @@ def owner_of(conversation_id: str) -> UUID | None:
 
 
 def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
-    """Return users with documents that have no vectors of this model; none where no model is configured."""
+    """Return users with documents that have no vectors of this model; empty if no model is configured."""
     if not model:
         return []
     behind = ~Q(vector_model=model) | Q(embedded_ordinal__lt=F("next_ordinal"))
@@ -222,12 +221,12 @@ WHERE message.conversation_id = wanted.column1 AND message.position >= wanted.co
             AND written.position < wanted.column3 AND written.status = 'streaming'
     ), wanted.column3)
 """
-"""Up to an answer that is still being written."""
+"""Only messages before an answer that is still streaming."""
 
 
 def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int) -> list[UnindexedDocument]:
-    """Return the documents of at most `limit` messages, as they would be stored from `first_ordinal` on. One
-    statement, however many conversations they are in."""
+    """Return the documents of at most `limit` messages, as they would be stored from `first_ordinal` on. Use one
+    statement for all conversations."""
     found: list[UnindexedDocument] = []
     said = _unindexed_messages(behind, limit) if behind else {}
     for conversation in behind:
@@ -243,12 +242,12 @@ def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int
 
 
 def _unindexed_messages(behind: Sequence[Behind], limit: int) -> dict[UUID, list[SaidMessage]]:
-    """Return the messages by conversation, in their order."""
+    """Return the messages by conversation, ordered by position."""
     wanted: list[UUID | int] = []
     for conversation in behind:
         if limit <= 0:
             break
-        # Positions have no gaps, so that they count messages.
+        # Positions have no gaps, so that their difference counts messages.
         end = min(conversation.end, conversation.start + limit)
         wanted += [conversation.conversation_id, conversation.start, end]
         limit -= end - conversation.start

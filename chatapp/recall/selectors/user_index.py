@@ -1,4 +1,4 @@
-"""Reads the search index of one user, and ranks what it holds for a question."""
+"""Reads the search index of one user and ranks its documents for a question."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
 from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
-"""Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
+"""A search scores this many unindexed messages from memory; others are found once the worker has indexed them."""
 ASKED_AT_ONCE = 1_000
 MOST_INSIDE = 50_000
-"""How many documents of a conversation, a folder or an agent are searched: the newest."""
+"""Only this many of the newest documents of a conversation, folder or agent are searched."""
 DEFAULT_AGENT: Literal["default"] = "default"
 CHARS_PER_WORD = 10
-"""Characters of an English turn for each word that the index counts: it counts no stop words, spaces and names."""
+"""Characters of an English turn per word that the index counts. It does not count stop words, spaces and names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What may be found: said at `after` or later, before `before`, by `role` (empty: anybody), and in one conversation
-    or shared, in a folder, with an agent (DEFAULT_AGENT: with none of its own)."""
+    """What may be found: said at `after` or later, before `before`, by `role` (empty: anybody), in a conversation, in a
+    folder, with an agent (DEFAULT_AGENT: with none). Shared entries count as being in every place."""
 
     after: datetime | None = None
     before: datetime | None = None
@@ -83,11 +83,11 @@ class SearchFilter:
 
     @property
     def is_of_a_place(self) -> bool:
-        """Whether the filter names more than times."""
+        """Whether the filter limits more than times."""
         return bool(self.conversation_id or self.folder_id or self.agent_id or self.role)
 
     def conversations(self) -> QuerySet[Conversation] | None:
-        """Return the conversations that the filter allows; None where it allows all."""
+        """Return the conversations that the filter allows; None if it allows all."""
         rows = Conversation.objects.all()
         if self.conversation_id:
             rows = rows.filter(pk=self.conversation_id)
@@ -103,8 +103,8 @@ EVERYTHING = SearchFilter()
 
 @dataclass(frozen=True, slots=True)
 class UserIndex:
-    """One user's index as it is now: what is in blocks, the `newest` documents, and from `first_unstored` on those that
-    are not stored yet. The documents that a scope shares follow, where there is one."""
+    """A snapshot of one user's index: the sealed documents, the `newest` ones, and from `first_unstored` on those that
+    are not stored yet. The shared documents of a scope follow, if any."""
 
     user_id: UUID
     sealed: Sealed | None
@@ -117,14 +117,14 @@ class UserIndex:
     total_length: int
     shared: SharedIndex = field(default_factory=nothing_shared)
     hidden: frozenset[int] = frozenset()
-    """Ordinals of documents that nothing finds, as if they had not been said."""
+    """Ordinals of documents to ignore, as if they had not been said."""
 
     def hiding(self, ordinals: Collection[int]) -> UserIndex:
         return replace(self, hidden=self.hidden.union(ordinals))
 
     @property
     def hides_everything(self) -> bool:
-        # Of what was stored since the index was opened nothing is counted.
+        # Ordinals stored after the index was opened do not count.
         return sum(ordinal < len(self.columns) for ordinal in self.hidden) >= self.document_count
 
     @property
@@ -145,7 +145,7 @@ class UserIndex:
         only_matches: bool = False,
         only: SearchFilter = EVERYTHING,
     ) -> Ranking:
-        """Return what fits the question, best first. Days that it names are those of `zone`."""
+        """Return the documents that match the question, best first. Read dates in the question in time zone `zone`."""
         if not self.document_count or not (question.words or question.names_a_time):
             return NO_RANKING
         if only_matches:
@@ -157,7 +157,7 @@ class UserIndex:
         return rank(asked, limit, feedback=self._feedback(asked, question))
 
     def read(self, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
-        """Return the texts in the order given, without those whose source is gone."""
+        """Return the texts in the given order, without those whose source is gone."""
         scored = dict(zip(ordinals, scores, strict=True))
         stored = {at: score for at, score in scored.items() if at < self.first_unstored}
         found = read_stored(self.owner_id, stored)
@@ -169,8 +169,8 @@ class UserIndex:
         return [found[at] for at in scored if at in found]
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
-        """Return how many of the first documents are likely to fill so many characters."""
-        # As 64 bits: the lengths are numbers of two bytes, and the product would overflow.
+        """Return how many of the first documents probably fill this many characters."""
+        # Use 64 bits: the lengths are uint16, and the product would overflow.
         filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
         return int(np.searchsorted(filled, chars))
 
@@ -178,7 +178,7 @@ class UserIndex:
         """Return the documents near the vector of a question, among those with vectors of this model."""
         known = self._among(only)
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
-        # What is not stored yet has no vectors.
+        # Documents that are not stored yet, and shared ones, have no vectors.
         among[self.first_unstored :] = False
         if self.owner_id is None:
             return NOTHING_NEAR
@@ -191,15 +191,15 @@ class UserIndex:
     def messages_containing(
         self, words: Collection[str], limit: int, conversation_ids: Collection[UUID]
     ) -> list[Found]:
-        """Return of the first `limit` texts with each of these words the messages of these conversations. The earliest
-        say most of where a word is from."""
+        """Return the messages of these conversations among the first `limit` texts with each of these words. The
+        earliest texts show best where a word comes from."""
         hits = self._hits(words)
         ordinals = {int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]}
         said = sorted(self._messages_among(ordinals, conversation_ids))
         return self.read(said, [0.0] * len(said))
 
     def messages_containing_all(self, word_sets: Iterable[frozenset[str]], limit: int) -> list[Found]:
-        """Return the newest messages that hold all words of one of these sets, `limit` of each at most."""
+        """Return the newest messages, `limit` at most, that contain all words of any of these sets."""
         wanted = list(word_sets)
         hits = self._hits(frozenset[str]().union(*wanted))
         ordinals: set[int] = set()
@@ -213,7 +213,7 @@ class UserIndex:
     def _messages_among(
         self, ordinals: Collection[int], conversation_ids: Collection[UUID] | None = None
     ) -> list[int]:
-        """Return the documents among these that are messages, with `conversation_ids` only of these conversations."""
+        """Return the ordinals of messages among these, with `conversation_ids` only of these conversations."""
         stored = [at for at in ordinals if at < self.first_unstored]
         rows = SearchDocument.objects.filter(owner=self.owner_id, kind=SearchDocument.Kind.MESSAGE)
         if conversation_ids is not None:
@@ -245,11 +245,11 @@ class UserIndex:
         if only.after:
             among &= self.columns.minute >= minute_of(only.after)
         if only.before:
-            # With the minute of the end: `SearchFilter.allows` compares the moments themselves.
+            # Include the minute of the end, because `SearchFilter.allows` compares the exact times.
             among &= self.columns.minute <= minute_of(only.before)
         conversations = only.conversations()
         if conversations is not None:
-            # A document that was stored after the index was opened may have an ordinal that means another one here.
+            # The ordinal of a document that was stored after the index was opened may denote another one here.
             stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
             inside_of = stored.filter(conversation__in=conversations.values("pk")).order_by("-ordinal")
             here = list(inside_of.values_list("ordinal", flat=True)[:MOST_INSIDE])
@@ -294,11 +294,8 @@ class UserIndex:
 
 
 def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
-    """Return the index of a user, and with a scope that of what it shares, too. Nothing is written.
-
-    What is not indexed yet is read before the index, so that a document that is indexed meanwhile is not missed.
-    """
-    # Before the owner: a document that is stored in between is then found twice rather than not at all.
+    """Return the index of a user and, with a scope, its shared memory. Writes nothing."""
+    # Read this before the owner: a document stored in between is then found twice instead of not at all.
     behind = conversations_behind(user_id)
     owner = next((row for (row,) in read_models((SearchOwner,), _owner_statement(), user_id)), None)
     sealed, newest = (open_sealed(owner), open_newest(owner)) if owner else (None, None)
@@ -353,7 +350,7 @@ def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
 
 
 def _in_all(held: Iterable[Ordinals]) -> Ordinals:
-    """Return the ordinals that stand in each of these, which are sorted. The shortest decides how long it takes."""
+    """Return the ordinals that all these sorted arrays contain. The shortest array decides how long it takes."""
     first, *others = sorted(held, key=len)
     for other in others:
         if not len(first):

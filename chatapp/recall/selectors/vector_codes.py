@@ -1,4 +1,4 @@
-"""Reads the codes of a user's vectors: from the cache, and the rows that were written to since."""
+"""Reads the codes of a user's vectors from the cache, and from rows that changed since."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chatapp.recall.vectors import Codes, join_codes, unpack_codes
 CACHE_BYTES = 128_000_000
 
 Row = tuple[int, UUID]
-"""Its key and its edition."""
+"""Its primary key and its edition."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedCodes:
-    """`rows` are the rows that the codes were read from, `sizes` how many codes each of them has."""
+    """Codes, the `rows` that they were read from, and how many codes each row has (`sizes`)."""
 
     rows: tuple[Row, ...]
     sizes: tuple[int, ...]
@@ -35,7 +35,7 @@ cache = IndexCache[CachedCodes](CACHE_BYTES)
 def open_codes(owner_id: int, model: str, code_words: int) -> Codes:
     """Return the codes of this model and of this length.
 
-    Codes of another length were written before the endpoint put another model behind the same name.
+    Codes of another length are from another model that the endpoint served under the same name.
     """
     stored = SearchCodes.objects.filter(owner=owner_id, owner__vector_model=model).order_by("first_ordinal")
     rows = tuple(stored.values_list("pk", "edition"))
@@ -49,7 +49,7 @@ def open_codes(owner_id: int, model: str, code_words: int) -> Codes:
 
 
 def _read_behind(cached: CachedCodes, rows: tuple[Row, ...], code_words: int) -> CachedCodes:
-    """Return the codes of `rows`, reading those that follow the first changed one: nearly always only the last."""
+    """Return the codes of `rows`. Read only rows from the first changed one on: nearly always just the last."""
     pairs = zip(cached.rows, rows, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     changed = SearchCodes.objects.filter(pk__in=[pk for pk, _ in rows[same:]]).order_by("first_ordinal")
@@ -58,7 +58,7 @@ def _read_behind(cached: CachedCodes, rows: tuple[Row, ...], code_words: int) ->
     fitting = [part if len(part.words) == code_words else join_codes([], code_words) for part in parts]
     before = cached.codes.before(sum(cached.sizes[:same]))
     return CachedCodes(
-        # As read: where a row went or changed in between, the next caller sees it and reads again.
+        # The rows as read: if a row was deleted or changed in between, the next caller notices and reads again.
         rows=(*rows[:same], *((pk, edition) for pk, edition, _, _ in read)),
         sizes=(*cached.sizes[:same], *(len(part.owners) for part in fitting)),
         codes=join_codes([before, *fitting], code_words),

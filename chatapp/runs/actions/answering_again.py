@@ -1,4 +1,4 @@
-"""Answers a question again, continues an answer, shows another branch: what users ask for without a message."""
+"""Regenerates an answer, continues an answer, or shows another branch: requests of users without a message."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def regenerate_message(
     now: datetime,
     mode: str = "",
 ) -> Receipt:
-    """Queue a second answer to the question before `message_id`, in a branch of its own; the first one stays.
+    """Queue another answer to the question before `message_id`, in a new branch; the first one stays.
 
-    Where neither `mode` nor the conversation says how, it is made as the one before.
+    If neither `mode` nor the conversation sets a mode, the last answer's mode is used.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -54,7 +54,7 @@ def _last_mode(question: Message) -> str:
 
 
 def _question_before(message: Message) -> Message:
-    """Return the question above a message: an answer may continue an interrupted one."""
+    """Return the question above a message, which may be an answer that continues an interrupted one."""
     found: Message | None = message
     while found is not None and (found.role != Message.Role.USER or found.kind == Message.Kind.INJECTED):
         found = found.parent
@@ -64,15 +64,15 @@ def _question_before(message: Message) -> Message:
 
 
 def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
-    """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown.
+    """Queue a run that continues a cut, stopped, failed or interrupted answer, which must be the last one shown.
 
-    What a Stop holds behind the answer is sent into the new run. Raise NotFound, Conflict.
+    Messages held behind a stopped answer are sent into the new run. Raise NotFound, Conflict.
     """
     with transaction.atomic():
         runs = Run.objects.filter(conversation__user=user).select_related("answer", "question")
         conversation = lock_conversation(user, find_row(runs, run_id).conversation_id)
         refuse_while_running(conversation)
-        # Read again under the lock: meanwhile the answer may have ended, or may be gone.
+        # Read it again under the lock: the answer may have ended or been deleted meanwhile.
         run = find_row(runs, run_id)
         assert conversation.branch is not None
         if not _is_last(run.answer, conversation.branch) or run.answer.status == Message.Status.COMPLETE:
@@ -93,14 +93,14 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
 
 
 def _is_last(answer: Message, branch: Branch) -> bool:
-    """Return whether the branch shows the answer, and behind it at most what was sent while it was written."""
+    """Return whether the branch shows the answer and, after it, only messages sent while it was written."""
     shown = visible_messages(branch, answer.position - 1)
     sent = shown.filter(parent=answer, kind=Message.Kind.INJECTED, position__gt=answer.position)
     return set(shown.values_list("pk", flat=True)) == {answer.pk, *sent.values_list("pk", flat=True)}
 
 
 def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:
-    """Show the branch with that message. Raise NotFound, Conflict (a run is going on)."""
+    """Show the branch with that message. Raise NotFound, Conflict (a run is active)."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         refuse_while_running(conversation)
@@ -113,7 +113,7 @@ def show_message(*, user: User, conversation_id: str, message_id: str, now: date
 
 
 def receipt_of_run(user: User, run_id: str) -> Receipt:
-    """Return the receipt of a run that continues an answer or answers a question again. Raise NotFound."""
+    """Return the receipt of a run that continues or regenerates an answer. Raise NotFound."""
     run = find_row(Run.objects.filter(conversation__user=user).select_related("conversation"), run_id)
     first = run.events.order_by("seq").values_list("seq", flat=True).first()
     asked = run.continues_id or run.question_id

@@ -1,4 +1,4 @@
-"""The right to answer a run, and how the process that stores one claims it in the same transaction."""
+"""The right to answer a run, and how a process that stores a run claims it in the same transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chatapp.runs.models import Run
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a run's answer, until it expires or a process with a higher `fence` takes it over."""
+    """The right to write a run's answer, until it expires or a process with a higher `fence` takes over."""
 
     run_id: UUID
     answer_id: UUID
@@ -25,7 +25,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run as it was stored, running, with its conversation, question and answer. The rest is as in `SendingState`."""
+    """A run stored as running, with its conversation, question and answer. Other fields as in `SendingState`."""
 
     run: Run
     forgotten_count: int
@@ -40,8 +40,8 @@ class ClaimedRun:
 class Claim:
     """The process that stores a run and answers it.
 
-    `describe` returns (name of the model, mode), or None for a run that it leaves queued; `begin` is called with what
-    was claimed after the commit, in a thread of the database.
+    `describe` returns (model name, mode), or None for a run to leave queued. `begin` is called with the claimed run
+    after the commit, in a database thread.
     """
 
     holder: str
@@ -49,7 +49,7 @@ class Claim:
     begin: Callable[[ClaimedRun], None]
 
     def take(self, run: Run, now: datetime) -> bool:
-        """Make a run that is not stored yet this process's, and return whether it is."""
+        """Claim a run that is not stored yet for this process, and return whether it was claimed."""
         described = self.describe(run)
         if described is None:
             return False

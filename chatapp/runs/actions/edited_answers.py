@@ -1,4 +1,4 @@
-"""Stores an answer in its user's own words, beside the one of the model."""
+"""Stores an answer that its user has edited, beside the model's."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from chatapp.runs.actions.sending import refuse_while_running
 
 
 def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str, now: datetime) -> Message:
-    """Store the edited answer in a branch of its own, which the conversation then shows, and return it.
+    """Store the edited answer in a new branch, which the conversation then shows, and return it.
 
-    Raise NotFound, Conflict (a run is going on), InvalidInput.
+    Raise NotFound, Conflict (a run is active), InvalidInput.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
@@ -48,7 +48,7 @@ def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str,
             model_name=answer.model_name,
         )
         conversation.branch, conversation.last_activity_at = branch, now
-        # Its user wrote it, and has seen it.
+        # The user wrote it, so it counts as read.
         conversation.read_count = conversation.next_position
         created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(edited))
         shown = updated_event(conversation, now, is_quiet=True)

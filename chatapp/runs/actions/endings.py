@@ -45,20 +45,20 @@ class Outcome:
     calls: Sequence[CallUsage] = ()
     error: events.RunError | None = None
     facts: Sequence[events.Fact] = ()
-    """Further events of the run, told with its end."""
+    """Further events of the run, sent with its end."""
 
     @property
     def answer_status(self) -> str:
-        """The status of the answer's message: cut, where the run is complete but its answer ended at a limit."""
+        """The status of the answer's message: cut if the run is complete but its answer ended at a limit."""
         is_cut = self.status == Run.Status.COMPLETE and self.error is not None
         return Message.Status.CUT if is_cut else self.status
 
 
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
-    """Store answer, usage, status and the run's last events together, and return the run that follows, if one does.
+    """Store answer, usage, status and the run's last events together. Return the run that follows, if any.
 
-    What the user sent meanwhile and no model call has seen is answered next, or held where they stopped the answer.
-    Raise LeaseLost.
+    Messages sent meanwhile that no model call has seen are answered next, or held if the user stopped the answer. Raise
+    LeaseLost.
     """
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -84,7 +84,7 @@ def _left_statement() -> str:
 
 
 class _Left(NamedTuple):
-    """What a run may leave behind, and mostly does not."""
+    """Rows that a run may leave behind, but mostly does not."""
 
     has_tool_calls: bool
     has_usage: bool
@@ -95,10 +95,10 @@ class _Left(NamedTuple):
 
 
 def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) -> Run | None:
-    """End a run whose conversation is locked, and return the run that follows, if one does."""
+    """End a run whose conversation is locked. Return the run that follows, if any."""
     left = _Left._make(execute(_left_statement(), run.pk).fetchone())
     tools = close_tool_calls(conversation, run, now) if left.has_tool_calls else []
-    # The messages of closed calls took its position, which `run.answer` still has.
+    # Reload it: messages of the closed calls took its position, and `run.answer` still has the old one.
     answer = Message.objects.get(pk=run.answer_id) if tools else run.answer
     usage = _record_usage(run, outcome.calls, left)
     _store_end(run, answer, outcome, usage, now)
@@ -109,8 +109,8 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
         last = _last_facts(conversation, run, answer, outcome, usage, now)
         event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
     jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
-    # Messages that wait are held after a Stop: their user decides about them.
-    # Also after one that came too late to end the answer, or that its process did not live to obey.
+    # Hold waiting messages after a Stop, so that their user decides about them. A Stop counts even if it came too late
+    # to end the answer, or if the process died before obeying it.
     was_stopped = outcome.status == Run.Status.STOPPED or run.stop_requested
     if answer.position >= conversation.next_position - 1 or was_stopped:
         return None
@@ -121,11 +121,11 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
 
 
 def _record_usage(run: Run, calls: Sequence[CallUsage], left: _Left) -> events.UsageTotals:
-    # Some are stored where the answer to an earlier commit was lost, and the run ends with that.
+    # Some are already stored if the reply to an earlier commit was lost and the run ends because of that.
     record_calls(run, unrecorded_calls(calls) if left.has_usage else calls, left.step_count)
     if left.has_background_usage:
         take_over_background_calls(run)
-    # Calls of earlier steps and of the background are in rows alone.
+    # Calls of earlier steps and of the background are only in the database.
     if left.has_usage or left.has_background_usage:
         return totals_of_run(run)
     return totals_of(calls)
@@ -139,7 +139,7 @@ def _store_end(run: Run, answer: Message, outcome: Outcome, usage: events.UsageT
         run.error_message = outcome.error.message
         run.error_detail = outcome.error.detail
     errors = ("error_category", "error_message", "error_detail")
-    # With the fence, which `stop_answers` raised in memory alone.
+    # Include the fence, which `stop_answers` raised only in memory.
     update_row(run, "status", "fence", "finished_at", "lease_expires_at", "usage", *errors)
     answer.parts = message_values.parts_to_json(outcome.answer.parts)
     answer.token_estimate = estimate_parts(outcome.answer.parts)
@@ -160,13 +160,13 @@ def _last_facts(
     of_run = {**where, "run_id": str(run.pk)}
     calls = [usage_event(run, call, now) for call in outcome.calls]
     return [
-        # Steps that were not finished show as skipped from now on.
+        # Unfinished steps show as skipped from now on.
         *([plan_fact(run, now)] if any(not step.is_over for step in shapes.plan_from_json(run.plan)) else []),
         *outcome.facts,
         *calls,
         updated_event(conversation, now, is_quiet=True),
         events.MessageCompleted(**of_run, message=message_shape(answer, run)),
-        # The last of all: readers of the run's stream leave with it.
+        # It must be last: readers of the run's stream disconnect on it.
         events.RunFinished(
             **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
         ),
@@ -174,7 +174,7 @@ def _last_facts(
 
 
 def request_stop(*, run: Run, now: datetime) -> None:
-    """End a queued run at once, or ask the holder of a running one to end it. Raise NotFound when it was deleted."""
+    """End a queued run at once, or ask the holder of a running one to end it. Raise NotFound if it was deleted."""
     with transaction.atomic():
         found = lock_run(run.pk)
         if found is None:
@@ -194,9 +194,9 @@ NOT_STARTED = "No process was free to answer. Your message is stored; please try
 def interrupt_run(
     *, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED, only_expired: bool = False
 ) -> bool:
-    """End a run whose holder is gone, with the text that was stored, and return whether it was ended now.
+    """End a run whose holder is gone, with the stored text, and return whether this call ended it.
 
-    `only_expired`: not where its lease was renewed meanwhile.
+    `only_expired`: do nothing if its lease was renewed meanwhile.
     """
     with transaction.atomic():
         found = lock_run(run_id)
@@ -206,7 +206,7 @@ def interrupt_run(
         held = Run.objects.filter(pk=run_id, fence=fence, status__in=Run.ACTIVE)
         if only_expired:
             held = held.filter(Run.is_out_of_lease(now))
-        # A process that still believes it holds the lease can write nothing more after this: what is read next is all.
+        # Raising the fence locks out a process that still believes in its lease, so what is read next is final.
         if not held.update(fence=fence + 1):
             return False
         run.fence = fence + 1
@@ -216,16 +216,16 @@ def interrupt_run(
 
 
 def stop_answers(*, conversation: Conversation, now: datetime) -> list[UUID]:
-    """Stop what is being answered, with the text that was stored, and return the runs. `conversation` is locked.
+    """Stop the active runs with the stored text and return their ids. `conversation` must be locked.
 
-    Unlike after `interrupt_run`, nothing follows: what was sent meanwhile is held.
+    Unlike after `interrupt_run`, no run follows: messages sent meanwhile are held.
     """
     stopped = list(Run.active().filter(conversation=conversation).values_list("pk", flat=True))
     for run_id in stopped:
         found = lock_run(run_id)
         assert found is not None
         _, run = found
-        run.fence += 1  # its process writes nothing more
+        run.fence += 1  # its process can write nothing more
         _end(conversation, run, Outcome(Run.Status.STOPPED, _stored_answer(run)), now)
     return stopped
 
@@ -237,15 +237,15 @@ def _stored_answer(run: Run) -> PartialAnswer:
 
 
 def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime) -> bool:
-    """Add to an interrupted answer the text that its process showed but could not store before another process ended
-    the run; return False where it may not be added.
+    """Add to an interrupted answer the text that its process showed but had not stored when another process ended the
+    run. Return False if it may not be added.
 
-    The run stays as it ended, and nothing is overwritten: the stored text has to be the beginning of the late one.
-    Where the user had something forgotten since `forgotten_count` was read, where the answer was continued from what
-    was stored, or where the run did not end for its lease, the late text is refused.
+    The run stays ended and nothing is overwritten: the stored text must be a prefix of the late one. The late text is
+    refused if something was forgotten since `forgotten_count` was read, if the stored answer was continued, or if the
+    run did not end because of its lease.
     """
     with transaction.atomic():
-        # Before the conversation, as everybody locks them.
+        # Check the count before locking the conversation, the lock order used everywhere.
         owner = Conversation.objects.filter(runs=answer.lease.run_id).first()
         if owner is None:
             return False
@@ -263,10 +263,10 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         row.parts = message_values.parts_to_json(answer.parts)
         row.token_estimate = estimate_parts(answer.parts)
         row.save(update_fields=["parts", "token_estimate"])
-        # The shorter text may be in the index already.
+        # The shorter text may already be in the index.
         reindex_messages(row.user_id, [row])
         shape = message_shape(row, run)
-        # Of no run: this one has told its last event.
+        # Not an event of the run, which has already had its last one.
         event_log.append(
             conversation, events.MessageCompleted(conversation_id=str(conversation.pk), at=now, message=shape)
         )
@@ -284,7 +284,7 @@ def _was_reaped(run: Run, lease: Lease) -> bool:
 
 
 def _goes_on(row: Message, answer: PartialAnswer) -> bool:
-    """Return whether the answer begins with what is stored, and has more."""
+    """Return whether the answer extends the stored text."""
     text, reasoning = message_values.text_of(row.parts), message_values.reasoning_of(row.parts)
     begins_so = answer.text.startswith(text) and answer.reasoning.startswith(reasoning)
     return begins_so and (answer.text, answer.reasoning) != (text, reasoning) and row.forgotten_at is None

@@ -1,5 +1,5 @@
-"""Writes what hooks do to a conversation: named actions, when each hook fired, and the tool calls of hooks, recorded
-before they run as a model's are. These are no messages of the conversation."""
+"""Stores the effects of hooks: named actions, when each hook fired, and their tool calls, recorded before they run.
+These calls are not messages of the conversation."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def record_hooks(
 ) -> None:
     """Store when hooks fired, remove the waiting notes that were `used` and store those `added` for the next turn.
 
-    Used notes are named, because a turn may begin before the hooks of the one before it are done. `run` is the one that
-    the facts are about. With `forgotten_count`, raises ReadForgotten where more was forgotten since the hooks began.
+    Used notes are listed because a turn may begin before the hooks of the previous turn are done. `run` is the run of
+    the facts. With `forgotten_count`, raise ReadForgotten if something was forgotten since the hooks began.
     """
     with transaction.atomic():
         if forgotten_count is not None:
@@ -64,7 +64,7 @@ def record_hooks(
             return
         times = {hook_id: moment.isoformat() for hook_id, moment in fired.items()}
         waiting = [note for note in row.hook_state.get("waiting", []) if note not in used]
-        # Of the row as it is now: hooks of another turn may have written since. A repeated call adds nothing.
+        # Merge into the current row, because hooks of another turn may have written since. A retry adds nothing.
         row.hook_state = {
             "fired": {**row.hook_state.get("fired", {}), **times},
             "waiting": [*waiting, *(dict(note) for note in added if note not in waiting)],
@@ -85,9 +85,9 @@ def record_hook_call(
     now: datetime,
     forgotten_count: int | None = None,
 ) -> None:
-    """Record a call before it runs; a repeated call changes nothing.
+    """Record a call before it runs. Recording it again changes nothing.
 
-    Raise LeaseLost; ReadForgotten where more was forgotten than when the hooks of its moment began.
+    Raise LeaseLost; ReadForgotten if something was forgotten since the hooks of this moment began.
     """
     with transaction.atomic():
         conversation, run = _lock(lease, forgotten_count)
@@ -113,14 +113,14 @@ def finish_hook_call(
 
 
 def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
-    """Lock and return the conversation and the run, which may have ended: hooks of the turn's end run after it.
+    """Lock and return the conversation and the run, which may have ended: hooks of a turn's end run after it.
 
-    Raise LeaseLost where the conversation was deleted, or the run was ended or taken over by somebody else, and
-    ReadForgotten where more was forgotten than `forgotten_count`: forgetting cannot end a run that has ended.
+    Raise LeaseLost if the conversation was deleted, or if another process ended or took over the run. Raise
+    ReadForgotten if the count differs from `forgotten_count`: forgetting cannot end a run that has ended.
     """
     conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
     if conversation_of is not None and forgotten_count is not None:
-        # Before the conversation is locked, as everywhere: in another order two could deadlock.
+        # Lock the counts before the conversation, as everywhere, or two transactions could deadlock.
         check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
     found = lock_run(lease.run_id)
     if found is None or found[1].fence != lease.fence:
@@ -129,12 +129,12 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
 
 
 def close_abandoned_calls(*, now: datetime, timeout_s: Callable[[str], float]) -> None:
-    """Interrupt open calls of processes that died after the end of a run; before it, the run's end does so.
+    """Interrupt open calls of processes that died after a run's end. Calls before it are closed when the run ends.
 
-    `timeout_s` is how long a call of the tool of this name may be open.
+    `timeout_s` returns how long a call of the named tool may be open.
     """
     rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
-    # Each is closed in a transaction of its own: one conversation is locked at a time.
+    # Close each in its own transaction, so that only one conversation is locked at a time.
     for row in list(rows.only("run_id", "name", "requested_at")):
         if (now - row.requested_at).total_seconds() > timeout_s(row.name):
             _close(row.run_id, row.pk, now)

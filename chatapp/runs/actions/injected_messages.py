@@ -1,5 +1,5 @@
-"""Messages sent while an answer is being written: stored at once, seen by the next model call or answered next.
-Until one has seen them, they can be edited and taken back."""
+"""Messages sent while an answer is being written: stored at once, seen by the next model call or answered next. Until a
+call has seen them, they can be edited and withdrawn."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from memory.tokens import estimate_parts
 
 
 def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
-    """Store a message into the run that is going on; where there is none, an ordinary message with a run of its own.
+    """Store a message into the active run or, if there is none, as an ordinary message with its own run.
 
     Raise NotFound, InvalidInput (the key was used for something else).
     """
@@ -55,7 +55,7 @@ def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: da
         with transaction.atomic():
             return _inject(user, conversation_id, new, now)
     except IntegrityError:
-        # The same key at the same moment: the first one counts.
+        # A concurrent request with this key came first.
         receipt = find_receipt(user, conversation_id, new)
         if receipt is None:
             raise
@@ -76,7 +76,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         branch=run.answer.branch,
         role=Message.Role.USER,
         kind=Message.Kind.INJECTED,
-        # No cut of the context takes it out before a model has seen it.
+        # Pinned, so that no cut of the context removes it before a model has seen it.
         pinned=True,
         parent=run.answer,
         parts=message_parts(new.text, attachments),
@@ -102,7 +102,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
     """Move the messages sent during the run before its answer, and return those that the run has not seen, oldest
     first. A repeated call changes nothing. Raise LeaseLost."""
-    if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
+    if not is_anything_new(lease.answer_id, known):  # the common case, checked without a lock
         return []
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -115,8 +115,8 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
 
 
 def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
-    """Queue the run that answers what a stopped answer left waiting. Raise NotFound, Conflict where nothing waits or a
-    run is going on."""
+    """Queue the run that answers the messages left by a stopped answer. Raise NotFound; Conflict if none wait or a run
+    is active."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         refuse_while_running(conversation)
@@ -135,11 +135,11 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
 def edit_queued(
     *, user: User, conversation_id: str, message_id: str, new: NewMessage, now: datetime
 ) -> Message | None:
-    """Change a message that is still queued, in its position; None where it is not. Raise NotFound."""
+    """Edit a message that is still queued, keeping its position; None if it is not queued. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)
-        # Looked at under the lock: a model call may take it in at any moment.
+        # Check it under the lock: a model call may take it in at any moment.
         if not is_queued(message):
             return None
         attachments = accessible_attachments(user, list(new.attachment_ids))
@@ -147,14 +147,14 @@ def edit_queued(
         message.token_estimate = estimate_parts(message_values.parts_from_json(message.parts))
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
-        # One that a Stop holds may be in the index already. A temporary chat is in none.
+        # A message held after a Stop may already be in the index. Temporary conversations are never indexed.
         if message.position < conversation.indexed_below:
             reindex_messages(message.user_id, [message])
         shape = message_shape(message)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
         )
-        # Else the same edit, sent again when a model call has seen the message, would be one in a branch of its own.
+        # Otherwise a retry of this edit, after a model call has seen the message, would create a branch.
         record_made(message.pk)
         return message
 
@@ -162,8 +162,8 @@ def edit_queued(
 def withdraw_queued(
     *, user: User, conversation_id: str, message_id: str, now: datetime
 ) -> tuple[str, ...] | None:
-    """Blank a message that is still queued; the answer goes on. Return the hashes of attachments that nobody may
-    need now; None where it is not queued any more. Raise NotFound."""
+    """Blank a message that is still queued; the answer continues. Return the hashes of attachments that may now be
+    unused; None if it is no longer queued. Raise NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)

@@ -1,6 +1,6 @@
-"""Positions around an answer that is being written: what comes before it takes its position, and it moves on.
+"""Positions around an answer being written: messages that come before it take its position, and it moves on.
 
-Positions stay gapless. Only the answer and what was sent after it began can move; all older messages keep theirs.
+Positions stay gapless. Only the answer and messages sent after it began can move; all older messages keep theirs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AnswerMessage:
 def insert_before_answer(
     conversation: Conversation, place: AnswerPosition, messages_before: Sequence[AnswerMessage], now: datetime
 ) -> list[Message]:
-    """Insert messages before the answer, which is their parent. `conversation` is locked; the event that follows
+    """Insert messages before the answer, which is their parent. `conversation` must be locked; the next appended event
     stores its counters."""
     first, count = _make_room(conversation, place, len(messages_before)), len(messages_before)
     inserted = [
@@ -62,22 +62,22 @@ def insert_before_answer(
 
 
 def _make_room(conversation: Conversation, place: AnswerPosition, count: int) -> int:
-    """Move the answer and what is behind it by `count` positions, and return where it was."""
+    """Move the answer and all messages after it by `count` positions, and return the answer's old position."""
     last = conversation.next_position - 1
-    # Mostly the answer is the last message: one statement moves it, and changes no row where it is not.
+    # The answer is mostly the last message. Then one statement moves it; otherwise that statement changes no row.
     if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:
         return last
     first = Message.objects.values_list("position", flat=True).get(pk=place.answer_id)
     behind = Message.objects.filter(conversation=conversation, position__gte=first)
-    # One by one from the end: no two may share a position, not even for a moment.
+    # Move them one by one from the end: no two may share a position, not even for a moment.
     for message_id in behind.order_by("-position").values_list("pk", flat=True):
         Message.objects.filter(pk=message_id).update(position=F("position") + count)
     return first
 
 
 def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
-    """Return whether a message is behind the answer, or before it and not known to the run."""
-    if execute(_ANY_SENT, answer_id).fetchone() is None:  # as before nearly every call of a model
+    """Return whether a message was sent that is after the answer, or before it and not in `known`."""
+    if execute(_ANY_SENT, answer_id).fetchone() is None:  # the common case before a model call
         return False
     sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
     is_unknown = Q(forgotten_at=None) & ~Q(pk__in=known)
@@ -85,25 +85,25 @@ def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
 
 
 def unknown_messages(run: Run, known: Collection[UUID]) -> QuerySet[Message]:
-    """Return the messages sent during the run that were not taken back and that the run has not seen, oldest first."""
+    """Return the messages sent during the run, without withdrawn and known ones, oldest first."""
     sent = Message.objects.filter(parent=run.answer_id, kind=Message.Kind.INJECTED, forgotten_at=None)
     return sent.exclude(pk__in=known).order_by("position")
 
 
 def messages_behind(run: Run) -> list[Message]:
-    """Return what the user sent while the answer was being written and no model call has seen, oldest first."""
+    """Return the messages sent while the answer was being written that no model call has seen, oldest first."""
     answer = Message.objects.get(pk=run.answer_id)
     rows = Message.objects.filter(branch=answer.branch, kind=Message.Kind.INJECTED)
     return list(rows.filter(position__gt=answer.position).order_by("position"))
 
 
 def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
-    """Move the answer behind these messages, which follow it. `conversation` is locked."""
+    """Move the answer after these messages, which directly follow it. `conversation` must be locked."""
     answer = Message.objects.get(pk=run.answer_id)
     places = [answer.position, *(message.position for message in messages)]
-    # Out of the way first: no two may share a position.
+    # Move the answer out of the way first: no two messages may share a position.
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
-    # There is one place more than messages: the last is the answer's.
+    # There is one more place than messages: the last is the answer's.
     for message, place in zip(messages, places, strict=False):
         message.position = place
         message.save(update_fields=["position"])
@@ -111,12 +111,12 @@ def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[
 
 
 def move_answer_before(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
-    """Move an answer that is the newest message before these, which belong to it from now on. `conversation` is
-    locked."""
+    """Move the answer, which is the newest message, before these messages and make it their parent. `conversation` must
+    be locked."""
     answer = run.answer
     places = [*(message.position for message in messages), answer.position]
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
-    # From the last on: each takes the place that the one behind it has left.
+    # Start with the last: each takes the place that the next one has left.
     for message, place in zip(reversed(messages), reversed(places), strict=False):
         message.position, message.parent = place, answer
         message.save(update_fields=["position", "parent"])

@@ -1,4 +1,4 @@
-"""Stores the requests that models are sent, by reference, and deletes texts that only they hold."""
+"""Stores the requests sent to models, with references instead of texts that other rows hold."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from memory.types import Message
 
 @dataclass(frozen=True, slots=True)
 class NewRequest:
-    """A request that was sent: number `n` of its run, with `tokens` as they were estimated.
+    """A request that was sent: number `n` of its run, with `tokens` as estimated.
 
-    `stored` are the messages it was made of, as the database has them: what was sent like that is stored as its
-    position. What else repeats one of the `sources` names it.
+    `stored` are the messages it was made of, as in the database. Messages sent unchanged are stored as their positions.
+    Other texts that repeat one of the `sources` are stored as references.
     """
 
     n: int
@@ -44,7 +44,7 @@ class NewRequest:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRequest:
-    """A request with what of it is stored."""
+    """A request with its manifest and the texts to store."""
 
     request: NewRequest
     manifest: Manifest
@@ -52,7 +52,7 @@ class WrittenRequest:
 
 
 def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
-    """Return a request as it is stored, by reference. Raise LeaseLost."""
+    """Return a request in the form in which it is stored, by reference. Raise LeaseLost."""
 
     @cache
     def readable() -> Sources:
@@ -66,8 +66,8 @@ def write_request(*, lease: Lease, request: NewRequest) -> WrittenRequest:
 
 
 def store_request(*, lease: Lease, request: NewRequest | WrittenRequest, now: datetime) -> None:
-    """Store a request of a run. Raise LeaseLost: forgetting anything that it may repeat ends the run."""
-    # Before the transaction: finding what a request repeats takes long, and on SQLite all writers would wait.
+    """Store a request of a run. Raise LeaseLost, e.g. if a text that it may repeat was forgotten: that ends the run."""
+    # Write it before the transaction: finding what a request repeats takes long, and on SQLite all writers would wait.
     written = _written(lease, request)
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -82,8 +82,8 @@ def record_asked(
     recalled: Sequence[RunSource] = (),
     now: datetime,
 ) -> None:
-    """Store together what the first call of a model leaves: its request, what it is told to be made of, and what was
-    recalled for it, which forgetting follows. Until then forgetting ends the run. Raise LeaseLost."""
+    """Store together the first request, the events that describe it, and the recalled sources, which forgetting then
+    follows. Until then, any forgetting ends the run. Raise LeaseLost."""
     written = None if request is None else _written(lease, request)
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -127,7 +127,7 @@ def _insert(conversation: Conversation, run: Run, written: WrittenRequest, now: 
         )
         for own, segments in written.texts.items()
     ]
-    # A text that an earlier request of the conversation has is kept already.
+    # A text of an earlier request of the conversation is already stored.
     insert_rows(kept, on_conflict="DO NOTHING")
     insert_rows(
         [

@@ -36,7 +36,7 @@ from memory.types import Part, ReasoningPart, TextPart
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswer:
-    """An answer as far as it is written, and how many characters of it are stored already."""
+    """The text of an answer so far, and how many characters of it are already stored."""
 
     lease: Lease
     text: str
@@ -59,13 +59,13 @@ def claim_run(
     mode: str = "react",
     forgotten_count: int | None = None,
 ) -> Lease | None:
-    """Claim a queued run and return its lease; None when another process was faster or the run has ended.
+    """Claim a queued run and return its lease; None if another process was faster or the run has ended.
 
-    Raise ReadForgotten where more was forgotten than when the context was read.
+    Raise ReadForgotten if something was forgotten since the context was read.
     """
     with transaction.atomic():
         if forgotten_count is not None:
-            # Read without a lock: counts are locked before the conversation.
+            # Read it without a lock, because counts are locked before the conversation.
             conversation_of = Conversation.objects.filter(runs=run_id).first()
             if conversation_of is not None:
                 check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
@@ -95,7 +95,7 @@ SELECT id FROM chatapp_conversation
 WHERE id = (SELECT conversation_id FROM chatapp_run WHERE id = %s)
 FOR UPDATE
 """
-# Without its user a conversation is being deleted: its runs have lost their lease.
+# A conversation without a user is being deleted, and its runs have lost their leases.
 _ROWS = """
 SELECT {conversation}, {run}, {answer}
 FROM chatapp_run AS run
@@ -115,7 +115,7 @@ def _rows_statement() -> str:
 
 
 def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
-    """Lock the run's conversation and return both, the run with its answer; None when it was deleted."""
+    """Lock the run's conversation and return both, the run with its answer; None if it was deleted."""
     _lock_conversation_of(run_id)
     found = next(read_models((Conversation, Run, Message), _rows_statement(), run_id), None)
     if found is None:
@@ -126,7 +126,7 @@ def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
 
 
 def _lock_conversation_of(run_id: UUID) -> None:
-    """Lock the run's conversation in a statement of its own: a query that waits for the lock reads the run as it was
+    """Lock the run's conversation in a separate statement: a query that waits for the lock reads the run as it was
     before."""
     if connection.features.has_select_for_update:
         execute(_LOCK, run_id)
@@ -141,7 +141,7 @@ def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
 
 
 def lease_lost(found: tuple[Conversation, Run] | None) -> LeaseLost:
-    """Return why nothing can be written under a lease, from what `lock_run` found."""
+    """Return the error for a lease under which nothing can be written; `found` is the result of `lock_run`."""
     if found is None:
         return LeaseLost("The conversation was deleted.")
     _, run = found
@@ -155,11 +155,11 @@ def _held(lease: Lease) -> Any:
 
 
 def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
-    """Renew the leases and return the runs whose lease is lost."""
+    """Renew the leases, and return the runs whose lease is lost."""
     lost = set()
     expires = now + timedelta(seconds=settings.LEASE_S)
     with transaction.atomic():
-        # In the order in which a forgetting ends them, so that the two do not wait for each other.
+        # Use the order in which a forgetting ends runs, or the two could deadlock.
         for lease in sorted(leases, key=attrgetter("run_id")):
             if not _held(lease).update(lease_expires_at=expires, is_last_term=False):
                 lost.add(lease.run_id)
@@ -167,10 +167,10 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
 
 
 def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
-    """Give the holder of an expired lease one heartbeat to renew it, once, and return whether it is given now.
+    """Give the holder of an expired lease one heartbeat to renew it, once. Return whether this call gave it.
 
-    When the database was away for longer than a lease, every lease has expired, and those of living processes are
-    renewed within a heartbeat of its return.
+    After a database outage longer than a lease, every lease has expired, and living processes renew theirs within a
+    heartbeat.
     """
     expired = Run.objects.filter(
         Run.is_out_of_lease(now), pk=run_id, fence=fence, status=Run.Status.RUNNING, is_last_term=False
@@ -180,11 +180,10 @@ def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
 
 
 def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
-    """Store what is new of all answers of a process, in one transaction, and return the runs whose answers are
-    stored.
+    """Store the new text of all answers of a process in one transaction. Return the runs whose answers are stored.
 
-    A run whose lease is lost, or that is ending at this moment, is passed over. The rows of the others are
-    locked: nobody ends them until their pieces are there to be found.
+    Skip runs whose lease is lost or that are ending right now. The others' rows are locked, so that ending them waits
+    until their pieces are visible.
     """
     with transaction.atomic():
         by_run = {answer.lease.run_id: answer for answer in answers}
@@ -192,7 +191,7 @@ def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
         # `no_key`, so that rows that refer to the run can be inserted meanwhile.
         locked = running.select_for_update(skip_locked=True, no_key=True).values_list("pk", "fence")
         held = {run_id for run_id, fence in locked if by_run[run_id].lease.fence == fence}
-        # The same checkpoint is made again where the answer to its commit was lost.
+        # A checkpoint is repeated if it was committed but the reply was lost.
         insert_rows(
             [piece for run_id in held for piece in _new_pieces(by_run[run_id])],
             on_conflict='(message_id, kind, "offset") DO UPDATE SET text = excluded.text',
@@ -220,7 +219,7 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
 
 
 def facts_are_recorded(*, lease: Lease, facts: Sequence[events.Fact]) -> bool:
-    """Return whether the last of the facts is there, and so all of them: they are stored together."""
+    """Return whether the last of the facts is stored, and so all of them: they are stored together."""
     last = facts[-1]
     return Event.objects.filter(run=lease.run_id, type=last.type, at=last.at).exists()
 
@@ -228,8 +227,7 @@ def facts_are_recorded(*, lease: Lease, facts: Sequence[events.Fact]) -> bool:
 def record_plan(
     *, lease: Lease, steps: Sequence[PlanStep], spent: Sequence[CallUsage], now: datetime
 ) -> None:
-    """Store the plan of a run as it is, and what it cost until now; a repeated call is counted once. Raises
-    LeaseLost."""
+    """Store the current plan of a run and the model calls so far, each once even if repeated. Raise LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         spent = unrecorded_calls(spent)
@@ -268,28 +266,26 @@ WHERE run.id = %s AND run.fence = %s AND run.status = 'running'
 _TO_TELL = """
 SELECT * FROM chatapp_toolcall WHERE run_id = %s AND (call_id = %s OR NOT is_told) ORDER BY ordinal
 """
-# In the models' order.
+# In the order of the models' fields.
 _OF_CONVERSATION = ("id", "user_id", "next_position", "last_seq")
 _OF_RUN = ("id", "conversation_id", "user_id", "answer_id", "status")
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedRun:
-    """A run and its locked conversation, with the columns that recording calls takes; others are read when asked
-    for."""
+    """A run and its locked conversation, with the columns needed to record calls; others are loaded on access."""
 
     conversation: Conversation
     run: Run
     place: AnswerPosition
     is_anything_behind: bool
-    """Whether the user has sent something behind the answer that no model call has seen."""
+    """Whether the user has sent a message that no model call has seen."""
     call_count: int
     step_count: int
 
 
 def lock_for_calls(lease: Lease) -> LeasedRun:
-    """Lock and return as `lock_leased` does, in one query for the columns that recording calls takes. Raises
-    LeaseLost."""
+    """Lock like `lock_leased`, and read the columns needed to record calls in one query. Raise LeaseLost."""
     _lock_conversation_of(lease.run_id)
     row = execute(_HELD, lease.run_id, lease.fence).fetchone()
     if row is None:
@@ -309,5 +305,5 @@ def lock_for_calls(lease: Lease) -> LeasedRun:
 
 
 def calls_to_tell(run: Run, call_id: str) -> list[ToolCall]:
-    """Return this call and the run's others that are no messages yet, in their order."""
+    """Return this call and the run's other calls that are not messages yet, in order."""
     return list(ToolCall.objects.raw(_TO_TELL, [as_stored(run.pk), call_id]))

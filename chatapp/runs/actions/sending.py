@@ -1,4 +1,4 @@
-"""Stores the user's message, the answer's row and its run, in one transaction, before any work."""
+"""Stores the user's message, the answer's row and the run in one transaction, before any work begins."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ from chatapp.runs.models import Run
 from memory.memory_requests import read_forget_request
 
 WITH_OPTIONS = "options:"
-"""How a hash begins that knows mode and model. Those stored by an earlier version are of the words and their place
-alone, and a repeat that comes after the upgrade must be known by them."""
+"""Prefix of hashes that include mode and model. Hashes stored by an earlier version cover only content and place, and
+must still match requests repeated after the upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
+    """What a user sends. `client_id` makes it idempotent; with `parent_id` None it continues at the end.
 
-    `follows_id` is what it follows where something was stored behind `parent_id` for it, such as a prompt: a repeated
-    send does not know it. `replaces_id` names the message this one is an edit of: it takes that one's place, in a
-    branch of its own.
-    `mode` is how it is to be answered; empty: as the conversation says.
+    `follows_id` is the message it follows if one, such as a prompt, was stored after `parent_id` for it; a repeated
+    request does not know that one. `replaces_id` names the message that it edits: it takes its place, in a new branch.
+    `mode` is how to answer it; empty: as the conversation says.
     """
 
     text: str
@@ -64,7 +63,7 @@ class NewMessage:
         return WITH_OPTIONS + _hash([*self._said(conversation_id), *chosen])[: -len(WITH_OPTIONS)]
 
     def is_same(self, stored_hash: str, conversation_id: str, model: ModelConfig | None) -> bool:
-        """Return whether this is the request that the hash was stored for."""
+        """Return whether the hash was stored for this same request."""
         if stored_hash.startswith(WITH_OPTIONS):
             return stored_hash == self.request_hash(conversation_id, model)
         return stored_hash == _hash(self._said(conversation_id))
@@ -79,7 +78,7 @@ def _hash(values: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was accepted. `message_id` is the user's message, `answer_id` the row the answer is written to."""
+    """What was accepted. `message_id` is the user's message, `answer_id` the row that the answer is written to."""
 
     conversation_id: str
     message_id: str
@@ -88,7 +87,7 @@ class Receipt:
     seq: int
     is_new: bool = True
     is_injected: bool = False
-    """Whether it was sent into a run that was going on; then it has no run of its own."""
+    """Whether it was sent into an active run; then it has no run of its own."""
 
 
 def send_message(
@@ -100,16 +99,16 @@ def send_message(
     now: datetime,
     claim: Claim | None = None,
 ) -> Receipt:
-    """Store a message, and queue the run that answers it or, with `claim`, begin it.
+    """Store a message and queue the run that answers it or, with `claim`, start it.
 
-    Raise NotFound (also where the key's message was deleted), Conflict (a run is going on), InvalidInput (the key was
-    used for something else).
+    Raise NotFound (also if the message with this key was deleted), Conflict (a run is active), InvalidInput (the key
+    was used for something else).
     """
     try:
         with transaction.atomic():
             return _send(user, conversation_id, new, model, now, claim)
     except IntegrityError:
-        # The same key at the same moment, through another conversation or process: the first one counts.
+        # A concurrent request with this key, through another conversation or process, came first.
         receipt = find_receipt(user, conversation_id, new, model)
         if receipt is None:
             raise
@@ -126,14 +125,14 @@ def _send(
 ) -> Receipt:
     state = lock_for_sending(user, conversation_id, new.client_id, locks_forgetting_counts=claim is not None)
     conversation = state.conversation
-    # Before all refusals: a repeated send gets its receipt, also while its answer is being written.
+    # Check it before anything is refused: a repeated request gets its receipt, even while its answer is being written.
     if state.is_sent_before:
         sent_before = find_receipt(user, str(conversation.pk), new, model)
         if sent_before is not None:
             return sent_before
     if state.is_running:
         raise run_active()
-    # Only a message at the end sends what a stopped answer left waiting there.
+    # Only a message at the end also sends the messages that a stopped answer left waiting there.
     if state.has_unseen and conversation.branch is not None and _is_at_end(state, new):
         release_unseen(conversation, conversation.branch, now)
     parent_id, branch = _end_of(state, user, new)
@@ -154,7 +153,7 @@ def _send(
         conversation.model = model
     if read_forget_request(new.text) is not None:
         jobs.wake_worker("chatapp.forgetting.tasks.propose_forgetting", str(question.pk))
-    # The number of `message.created`: a stream of the answer begins with it.
+    # The number of `message.created`, where a stream of the answer begins.
     seq = conversation.last_seq + 1
     with one_edition(state.edition):
         run = queue_run(
@@ -169,7 +168,7 @@ def _send(
             state=state,
         )
     if attachments:
-        # Only now is the message stored: `queue_run` inserts it with its answer.
+        # The message is stored only now: `queue_run` inserts it with its answer.
         question.attachments.set(attachments)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
@@ -177,7 +176,7 @@ def _send(
 def find_receipt(
     user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None = None
 ) -> Receipt | None:
-    """Return the receipt of the message that was sent with this key before, if any. Raise NotFound, InvalidInput."""
+    """Return the receipt of the message sent with this key before, if any. Raise NotFound, InvalidInput."""
     if new.client_id is None:
         return None
     message = (
@@ -216,7 +215,7 @@ def find_receipt(
 
 
 def _is_at_end(state: SendingState, new: NewMessage) -> bool:
-    """Return whether a message is to follow the last one that is shown."""
+    """Return whether the message follows the last one shown."""
     if new.replaces_id is not None:
         return False
     parent_id = new.follows_id or new.parent_id
@@ -224,11 +223,11 @@ def _is_at_end(state: SendingState, new: NewMessage) -> bool:
 
 
 def _answering_run(message: Message) -> Run | None:
-    """Return the first run that answers a message: alone, or with those that waited behind the same answer, of which
-    the last is its question. None while the message waits, and for one that was sent into a run."""
+    """Return the first run that answers a message, alone or together with others that waited behind the same answer, of
+    which the last is the run's question. None while the message waits, and if it was sent into a run."""
     asked = message if message.kind != Message.Kind.INJECTED else None
     while asked is not None:
-        # The first: later ones answer it again.
+        # Take the first: later runs regenerate its answer.
         run = Run.objects.filter(question=asked).order_by("created_at", "pk").first()
         if run is not None:
             return run
@@ -238,11 +237,11 @@ def _answering_run(message: Message) -> Run | None:
 
 
 def _end_of(state: SendingState, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:
-    """Return (what the message follows, the branch it is in)."""
+    """Return (id of the message that the new one follows, branch of the new one)."""
     conversation = state.conversation
     branch = conversation.branch
     is_at_end = new.parent_id is None and new.replaces_id is None
-    # A branch without a message of its own ends with one of an ancestor, which is looked for below.
+    # A branch without messages of its own ends with an ancestor's message, which is looked up below.
     if branch is not None and is_at_end and (state.leaf_id is not None or not branch.lineage):
         return state.leaf_id, branch
     parent = _parent_of(user, conversation, new)
@@ -261,8 +260,8 @@ def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Messa
 
 
 def _message_before(message: Message) -> Message | None:
-    """Return what a message of a user follows. What was sent into an answer has that as its parent, and stands before
-    it: it follows what is shown before it beside the calls of the answer."""
+    """Return the message that a user's message follows. A message sent into an answer stands before its parent, the
+    answer: it follows the last message shown before it that is not a tool call or result of that answer."""
     answer = message.parent
     if answer is None or answer.position < message.position:
         return answer
@@ -278,7 +277,7 @@ def leaf_of(conversation: Conversation) -> Message | None:
 
 
 def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
-    """Return the branch that continues after `parent`: the current one at its end, a new one elsewhere."""
+    """Return the branch that continues after `parent`: the current one at its end, else a new one."""
     assert conversation.branch is not None
     if parent == leaf_of(conversation):
         return conversation.branch
@@ -318,9 +317,9 @@ def queue_run(
     claim: Claim | None = None,
     state: SendingState | None = None,
 ) -> Run:
-    """Store the answer's row after `after`, and return the run that will write it, running where it is claimed.
+    """Store the answer's row after `after`, and return the run that will write it, already running if it was claimed.
 
-    `is_asked_now`: the question is stored with it. A run is claimed where its `state` was read.
+    `is_asked_now`: store the question, too. Only a run with a `state` is claimed.
     """
     answer = next_message(
         conversation,
@@ -331,7 +330,7 @@ def queue_run(
         status=Message.Status.STREAMING,
         now=now,
     )
-    # In hand for whoever prepares the answer from these rows, without a query.
+    # Set, so that the answer can be prepared from these rows without a query.
     answer.branch = branch
     run = Run(
         conversation=conversation,
@@ -356,7 +355,7 @@ def queue_run(
     event_log.append_all(conversation, facts, ["branch", "title", "model", "last_activity_at"])
     if claim is not None and state is not None and is_claimed:
         claimed = ClaimedRun(run, state.forgotten_count, state.edition)
-        # Registered behind the facts: their readers hear of the run before its first word.
+        # Registered after the events, so that their readers hear of the run before its first word.
         transaction.on_commit(partial(claim.begin, claimed))
     return run
 

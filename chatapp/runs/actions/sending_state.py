@@ -1,4 +1,4 @@
-"""Locks the conversation that a message is sent to, and reads in one statement what storing the message depends on."""
+"""Locks the conversation that a message is sent to, and reads its state for storing the message in one statement."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _LOCK = "SELECT id FROM chatapp_conversation WHERE id = %s AND user_id = %s FOR 
 class SendingState:
     """A locked conversation, with its user, branch, model and agent.
 
-    `leaf_id` is the last message of its branch itself; None where that has none of its own. `has_unseen`: a stopped
-    answer left messages behind that nobody has answered. `forgotten_count` is what `read_forgetting_count` returns,
-    `edition` what `one_edition` takes.
+    `leaf_id` is the last message that the branch itself has; None if it has none of its own. `has_unseen`: a stopped
+    answer left unanswered messages behind. `forgotten_count` is the result of `read_forgetting_count`, `edition` the
+    argument of `one_edition`.
     """
 
     conversation: Conversation
@@ -60,17 +60,17 @@ class SendingState:
 def lock_for_sending(
     user: User, conversation_id: str | UUID, client_id: str | None, *, locks_forgetting_counts: bool = False
 ) -> SendingState:
-    """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raise NotFound.
+    """Lock the conversation and read its state. `is_sent_before`: this `client_id` was used before. Raise NotFound.
 
-    `locks_forgetting_counts`: as the first statements of a transaction that claims a run.
+    `locks_forgetting_counts`: lock the forgetting counts first, for a transaction that claims a run.
     """
     key = parse_id(conversation_id)
-    if connection.features.has_select_for_update:  # by itself: a query that waited would read older rows
-        # Before the conversation, as everywhere: in another order this and a forgetting could deadlock.
+    if connection.features.has_select_for_update:  # lock first: a query that waited would read older rows
+        # Lock the counts before the conversation, as everywhere, or this and a forgetting could deadlock.
         if locks_forgetting_counts and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
             lock_forgetting_counts([user.pk, *([as_key(shared[0])] if shared[0] else [])])
         execute(_LOCK, key, user.pk)
-    # A key that no other message has, for an empty one is refused.
+    # Without `client_id`, look for an empty one, which no message has because it is refused.
     row = next(read_models(_MODELS, _statement(), client_id or "", key, user.pk), None)
     if row is None:
         raise NotFound()

@@ -1,6 +1,6 @@
-"""The life of a tool call. It is recorded before it runs, its result before the model sees it; each change is told.
+"""The life of a tool call: recorded before it runs, its result stored before the model sees it, each change an event.
 
-Once all calls of a step have their results, they are messages of the conversation.
+Once all calls of a step have results, they become messages of the conversation.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ def record_tool_calls(
     now: datetime,
     plan_step: str = "",
 ) -> None:
-    """Record all calls of a step, and what the model call that asks for them cost. Raise LeaseLost.
+    """Record all calls of a step, and the cost of the model call that requested them. Raise LeaseLost.
 
-    A repeated call changes nothing. Calls of a plan's step stay between it and its tools: they are no messages of
-    the conversation.
+    A repeated call of this function changes nothing. Calls of a plan's step are not messages of the conversation.
     """
     try:
         with transaction.atomic():
@@ -64,7 +63,7 @@ def record_tool_calls(
             waits = [waiting_event(held.conversation, now)] if any(is_waiting(row) for row in rows) else []
             event_log.append(held.conversation, *usage, *call_facts, *waits, run=held.run)
     except IntegrityError:
-        # Where the calls are there, the answer to the first try's commit was lost.
+        # If the calls exist, the first try was committed and only its reply was lost.
         if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
             raise
 
@@ -79,14 +78,14 @@ def call_row(
     plan_step: str = "",
     hook_id: str = "",
 ) -> ToolCall:
-    """Return the row of a call that was asked for now: by a model, by a step of a plan, or by a hook."""
+    """Return the row of a new call, requested by a model, a step of a plan or a hook."""
     is_running = call.state == "running"
     return ToolCall(
         run=run,
         step=step,
         plan_step=plan_step,
         hook_id=hook_id,
-        # No message is made of these: nothing is left to tell.
+        # These calls never become messages.
         is_told=bool(plan_step or hook_id),
         ordinal=ordinal,
         call_id=call.call_id,
@@ -101,7 +100,7 @@ def call_row(
 
 
 def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
-    """Return the number of the model call that asks: the last one of its step of the plan."""
+    """Return the number of the model call that requests the calls: the last one of its step of the plan."""
     for step in reversed(recorded):
         if step.plan_step == plan_step:
             return step.n
@@ -120,9 +119,9 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
 
 
 def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool:
-    """Store a result; the last one of a step makes its calls messages. A repeated result is written once.
+    """Store a result. The last result of a step turns its calls into messages. A repeated result is stored once.
 
-    Return whether this was the last, and nothing that was sent meanwhile waits. Raise LeaseLost.
+    Return whether it was the last and no message sent meanwhile waits. Raise LeaseLost.
     """
     with transaction.atomic():
         held = lock_for_calls(lease)
@@ -135,7 +134,7 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool
         is_last = not any(row.state in ToolCall.OPEN for row in untold)
         if is_last:
             _tell_calls(held.conversation, held.place, untold, now)
-        # A set: the call is one of the untold, unless it is a plan step's.
+        # Use a set: the call is one of `untold`, unless it belongs to a step of a plan.
         save_results({call, *untold})
         event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
         return is_last and not held.is_anything_behind
@@ -152,7 +151,7 @@ def write_result(
 
 
 def save_results(calls: Iterable[ToolCall]) -> None:
-    """Store results of a run whose conversation is locked."""
+    """Store the results. The run's conversation must be locked."""
     for call in calls:
         update_row(call, "state", "result", "is_cut", "is_told", "message", "finished_at")
 
@@ -162,12 +161,12 @@ def _tell_calls(
 ) -> None:
     """Insert a message with the calls of one step, and one with the result of each.
 
-    What was said around the calls is part of the answer, where it was shown.
+    Text that the model wrote around the calls is already part of the answer, in which it was shown.
     """
     if not calls:
         return
     messages_before = [AnswerMessage(Message.Role.TOOL, call.result) for call in calls]
-    asked_in = calls[0].message  # of calls that a version recorded which wrote it before they ran
+    asked_in = calls[0].message  # set by an earlier version, which stored that message before the calls ran
     if asked_in is None:
         asking = message_values.parts_to_json(
             calling_part(call.call_id, call.name, call.arguments) for call in calls
@@ -181,7 +180,7 @@ def _tell_calls(
 def close_tool_calls(
     conversation: Conversation, run: Run, now: datetime
 ) -> list[events.Tool | events.ConversationAttention]:
-    """Interrupt what is still open at a run's end, so that each call has its result. `conversation` is locked."""
+    """Interrupt calls still open at a run's end, so that each has a result. `conversation` must be locked."""
     is_left = Q(state__in=ToolCall.OPEN) | Q(is_told=False)
     left = list(ToolCall.objects.filter(is_left, run=run).order_by("ordinal"))
     if not left:
@@ -208,7 +207,7 @@ def interrupt_call(call: ToolCall, now: datetime) -> None:
 
 
 def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, now: datetime) -> ToolCall:
-    """Store what the user decides about a call that waits. Raise NotFound; Conflict when it does not wait any more."""
+    """Store the user's decision about a waiting call. Raise NotFound; Conflict if it is not waiting."""
     decision = "approved" if approve else "denied"
     with transaction.atomic():
         run = accessible_run(user, run_id)
@@ -216,7 +215,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, no
         call = ToolCall.objects.filter(run=run, call_id=call_id).select_related("run").first()
         if call is None:
             raise NotFound
-        # The same decision again, from another tab for example, is no conflict.
+        # Repeating the same decision, e.g. from another tab, is no conflict.
         if call.decision != decision:
             if call.state != ToolCall.State.WAITING or call.decision:
                 raise Conflict("This call does not wait for your decision any more.", code="not_waiting")
@@ -225,11 +224,11 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, no
 
 
 def read_decision(*, lease: Lease, call_id: str, is_too_late: bool, now: datetime) -> Decision | None:
-    """Return the decision; None while there is none. Once it is too late, that is the decision. Raise LeaseLost."""
+    """Return the decision; None while there is none. When it is too late, that is the decision. Raise LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
-        # Under the lock, so that the user's word and the time limit cannot both count.
+        # The lock ensures that only one of the user's decision and the timeout counts.
         if is_too_late and not call.decision:
             _store_decision(conversation, call, "timed_out", now)
         return cast(Decision, call.decision) if call.decision else None
@@ -245,18 +244,18 @@ def _store_decision(conversation: Conversation, call: ToolCall, decision: str, n
 
 
 def is_waiting(call: ToolCall) -> bool:
-    """Return whether the call waits for a word of its user."""
+    """Return whether the call waits for its user's decision."""
     return call.state == ToolCall.State.WAITING and not call.decision
 
 
 def waiting_event(conversation: Conversation, now: datetime) -> events.ConversationAttention:
-    """Return the event that says how many calls of the conversation wait for a word of its user."""
+    """Return the event with the number of the conversation's calls that wait for their user's decision."""
     count = ToolCall.undecided().filter(run__conversation=conversation).count()
     return events.ConversationAttention(conversation_id=str(conversation.pk), at=now, waiting_calls=count)
 
 
 def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
-    """Return the event of a call. After the end of a run it names no run: `run.finished` is the last event of that."""
+    """Return the event of a call. After a run's end it names no run, because `run.finished` is the run's last event."""
     is_going_on = run.status in Run.ACTIVE
     return events.Tool(
         conversation_id=str(run.conversation_id),

@@ -1,4 +1,4 @@
-"""What was sent during an answer that has ended without having seen it: answered next, or held after a Stop."""
+"""Messages sent during an answer that ended without seeing them: answered next, or held after a Stop."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from chatapp.runs.models import Run
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """Make messages that no model call has seen ordinary ones at a run's end, and return the last, to be
-    answered next."""
+    """Turn messages that no model call has seen into ordinary ones at a run's end. Return the last, to be answered
+    next."""
     messages = [message for message in messages_behind(run) if message.forgotten_at is None]
     return _release(conversation, messages, now, run_id=str(run.pk))
 
 
 def release_unseen(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
-    """Make messages ordinary ones that a stopped answer of the branch has not seen, and return the last. `conversation`
-    is locked, and no run active."""
+    """Turn messages that a stopped answer of the branch has not seen into ordinary ones, and return the last.
+    `conversation` must be locked, without an active run."""
     return _release(conversation, list(_unseen(branch)), now)
 
 
 def hand_over_unseen(conversation: Conversation, answer: Message, run: Run, now: datetime) -> None:
-    """Move what waits behind a stopped answer behind the one that continues it, whose run takes it in before its first
-    call. `conversation` is locked."""
+    """Move messages that wait behind a stopped answer behind the one that continues it, whose run takes them in before
+    its first call. `conversation` must be locked."""
     waiting = list(_unseen(answer.branch).filter(parent=answer))
     if not waiting:
         return
@@ -53,7 +53,7 @@ def _release(
     answer_id = parent_id = messages[0].parent_id
     assert answer_id is not None
     for message in messages:
-        # One below the other: below one parent they would be versions of each other.
+        # Chain them: with the same parent they would be versions of each other.
         message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
         message.save(update_fields=["kind", "pinned", "parent"])
         parent_id = message.pk
@@ -68,7 +68,7 @@ def moved_event(
     now: datetime,
     run_id: str | None = None,
 ) -> events.MessageMoved:
-    """Return the event that tells what these messages are now, and where they and the answer stand."""
+    """Return the event with the new kind of these messages, and the positions of them and the answer."""
     rows = Message.objects.filter(pk__in=[answer_id, *(message.pk for message in messages)])
     return events.MessageMoved(
         conversation_id=str(conversation.pk),

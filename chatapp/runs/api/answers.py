@@ -1,4 +1,4 @@
-"""How a sender gets the answer: when it is complete, as it comes, or later by asking for the run."""
+"""How a sender gets the answer: complete, as a stream, or later by requesting the run."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
 
 Mode = Literal["wait", "stream", "async"]
 LOOK_EVERY_S = 2.0
-"""How often the row is read while waiting: the hub tells at once, but its hint may be lost."""
+"""How often the row is read while waiting. The hub reports the end at once, but its hint may be lost."""
 
 SSE_BODY = {"schema": {"description": "Server-sent events from message.created to run.finished."}}
-"""Without a type: some readers of the description take it for that of the whole stream, others for that of an event."""
+"""Without a type: some client generators take it for the type of the whole stream, others for that of one event."""
 ANSWERS: dict[int, Any] = {
     **answers(404, 409, 413, 429, 502, 503, 504, ok=schemas.Answer),
     202: schemas.Accepted,
@@ -60,9 +60,9 @@ def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
 
 
 async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> HttpResponseBase:
-    """Start the run if it is new, and return the response in the wanted mode. A stream is open before the run starts,
-    so that its reader misses nothing."""
-    await sync_to_async(close_old_connections)()  # what follows may last for minutes
+    """Start the run if it is new, and return the response in the wanted mode. Open a stream before the run starts, so
+    that its reader misses nothing."""
+    await sync_to_async(close_old_connections)()  # the rest may take minutes
     if mode == "async":
         _start(receipt)
         return accepted(receipt)
@@ -93,12 +93,12 @@ def accepted(receipt: Receipt) -> HttpResponse:
 
 
 class RunWaiter:
-    """Waits for the end of one run. The run does not need it: a client that hangs up finds the answer later."""
+    """Waits for the end of one run. The run does not need it: a client that disconnects finds the answer later."""
 
     def __init__(self, user: User, receipt: Receipt) -> None:
         self.user = user
         self.receipt = receipt
-        self.holder = ""  # it hears of the run only: rights are asked for with the answer
+        self.holder = ""  # it only hears of the run; rights are checked when the answer is read
         self._hint = asyncio.Event()
 
     def deliver(self, topic: str, frame: Frame) -> None:
@@ -113,7 +113,7 @@ class RunWaiter:
 
     async def wait(self) -> HttpResponse:
         topic = conversation_topic(self.receipt.conversation_id)
-        # Before the run starts, so that its end is not missed.
+        # Subscribe before the run starts, so that its end is not missed.
         await hub.subscribe(self, topic)
         try:
             _start(self.receipt)
@@ -132,7 +132,7 @@ class RunWaiter:
 
 
 def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
-    """Return the response of a run that ended: the message of a complete or stopped answer, or an error that names the
+    """Return the response for a run that ended: the message of a complete or stopped answer, or an error that names the
     messages the run left behind."""
     body = {"message": answer.message, "usage": answer.usage, "run_id": receipt.run_id}
     if answer.compact is not None:
@@ -143,9 +143,9 @@ def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
     details = {**body, "category": error["category"], "message_id": receipt.message_id}
     if answer.status == Run.Status.INTERRUPTED:
         return error_response(503, "interrupted", error["message"], details)
-    if error["category"] == "too_large":  # no model was asked
+    if error["category"] == "too_large":  # no model was called
         return error_response(413, "too_large", error["message"], details)
-    if error["category"] == "budget":  # here neither
+    if error["category"] == "budget":  # none here either
         response = error_response(429, "budget_exhausted", error["message"], details)
         response["Retry-After"] = str(seconds_to_reset(error["detail"], clock.now()))
         return response

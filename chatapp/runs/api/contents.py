@@ -1,4 +1,4 @@
-"""Make a message to store from one that was sent: texts joined, images inside the body stored like uploads."""
+"""Converts a request body to a message to store: joins its texts and stores inline images like uploads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def new_message(
     parent_id: str | None = None,
     replaces_id: str | None = None,
 ) -> NewMessage:
-    """Return the message to store; images in data URLs are stored as files. Raise InvalidInput, TooLarge."""
+    """Return the message to store. Images in data URLs are stored as files. Raise InvalidInput, TooLarge."""
     client_id = client_id_of(sent, header_key)
     return NewMessage(
         text=_text(sent),
@@ -34,7 +34,7 @@ def new_message(
 
 
 def client_id_of(sent: InjectedMessage, in_header: str | None) -> str | None:
-    """Return the key of the message, from the body or the header. Raise InvalidInput where they differ."""
+    """Return the key of the message, from the body or the header. Raise InvalidInput if they differ."""
     in_body = sent.client_id
     if in_body and in_header and in_body != in_header:
         details = [{"field": "client_id", "message": "differs from the header Idempotency-Key"}]
@@ -50,9 +50,9 @@ def _text(sent: InjectedMessage) -> str:
 
 
 def _attachment_ids(user: User, sent: InjectedMessage) -> list[str]:
-    """Return the ids of the images inside the content, then of the attached ones, each once."""
+    """Return the ids of the images inside the content, then of the attached files, each once."""
     images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
-    # Counted before the first of them is stored.
+    # Count them before any image is stored.
     if len(images) + len(sent.attachments) > MAX_ATTACHMENTS:
         details = [{"field": "attachments", "message": f"are more than {MAX_ATTACHMENTS}"}]
         raise InvalidInput(f"A message has at most {MAX_ATTACHMENTS} images.", details=details)
@@ -61,8 +61,7 @@ def _attachment_ids(user: User, sent: InjectedMessage) -> list[str]:
 
 
 def _store(user: User, image: ImageIn) -> str:
-    """Store an image and return its id: the same image gets the same id, so that a repeated send is recognised
-    as one."""
+    """Store an image and return its id. The same image gets the same id, so that a repeated request is recognised."""
     try:
         content = image.decoded()
     except ValueError as error:

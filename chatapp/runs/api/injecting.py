@@ -36,8 +36,8 @@ async def inject(
     message: InjectedMessage,
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
-    """Send a message into the answer that is being written: the model sees it before its next step. An answer that ends
-    before that is followed by one to this message. Where none is being written, it is an ordinary message (`injected`
+    """Send a message into the answer that is being written; the model sees it before its next step. If the answer ends
+    before that, another answer to this message follows. If none is being written, it is an ordinary message (`injected`
     is false)."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_inject)(request.auth.user, conversation_id, message, idempotency_key)
@@ -68,8 +68,8 @@ def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 )
 @creates(_sent_again)
 async def send_held(request: ApiRequest, conversation_id: str) -> Any:
-    """Send the messages that were held because you stopped the answer they were sent during. A new message at the end
-    of the conversation sends them, too. 409 where no message is held."""
+    """Send the messages that were held because you stopped the answer during which you sent them. A new message at the
+    end of the conversation sends them, too. 409 if no message is held."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(send_queued)(
         user=request.auth.user, conversation_id=conversation_id, now=clock.now()
@@ -79,7 +79,7 @@ async def send_held(request: ApiRequest, conversation_id: str) -> Any:
 
 
 def _inject(user: User, conversation_id: str, sent: InjectedMessage, header_key: str | None) -> Receipt:
-    conversation = accessible_conversation(user, conversation_id)  # before its images are stored
+    conversation = accessible_conversation(user, conversation_id)  # checked before images are stored
     return inject_message(
         user=user,
         conversation_id=str(conversation.pk),

@@ -1,4 +1,4 @@
-"""Runs: how far they are, stopping them, going on where they were cut."""
+"""Runs: reading their progress, stopping them and continuing cut answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_run(request: ApiRequest, run_id: str) -> Any:
     response=answers(404, ok=schemas.SentRequests),
 )
 def list_sent(request: ApiRequest, run_id: str) -> Any:
-    """List the requests that models were sent for this run, in order, with refused ones."""
+    """List the requests that were sent to models for this run, in order, including refused ones."""
     return {"items": list_requests(accessible_run(request.auth.user, run_id))}
 
 
@@ -53,8 +53,7 @@ def list_sent(request: ApiRequest, run_id: str) -> Any:
     response=answers(404, ok=schemas.ShownRequest),
 )
 def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
-    """Show one request as it was sent, built again from what is stored; `verified` says whether it is the same
-    bytes."""
+    """Show one request as it was sent, rebuilt from what is stored. `verified` says whether the bytes are the same."""
     run = accessible_run(request.auth.user, run_id)
     if not re.fullmatch("[0-9]{1,6}", n):
         raise NotFound()
@@ -63,9 +62,9 @@ def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
 
 @router.post("/runs/{run_id}/stop", auth=allow("chat"), response=answers(404, ok=schemas.Run))
 async def stop(request: ApiRequest, run_id: str) -> Any:
-    """Ask the run to end; what was written so far stays. A run that has ended stays as it is."""
+    """Ask the run to end; the text written so far is kept. A run that has ended does not change."""
     shape = await sync_to_async(_stop)(request.auth.user, run_id)
-    # As the row has it: an address may write the id in another way, and runs are found by their text.
+    # Use the row's id: the URL may spell it differently, and runs are looked up by its text.
     hub.stop_run(shape["id"])
     return shape
 
@@ -85,7 +84,7 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Http
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
 @creates(_again)
 async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
-    """Continue a cut, stopped, failed or interrupted answer where it ended, in a message of its own."""
+    """Continue a cut, stopped, failed or interrupted answer where it ended, in a new message."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_continue)(request.auth.user, run_id)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))
@@ -102,7 +101,7 @@ def _continue(user: User, run_id: str) -> Receipt:
     response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
-    """Approve a tool call that waits for you, so that it runs. 409 when it does not wait any more."""
+    """Approve a tool call that waits for your decision, so that it runs. 409 if it is not waiting."""
     return await _decide(request.auth.user, run_id, call_id, approve=True)
 
 
@@ -112,8 +111,8 @@ async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
     response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
-    """Deny a tool call that waits for you: it is not run, and the model is told so. 409 when it does not wait
-    any more."""
+    """Deny a tool call that waits for your decision: it is not run, and the model is informed. 409 if it is not
+    waiting."""
     return await _decide(request.auth.user, run_id, call_id, approve=False)
 
 
@@ -127,5 +126,5 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
 
 @router.get("/runs/{run_id}/trace", auth=allow("chat", "read"), response=answers(404, ok=schemas.Trace))
 def read_trace(request: ApiRequest, run_id: str) -> Any:
-    """Show each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
+    """Show each model call of the run with its times, tokens and tool calls, and the hooks that fired."""
     return trace_of(accessible_run(request.auth.user, run_id))

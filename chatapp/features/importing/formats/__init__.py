@@ -1,2 +1,2 @@
-"""One module for each source: each recognises its conversations and reads one at a time. `importer.FORMATS` names them,
-and the first that recognises a conversation reads it."""
+"""One module per source, which recognises its conversations and reads them one at a time. `importer.FORMATS` lists the
+modules; the first that recognises a conversation reads it."""

@@ -18,7 +18,7 @@ from chatapp.features.importing.values import (
 
 NAME = "chatgpt"
 ROLES = ("user", "assistant", "system")
-# What the page of ChatGPT shows in another form, such as links to sources: characters of private use around it.
+# ChatGPT's page renders these marks in another form, e.g. as links. Private-use characters delimit them.
 _MARK = re.compile(" ?(\ue200[^\ue200\ue201]*\ue201)")
 
 
@@ -46,7 +46,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
 
 
 def _node(node_id: str, node: Mapping[str, Any], reading: Reading) -> SourceMessage:
-    """Return the message of a node; one without a role where it has none that is imported."""
+    """Return the message of a node, without a role if the node has no message to import."""
     parent, message = string(node.get("parent")) or None, node.get("message")
     if isinstance(message, dict) and (found := _message(node_id, parent, message, reading)):
         return found
@@ -61,7 +61,7 @@ def _message(
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("is_visually_hidden_from_conversation") is True:
         return None
-    # What is said to a tool is no part of the talk.
+    # Messages to tools are not part of the conversation.
     if role not in ROLES or message.get("recipient", "all") != "all":
         reading.left_out["steps of tools"] += 1
         return None
@@ -101,8 +101,7 @@ def _part(part: Any, reading: Reading) -> str:
 
 
 def _without_marks(text: str, metadata: Mapping[str, Any], reading: Reading) -> str:
-    """Return the text with what the export names as the text of a mark, such as a link, in its place; others are left
-    out."""
+    """Replace each mark, e.g. a link, with the text that the export gives for it. Remove marks without one."""
     references = objects(metadata.get("content_references"))
     texts = {string(each.get("matched_text")): string(each.get("alt")) for each in references}
 
@@ -116,9 +115,9 @@ def _without_marks(text: str, metadata: Mapping[str, Any], reading: Reading) -> 
 
 
 def _attached(metadata: Mapping[str, Any], content: Any, reading: Reading) -> Iterator[str]:
-    """Yield a line for each upload that no part of the content stands for: images have one, documents have none."""
+    """Yield a line for each upload without a part in the content: images have a part, documents have none."""
     parts = content.get("parts") if isinstance(content, dict) else None
-    # A pointer is an address that ends with the id of the upload.
+    # A pointer is a URI that ends with the id of the upload.
     shown = {string(part.get("asset_pointer")).rpartition("/")[2] for part in objects(parts)}
     for file in objects(metadata.get("attachments")):
         if string(file.get("id")) not in shown:

@@ -25,7 +25,7 @@ def matches(item: Mapping[str, Any]) -> bool:
 def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
     messages: list[SourceMessage] = []
     for number, raw in enumerate(objects(item["chat_messages"])):
-        # Older exports name no parents: each message follows the one before it.
+        # Older exports contain no parents: each message follows the one before it.
         before = messages[-1].id if messages else None
         parent = string(raw["parent_message_uuid"]) if "parent_message_uuid" in raw else before
         messages.append(_message(raw, string(raw.get("uuid")) or f"#{number}", parent, reading))

@@ -1,4 +1,4 @@
-"""LibreChat's export of one conversation: its messages as a list with parents, or each within the one before it."""
+"""LibreChat's export of one conversation: a list of messages with parents, or each nested in the one before it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
 
 
 def _flat(messages: list[Any]) -> Iterator[tuple[Mapping[str, Any], str, str | None]]:
-    """Yield (message, its id, its parent's), however deep they are."""
-    # Reversed, because the last one is taken first. No recursion: a long chat is nested too deeply for it.
+    """Yield (message, its id, its parent's id) at any depth."""
+    # Reversed, because the last one is popped first. A long chat is nested too deeply for recursion.
     waiting = [(raw, string(raw.get("parentMessageId")) or None) for raw in reversed(list(objects(messages)))]
     count = 0
     while waiting:

@@ -75,7 +75,7 @@ def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, readin
 
 
 def _without_details(text: str, reading: Reading) -> str:
-    """Return the text without what Open WebUI writes into answers: reasoning and calls of tools."""
+    """Return the text without the reasoning and tool calls that Open WebUI writes into answers."""
     kept: list[str] = []
     at = 0
     while (details := DETAILS.search(text, at)) and (end := text.find(END, details.end())) >= 0:

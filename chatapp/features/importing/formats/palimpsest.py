@@ -59,7 +59,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
 
 def _pauses(raw: Any, reading: Reading) -> Iterator[tuple[datetime, datetime | None]]:
     for each in objects(raw):
-        # Where only its beginning or its end can be read, more is taken for paused rather than less.
+        # If only the beginning or the end is readable, assume a longer pause rather than a shorter one.
         began_at = reading.moment(each.get("began_at")) or FIRST_MOMENT
         yield began_at, reading.moment(each.get("ended_at"))
 
@@ -94,7 +94,7 @@ def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
         "position": _whole(raw.get("position"), MAX_ID),
         "parts": parts,
         "kind": kind,
-        # No run comes along that would go on with it.
+        # No run is imported that could finish the message.
         "status": Message.Status.INTERRUPTED if status == Message.Status.STREAMING else status,
         "pinned": raw.get("pinned") is True,
         "usage": read_usage(raw.get("usage")),
@@ -136,10 +136,10 @@ def _of_result(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part as the export has it; whether there is such a file is seen when it is stored."""
+    """Return the part as exported. Whether the file exists is checked when the message is stored."""
     file_id = string(part.get("file_id"))[:MAX_ID_CHARS]
     named = next((each for each in objects(message.get("attachments")) if each.get("id") == file_id), {})
-    # The part of an image has no name; the attachments of its message have.
+    # An image part has no name, but the attachments of its message do.
     name = file_name(part.get("name")) or file_name(named.get("name")) or "file"
     return {"type": string(part.get("type")), "file_id": file_id, "name": name}
 
@@ -152,6 +152,6 @@ def read_usage(raw: Any) -> dict[str, Any] | None:
     }
     cost = raw.get("cost", False)
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < MAX_TOKENS
-    if cost is None or is_number:  # of a model without a price there is none
+    if cost is None or is_number:  # None if the model has no price
         usage["cost"] = cost
     return usage

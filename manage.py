@@ -6,14 +6,14 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # Python gives bytes that are not UTF-8 as half surrogate pairs, which no database stores.
+    # Python decodes bytes that are not UTF-8 to lone surrogates, which no database stores.
     unreadable = [each for each in sys.argv[1:] if any("\ud800" <= sign <= "\udfff" for sign in each)]
     if unreadable:
         told = (os.fsencode(each).decode("utf-8", "backslashreplace") for each in unreadable)
         sys.stderr.write(f"This is not UTF-8, as arguments have to be: {', '.join(told)}\n")
         sys.exit(2)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
-    gc.disable()  # nothing of what is imported becomes garbage: looking for it would be a quarter of the start
+    gc.disable()  # imports create no garbage, and looking for it takes a quarter of the start
     import django
     from django.core.management import execute_from_command_line
 

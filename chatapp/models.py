@@ -1,4 +1,4 @@
-"""The tables of all packages. Django looks for models here; each package declares its own."""
+"""Imports the models of all packages, because Django looks for them here."""
 
 from chatapp.operations.discovery import import_every
 

@@ -1,4 +1,4 @@
-"""Every address of the service: the routers of the API, in the order of its description, and the pages."""
+"""All URLs of the service: the routers of the API, in the order of the OpenAPI description, and the pages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROUTERS = (
     agent_presets.router,
     imports.router,  # before conversations: /conversations/import is not an id
     importing.router,
-    bulk.router,  # before conversations, too
+    bulk.router,  # also before conversations
     conversations.router,
     folders.router,
     folder_files.router,
@@ -91,7 +91,7 @@ urlpatterns = [
     path("offline", offline_views.offline, name="offline"),
     path("service-worker.js", offline_views.service_worker),
     path("favicon.ico", views.favicon),
-    # By their names: `include` would import sign-in and panel now, not for the first request that needs them.
+    # Named by module, because `include` would import sign-in and panel now instead of on the first request for them.
     URLResolver(RoutePattern("accounts/"), "chatapp.accounts.addresses"),
     URLResolver(
         RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"

@@ -1,1 +1,1 @@
-"""What all packages use (clock, errors, database threads, HTTP, jobs), and the process: health, metrics, serving."""
+"""Code shared by all packages (clock, errors, database threads, HTTP, jobs), health, metrics and serving."""

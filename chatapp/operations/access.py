@@ -1,4 +1,4 @@
-"""Read one row by its id, where a row of somebody else is not found; and lock rows."""
+"""Finds a row by its id among the rows that the caller may see, and locks rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 def parse_id(raw: str | UUID) -> UUID:
-    """Raise NotFound for what is no id."""
+    """Return the id as a UUID. Raise NotFound if it is invalid."""
     try:
         return raw if isinstance(raw, UUID) else UUID(raw)
     except ValueError:
@@ -22,8 +22,8 @@ def parse_id(raw: str | UUID) -> UUID:
 
 
 def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
-    """Return the row with this id. Raise NotFound where it is not among `rows`."""
-    # Not `first`: it orders the one row there can be, which takes longer than reading it.
+    """Return the row with this id. Raise NotFound if it is not among `rows`."""
+    # `first` would order the result, which takes longer than reading its only row.
     row = next(iter(rows.filter(pk=parse_id(row_id)).order_by()), None)
     if row is None:
         raise NotFound()
@@ -31,7 +31,7 @@ def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 
 
 def lock_rows(rows: QuerySet[Any]) -> None:
-    """Hold rows in the order of their keys until the transaction ends. On SQLite a writer holds the whole database."""
+    """Lock rows in key order until the transaction ends. On SQLite, a writer locks the whole database anyway."""
     if connection.features.has_select_for_update:
-        # Everybody locks in this order, so that two never wait for each other.
+        # All callers use this order, so that no two transactions deadlock.
         list(rows.select_for_update().order_by("pk").values_list("pk"))

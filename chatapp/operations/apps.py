@@ -1,4 +1,4 @@
-"""The Django app of the service, and its admin, which asks for a second factor where one is set."""
+"""The Django app of the service, and its admin app."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
-from chatapp.operations import booleans as booleans  # so that its lookup is registered
+from chatapp.operations import booleans as booleans  # registers its lookup
 from chatapp.operations.discovery import CHATAPP, import_every
 from chatapp.operations.editions import install_triggers
 from chatapp.operations.translations import translate_labels
@@ -23,12 +23,12 @@ class ChatappConfig(AppConfig):
     path = str(CHATAPP)
 
     def ready(self) -> None:
-        """Register what follows changed rights, what watches the configuration and what listens to events, in every
-        process. End one whose OFFLOADER could keep nothing, before a tool result is lost by it."""
+        """Import all signal receivers and translate labels. Exit if OFFLOADER is unusable, before it loses a tool
+        result."""
         import_module("chatapp.accounts.rights")
         import_every("receivers")
         translate_labels(self.get_models())
-        # After each migration: SQLite drops the triggers of a table that one rebuilds.
+        # After each migration, because SQLite drops the triggers of a table that a migration rebuilds.
         post_migrate.connect(install_triggers, sender=self, dispatch_uid="editions")
         try:
             named = import_string(settings.OFFLOADER)
@@ -41,6 +41,6 @@ class ChatappConfig(AppConfig):
 
 
 class PalimpsestAdminConfig(SimpleAdminConfig):
-    """Registers nothing at the start: `operations.admin.addresses` does, when they are asked for."""
+    """An admin that registers nothing at start-up. `operations.admin.addresses` does so on the first request."""
 
     default_site = "chatapp.operations.admin.site.PalimpsestAdminSite"

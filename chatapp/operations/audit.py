@@ -1,4 +1,4 @@
-"""Writes and reads the audit log: who signed in, failed to, or changed rights, tokens, sessions and settings."""
+"""Writes the audit log: sign-ins, failed sign-ins, and changes of rights, tokens, sessions and settings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def record(
 ) -> None:
     """Store an event of an account, in the caller's transaction.
 
-    `actor_id` is who did it: the user of the account where it is not given. `detail` has no text of the user's, which
-    would outlive the account.
+    `actor_id` is the user who did it, by default the user of the account. `detail` must not contain text of the user,
+    because it would outlive the account.
     """
     AuditEvent.objects.create(
         at=clock.now(),
@@ -39,10 +39,10 @@ def record(
 def record_change(
     row: Model, done: str, *, fields: Sequence[str], actor_id: UUID | None = None, **detail: Any
 ) -> None:
-    """Record what an operator did with a row. Names are kept of what operators make, not of what belongs to a user."""
+    """Record an operator's change of a row. Store the row's name only if the row does not belong to a user."""
     user_id = row.pk if isinstance(row, AbstractBaseUser) else getattr(row, "user_id", None)
-    with translation.override(None):  # the log is in English, in whatever language the actor works
-        # A row with an address, as an invitation, is called by it.
+    with translation.override(None):  # the log is in English, whatever the actor's language
+        # A row with an email address, e.g. an invitation, contains it in its name, so leave the name out.
         name = "" if user_id or hasattr(row, "email") else str(row)[:200]
     record(
         AuditEvent.Kind.CHANGED_IN_ADMIN,
@@ -57,7 +57,7 @@ def record_change(
 
 
 def delete_old_events(*, now: datetime) -> int:
-    """Delete events that were kept for long enough, and return how many there were."""
+    """Delete events older than KEPT and return their number."""
     old = AuditEvent.objects.filter(at__lt=now - KEPT)
-    # Past the query set, which refuses to delete. No row of another table refers to these.
+    # Bypass the query set, which refuses to delete. No other table references these rows.
     return int(old._raw_delete(old.db))

@@ -1,4 +1,4 @@
-"""Celery's beat, which neither a clock that is set back nor a full disk ends."""
+"""A scheduler for Celery's beat that survives a clock set back and a full disk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SteadyScheduler(PersistentScheduler):
     _store: Any
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due and return the seconds to wait. What was sent by a clock that was ahead counts as sent now:
-        its interval would otherwise begin when the clock is there again, also after a restart."""
+        """Send due tasks and return the seconds to wait. A last run in the future counts as now. Otherwise, after the
+        clock is set back, a task would wait until the clock catches up, even after a restart."""
         entries = [(entry, entry.default_now()) for entry in self.schedule.values()]
         ahead = [(entry, now) for entry, now in entries if entry.last_run_at and entry.last_run_at > now]
         for entry, now in ahead:
@@ -25,10 +25,10 @@ class SteadyScheduler(PersistentScheduler):
         return float(super().tick(*args, **kwargs))
 
     def sync(self) -> None:
-        """Write down when what was sent. Where the disk is full, go on without: the next time may find room."""
+        """Save when each task was last sent. Continue if the disk is full, because a later attempt may succeed."""
         try:
             super().sync()
         except OSError as error:
             logger.warning("The schedule of periodic tasks was not written: %s", error)
-            # A shelf that could not be written forgets that it holds what it gave out.
+            # `Shelf.sync` turns `writeback` off while it writes, and leaves it off if it fails.
             self._store.writeback = True

@@ -1,6 +1,6 @@
-"""Compares a boolean with a value as its conditional expression, on every database and version of Django.
+"""Compiles `condition = True` to the condition itself, on every database and version of Django.
 
-From 6.1 on Django sends SQLite the value as a parameter, and SQLite uses a partial index only where the statement
+From 6.1 on, Django passes the value to SQLite as a parameter, but SQLite uses a partial index only if the statement
 repeats the condition of the index.
 """
 

@@ -1,9 +1,9 @@
-"""Celery's connection to Redis, whose loss ends no worker.
+"""A Redis transport for Celery with which the loss of the connection does not end a worker.
 
-Where Redis goes away, Celery closes the connection in two steps. After the first one the connection has forgotten its
-address, yet the messages of running tasks are still to be given back or acknowledged over it. Kombu fails with an
-AttributeError there, which stops the worker (Celery and Kombu 5.7.0, while one task runs and another process waits).
-Told that the connection is away, the worker goes on. What nobody acknowledged does no harm: the row is the job.
+When Redis goes away, Celery closes the connection in two steps. After the first one the connection has lost its
+address, but messages of running tasks must still be requeued or acknowledged over it. Kombu then raises an
+AttributeError, which stops the worker (Celery and Kombu 5.7.0, while one task runs and another process waits). On a
+ConnectionError the worker continues. Unacknowledged messages do no harm, because the row is the job.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ class Transport(redis.Transport):
 
 
 def use_for_redis() -> None:
-    """Let every `redis://` and `rediss://` address of a broker be reached this way."""
+    """Use this transport for all `redis://` and `rediss://` broker URLs."""
     TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), f"{__name__}:Transport"))

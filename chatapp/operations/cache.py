@@ -1,4 +1,4 @@
-"""Django's cache in Redis, which allauth counts sign-ins in. While Redis is away each process has its own."""
+"""Django's cache in Redis, in which allauth counts sign-ins. During an outage each process uses its own local cache."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from redis.exceptions import RedisError
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 1.0
-# Otherwise every use would wait for the time-out while Redis is away.
+# How long to skip Redis after a failure. Otherwise every call would wait for the timeout during an outage.
 TRY_AGAIN_S = 5.0
 
 
 def _or_local(method: str) -> Callable[..., Any]:
-    """Return the method of Redis' cache, or of the local one for some seconds after Redis failed."""
+    """Return a method that calls Redis, or the local cache for TRY_AGAIN_S after Redis failed."""
 
     def call(self: SharedCache, *args: Any, **kwargs: Any) -> Any:
         if time.monotonic() >= self.away_until:
@@ -35,7 +35,7 @@ def _or_local(method: str) -> Callable[..., Any]:
 
 class SharedCache(RedisCache):
     def __init__(self, server: str, params: dict[str, Any]) -> None:
-        # Without these a Redis that hangs would hold up each sign-in.
+        # Without timeouts, a Redis that hangs would block each sign-in.
         timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
         super().__init__(server, {**params, "OPTIONS": {**timeouts, **params.get("OPTIONS", {})}})
         self.local = LocMemCache("while-redis-is-away", params)

@@ -1,4 +1,4 @@
-"""The Celery application: `celery -A chatapp worker`, and what wakes workers from the other processes."""
+"""The Celery application, for `celery -A chatapp worker` and for processes that send tasks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from celery import Celery, Task, signals
 from chatapp.operations import broker, telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
-# Django's checks of the code are for its authors. Each worker would import every page and the admin for them.
+# Django's system checks are for developers. For them, each worker would import every page and the admin.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 
 class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run time
-    """A task that is a span for OpenTelemetry, linked to the requests, runs and tasks that woke it."""
+    """A task with an OpenTelemetry span, linked to the requests, runs and tasks that caused it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         caused_by = getattr(self.request, "caused_by", None) or []
@@ -50,17 +50,17 @@ app.autodiscover_tasks(
         )
     ]
 )
-# Threads other than the one that imports this find it as the current app, too.
+# Make it the current app in all threads, not only in the one that imports this module.
 app.set_default()
 
 
 @signals.setup_logging.connect
 def leave_logging_as_it_is(**_: Any) -> None:
-    """Let LOG_LEVEL and LOG_FORMAT hold in workers and beat too: with a receiver Celery sets up no logging of its own,
-    whatever its `--loglevel` says."""
+    """Keep LOG_LEVEL and LOG_FORMAT in workers and beat: if this signal has a receiver, Celery does not set up logging
+    and ignores `--loglevel`."""
 
 
 @signals.before_task_publish.connect
 def note_time(headers: dict[str, Any], **_: Any) -> None:
-    """Let a task know when it was sent: how long it waited is measured where it begins."""
+    """Add the sending time to the task, so that the worker can measure how long it waited."""
     headers["sent_at"] = time.time()

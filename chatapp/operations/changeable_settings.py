@@ -1,6 +1,6 @@
-"""The settings that operators change without a restart: read here alone, by the rules of the start.
+"""The settings that operators can change without a restart. Code must read them here. Validation is as at start-up.
 
-The environment wins, then what was stored in the admin panel, then the default.
+The environment overrides the value stored in the admin panel, which overrides the default.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 MAIL = "EMAIL_URL"
 
 _latest: dict[Literal["stored"], dict[str, Any]] = {"stored": {}}
-"""What this process found when it last looked."""
+"""The stored values, as this process last read them."""
 
 
 def current(name: str) -> Any:
-    """Return the value in force.
+    """Return the effective value.
 
-    On an event loop, where the database is not asked, that of the last time this process asked for any of them.
+    On an event loop, which cannot query the database, use the stored values that this process last read.
     """
     return _stored().get(name, getattr(settings, name))
 
@@ -53,7 +53,7 @@ def mail_sender() -> str:
 
 
 def mail_connection() -> BaseEmailBackend:
-    """Return what sends a mail now: Django itself reads its settings at the start only."""
+    """Return a connection for the current mail settings. Django itself reads its settings only at start-up."""
     stored = _stored().get(MAIL)
     if not stored:
         return get_connection()
@@ -77,7 +77,7 @@ def _stored() -> dict[str, Any]:
 def _load() -> dict[str, Any]:
     found = {}
     for name, encrypted in StoredSetting.objects.values_list("name", "value_encrypted"):
-        # The environment wins over what was stored before it had the value.
+        # The environment overrides a value that was stored before the variable was set.
         if name not in settings.CHANGEABLE or source_of(name):
             continue
         try:
@@ -89,7 +89,7 @@ def _load() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """A setting as operators see it. `raw` is written as in the environment, without a password."""
+    """A setting as shown to operators. `raw` is in the format of the environment, without a password."""
 
     name: str
     raw: str
@@ -98,7 +98,7 @@ class ShownSetting:
 
 
 def shown_setting(name: str) -> ShownSetting:
-    """Return the value in force of a changeable setting, and where it comes from."""
+    """Return the effective value of a changeable setting, and its source."""
     source = source_of(name)
     if source:
         return ShownSetting(name, _shown(name, text(name)), source, is_fixed=True)
@@ -129,7 +129,7 @@ def _written(value: Any) -> str:
 
 
 def check_setting(name: str, raw: str) -> None:
-    """Raise InvalidInput for a value that a start would refuse."""
+    """Raise InvalidInput for a value that would be refused at start-up."""
     try:
         read_as(name, raw, settings.CHANGEABLE[name])
     except ValueError as error:
@@ -137,16 +137,16 @@ def check_setting(name: str, raw: str) -> None:
 
 
 def change_setting(*, name: str, raw: str, actor_id: UUID | None) -> None:
-    """Store a value as it would be written in the environment; an empty one brings the default back.
+    """Store a value in the format of the environment. An empty value restores the default.
 
-    Raise Conflict where the environment has one, InvalidInput for one that a start would refuse.
+    Raise Conflict if the environment sets the value, and InvalidInput if it would be refused at start-up.
     """
     if source_of(name):
         raise Conflict(f"{name} is set by {source_of(name)}.")
     check_setting(name, raw)
     with transaction.atomic():
         if raw.strip():
-            # One of them, EMAIL_URL, holds a password.
+            # Encrypt all values, because EMAIL_URL contains a password.
             values = {"value_encrypted": encrypt(raw.strip()), "changed_at": clock.now()}
             row, is_new = StoredSetting.objects.update_or_create(name=name, defaults=values)
             record_change(

@@ -1,4 +1,4 @@
-"""Reads the clock, in one place, and knows time zones."""
+"""Reads the clock and converts between time zones."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def now() -> datetime:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """Return the time zone of this name, UTC where there is none."""
+    """Return the time zone of this name, or UTC if it is unknown."""
     try:
         return ZoneInfo(name)
-    # ValueError: names that would lead out of the folder of time zones.
+    # ValueError: a name that leads out of the time zone folder.
     except (ZoneInfoNotFoundError, ValueError):
         return ZoneInfo("UTC")
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Return the moment in this time zone. At the ends of the calendar, where the zone would lead out of it, as it is:
-    what is imported may be dated so."""
+    """Convert a time to this time zone. Return it unchanged if the result would be outside the calendar, as may happen
+    with imported dates."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
@@ -32,5 +32,5 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def iso_time(moment: Any) -> str | None:
-    """Return a time as the API writes it; None for none."""
+    """Return a time in the format of the API; None for None."""
     return moment.isoformat().replace("+00:00", "Z") if moment else None

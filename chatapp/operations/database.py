@@ -1,4 +1,4 @@
-"""The threads in which asynchronous code does its database work."""
+"""The threads that run database work for asynchronous code."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ log = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError)
 """Raised when the database cannot be reached or a connection broke. The call may be repeated."""
 PATIENCE_S = 30.0
-"""A restart, or a switch to the standby, takes less."""
+"""Longer than a restart of the database or a switch to the standby takes."""
 PAUSE_S = 0.5
 
-# Fewer than the connection pool holds, so that page requests find one free. One thread for all, as
-# asgiref gives to detached tasks, does a quarter of the writes.
+# Fewer than the connections of the pool, so that page requests find a free one. A single thread, which asgiref uses for
+# detached tasks, would do a quarter of the writes.
 THREADS = 8
 MOST_TOGETHER = 32
 OTHERS_WAIT_S = 1.0
-"""What follows the first word of an answer waits at most so long for answers that have none yet."""
+"""After its first word, an answer's writes wait at most this long for answers that have no first word yet."""
 LOOK_EVERY_S = 0.01
 BEGINS_FOR_S = 0.1
-"""An answer has its first word by then, where nothing else is going on and the model is quick."""
+"""By then an answer has its first word, if nothing else is running and the model is fast."""
 TOGETHER_S = 0.03
-"""What is written together holds the write lock no longer than this and one action."""
+"""A batch holds the write lock for at most this time plus one action."""
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="database")
 _writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
 _long_work = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long-work")
@@ -50,18 +50,17 @@ def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return the action, one of the hot path, as a coroutine function. On SQLite, which has one writer at a time,
-    actions that wait are written together: in one transaction, each action in its own part of it, and each is answered
-    after the commit.
+    """Return a hot-path action as a coroutine function. SQLite has one writer at a time, so waiting actions are written
+    as a batch: one transaction with a savepoint for each. Callers get their results after the commit.
 
-    PostgreSQL locks rows and gathers commits itself: there each action is a transaction of its own.
+    PostgreSQL locks rows and groups commits itself, so there each action is its own transaction.
     """
     return _in_queue(call, is_urgent=False)
 
 
 def first_in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return the action like `in_writer`, but overtaking other actions: for those before the first word of an answer,
-    and those to be stored within a second."""
+    """Return the action like `in_writer`, but ahead of other actions. Use it for writes before the first word of an
+    answer, and for those that must be stored within a second."""
     return _in_queue(call, is_urgent=True)
 
 
@@ -82,7 +81,7 @@ def _has_one_writer() -> bool:
 
 
 class _Together:
-    """The actions that wait for the one writer of this process: the urgent ones, and the others."""
+    """The urgent and the other actions that wait for the only writer of this process."""
 
     def __init__(self) -> None:
         self._urgent: deque[_Waiting] = deque()
@@ -96,7 +95,7 @@ class _Together:
 
     def put(self, call: Callable[[], Any], is_urgent: bool) -> Future[Any]:
         now = self.clock()
-        # When it has to be written at the latest: by this the queues take turns, so that none waits for ever.
+        # The time by which to write it. The earlier one goes first, so that neither queue starves.
         waiting = _Waiting(call, Future(), is_urgent, now if is_urgent else now + OTHERS_WAIT_S)
         (self._urgent if is_urgent else self._others).append(waiting)
         if is_urgent:
@@ -106,14 +105,14 @@ class _Together:
         return waiting.answer
 
     def _write_some(self) -> None:
-        """Write what waits, in the writer's thread; nothing where an earlier turn has written it."""
+        """Write waiting actions, in the writer's thread. Do nothing if an earlier call has written them."""
         while len(self) and self._next_queue() is None:
-            # The threads tell nobody when their queue is empty: it is looked at again.
+            # Poll, because the thread pool does not signal that its queue is empty.
             self._urgent_came.wait(LOOK_EVERY_S)
             self._urgent_came.clear()
         some = self._take_some()
         left: Sequence[_Waiting] = ()
-        # Alone it needs no savepoint.
+        # A single action needs no savepoint.
         if len(some) == 1:
             _settle(some[0])
         elif some:
@@ -126,14 +125,14 @@ class _Together:
         some: list[_Waiting] = []
         while len(some) < MOST_TOGETHER and (queue := self._next_queue()) is not None:
             each = queue.popleft()
-            # One that was put back is running already, and marking it again would raise.
+            # An action that was put back is already marked as running, and marking it again would raise.
             if each.answer.running() or each.answer.set_running_or_notify_cancel():
                 some.append(each)
         return some
 
     def _next_queue(self) -> deque[_Waiting] | None:
-        """Return the queue whose first action is the next: the urgent ones first, but the others where they are due
-        earlier. They are not written before that while answers wait for a thread, which they would slow down: None."""
+        """Return the queue whose first action is due earlier; None if there is nothing to write yet. While calls wait
+        for a database thread, which writing would slow down, actions that are not urgent wait until they are due."""
         if self._urgent and self._others:
             return min(self._urgent, self._others, key=lambda queue: queue[0].due_at)
         if self._urgent:
@@ -143,7 +142,7 @@ class _Together:
         return None
 
     def _put_back(self, left: Sequence[_Waiting]) -> None:
-        # From the last to the first, so that they stand in their order again.
+        # Last one first, to restore the original order.
         for each in reversed(left):
             (self._urgent if each.is_urgent else self._others).appendleft(each)
 
@@ -160,25 +159,25 @@ _together = _Together()
 
 
 def _settle(waiting: _Waiting) -> None:
-    """Carry out one action as a transaction of its own."""
+    """Run one action by itself, and set its result."""
     try:
         result = _with_connection(waiting.call)
     except BaseException as error:
-        # Whatever it is: its caller would wait for ever.
+        # Catch everything, or the caller would wait forever.
         waiting.answer.set_exception(error)
     else:
         waiting.answer.set_result(result)
 
 
 def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
-    """Carry out actions in one transaction, and return those for which the time was too short. One that fails leaves
-    nothing and does not concern the others; where the transaction as a whole fails, each is tried by itself."""
+    """Run actions in one transaction, and return those left when the time is over. An action that fails is rolled back
+    without affecting the others. If the whole transaction fails, run each action by itself."""
     outcomes: list[Callable[[], None]] = []
     commits: list[bool] = []
     left = deque(some)
     try:
         with transaction.atomic():
-            # Registered before all others: where one of those fails, it is known that the actions are stored.
+            # Register this first: if a later callback fails, it shows that the actions were committed.
             transaction.on_commit(lambda: commits.append(True))
             began = time.monotonic()
             while left and time.monotonic() - began < TOGETHER_S:
@@ -189,7 +188,7 @@ def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
             for waiting in some:
                 _settle(waiting)
             return []
-        # The actions are stored all the same, and answered below.
+        # The actions are committed nevertheless, and their results are set below.
         log.exception("What follows a commit failed.")
     for answer in outcomes:
         answer()
@@ -197,7 +196,7 @@ def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
 
 
 def _part_of_transaction(waiting: _Waiting) -> Callable[[], None]:
-    """Carry out an action and return what answers it."""
+    """Run an action in a savepoint, and return a function that sets its result."""
     try:
         with transaction.atomic():
             result = waiting.call()
@@ -207,18 +206,18 @@ def _part_of_transaction(waiting: _Waiting) -> Callable[[], None]:
 
 
 def calls_waiting() -> int:
-    """Return how many calls of answers and pages wait for a thread or for the writer."""
+    """Return how many calls wait for a database thread or for the writer."""
     return _threads._work_queue.qsize() + len(_together)
 
 
 def answers_begin(within_s: float = BEGINS_FOR_S) -> bool:
-    """Return whether an answer of this process may have begun so short a time ago. Only the writer of SQLite is asked:
-    elsewhere background work has a process of its own."""
+    """Return whether an answer of this process may have begun within this time. Always return False on PostgreSQL,
+    where no writer records it."""
     return time.monotonic() - _together.urgent_at < within_s
 
 
 def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Return a call that takes seconds as a coroutine function: such calls run one at a time, in a thread that no
+    """Return a call that takes seconds as a coroutine function. Such calls run one at a time, in a thread that no
     answer waits for."""
     return _in_thread(_long_work, call)
 
@@ -235,11 +234,10 @@ def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P,
 def persistently(
     call: Callable[P, R], hop: Callable[[Callable[P, R]], Callable[P, Awaitable[R]]] = in_database
 ) -> Callable[P, Awaitable[R]]:
-    """Return the call as a coroutine function that repeats it while the database is away: for reads, and for writes
-    that may run twice (see `Once`).
+    """Return the call as a coroutine function that retries while the database is unavailable.
 
-    A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last error
-    after PATIENCE_S.
+    Use it for reads, and for writes that may run twice (see `Once`). A failed write is rolled back, so it runs twice
+    only if the response to its commit was lost. Raise the last error after PATIENCE_S.
     """
 
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -258,8 +256,8 @@ def persistently(
 
 
 class Once(Generic[P]):
-    """A write that `persistently` may repeat: from its second call on it first asks whether the call before was
-    committed, though its answer was lost. `is_done` gets what the write gets. One for each thing that is written."""
+    """A write that `persistently` may retry. A retry first calls `is_done`, with the arguments of the write, in case
+    the previous commit succeeded but its response was lost. Create one instance for each write."""
 
     def __init__(self, write: Callable[P, object], is_done: Callable[P, bool]) -> None:
         self._write, self._is_done, self._was_tried = write, is_done, False
@@ -267,13 +265,13 @@ class Once(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         if self._was_tried and self._is_done(*args, **kwargs):
             return
-        # Before the write: its commit may be done though it raises.
+        # Set this before the write, which may raise although it was committed.
         self._was_tried = True
         self._write(*args, **kwargs)
 
 
 def _with_connection(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    # Django does this around requests alone: a thread of ours would keep a broken connection for ever.
+    # Django does this only around requests. Our threads would keep a broken connection forever.
     close_old_connections()
     try:
         return call(*args, **kwargs)

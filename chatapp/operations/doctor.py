@@ -1,4 +1,4 @@
-"""The checks of `manage.py doctor`. Each finds that a part works, or says how to repair it."""
+"""The checks of `manage.py doctor`. Each reports that a part works, or how to repair it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Finding:
     what: str
     remedy: str = ""
     is_used: bool = True
-    """False where the service does without this part, which neither works nor is broken."""
+    """False if the service does not use this part."""
 
 
 def check_database() -> Finding:
@@ -86,7 +86,7 @@ async def send_to_itself() -> None:
     assert layer is not None
     channel = await layer.new_channel()
     async with asyncio.timeout(LAYER_TIMEOUT_S):
-        # The subscription may take effect a moment after it was asked for.
+        # Send repeatedly, because the subscription may take effect with a delay.
         receiving = asyncio.ensure_future(layer.receive(channel))
         while not receiving.done():
             await layer.send(channel, {"type": "doctor"})
@@ -99,7 +99,7 @@ def check_broker() -> Finding:
             return Finding("broker", False, "in memory, and the worker of this process ended", RESTART)
         return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
     with app.connection_for_write() as broker:
-        # Without a bound kombu tries for ever.
+        # Without a limit, kombu retries forever.
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
     workers = app.control.ping(timeout=PING_TIMEOUT_S)
     if not workers:
@@ -109,7 +109,7 @@ def check_broker() -> Finding:
 
 
 def check_beat() -> Finding:
-    """Look for what wakes the worker for all that goes by the clock, and for what the broker lost."""
+    """Check the beat, which sends periodic tasks, among them the sweep that finds lost work."""
     if settings.EMBEDDED:
         if "beat" in ended_threads():
             return Finding("beat", False, "the one in this process ended", RESTART)
@@ -124,7 +124,7 @@ def check_data_folder() -> Finding:
     folder: Path = settings.DATA_DIR
     probe = folder / f".doctor-{os.getpid()}"
     probe.write_bytes(b"written")
-    # Another container that shares the folder may have a process of the same number, and so the same probe.
+    # A process in another container that shares the folder may have the same id, and so the same probe.
     probe.unlink(missing_ok=True)
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
@@ -144,7 +144,7 @@ def check_privacy() -> Finding:
 
 
 def check_clock() -> Finding:
-    """Compare the clocks: leases go by those of the processes, and machines that differ take runs from each other."""
+    """Compare the clocks: leases use the clock of each process, so machines that differ take runs from each other."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT strftime('%s', 'now')"
@@ -171,7 +171,7 @@ def check_models() -> Iterator[Finding]:
 
 
 def check_embeddings() -> Iterator[Finding]:
-    """Yield what embeddings would cost, also where none are configured; search and recall then go by words."""
+    """Yield whether embeddings work, and what they cost or would cost. Without them, recall uses words only."""
     configured = endpoint()
     if configured is None:
         what = f"none, recall goes by words; {count_cost()} (EMBEDDINGS_MODEL)"
@@ -201,7 +201,7 @@ def check_tools() -> Finding:
 
 
 def check_bucket() -> Iterator[Finding]:
-    """Yield nothing where offloaded results are in the data folder."""
+    """Yield nothing if offloaded results are stored in the data folder."""
     if not settings.S3_BUCKET:
         return
     part = f"bucket {settings.S3_BUCKET}"
@@ -253,9 +253,9 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
 
 
 def examine(*, asks_models: bool = True) -> Iterator[Finding]:
-    """Yield a finding for each part; of a database that is away or has another schema, nothing that would ask it.
+    """Yield a finding for each part. Skip checks that need the database if it is unavailable or its schema differs.
 
-    Asking the models costs a call of each and stores its result.
+    `asks_models` calls each model once and stores the result.
     """
     remedy = "Check DATABASE_URL, and that the server runs and accepts the connection."
     database = examine_part(check_database, "database", remedy)
@@ -272,13 +272,13 @@ def examine(*, asks_models: bool = True) -> Iterator[Finding]:
 
 
 def _examine_stored(*, asks_models: bool) -> Iterator[Finding]:
-    """Yield a finding for each part that is known from rows of this program's schema."""
+    """Yield a finding for each part whose check reads rows of this program's schema."""
     yield check_mail()
     yield check_sign_up()
     yield examine_part(check_tools, "tools", "Correct EXTRA_TOOLS: dotted names of Python objects.")
     if asks_models:
         yield from check_models()
-        # Also where none are set up: their cost is counted in rows.
+        # Also without embeddings, because their cost is estimated from rows.
         yield from check_embeddings()
 
 

@@ -1,4 +1,4 @@
-"""Writes files that are whole or not there, and are there after a power cut."""
+"""Writes files atomically, and so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ READ_AT_ONCE = 64 * 1024
 
 
 def replace_file(path: Path, content: bytes, *, draft: str = "") -> None:
-    """Write a file in one step: a reader finds the former content or this one. `draft` is its name until then."""
+    """Write a file atomically: a reader finds the old or the new content. `draft` is the name of the temporary file."""
     draft_path = path.with_name(draft or f".{path.name}.new")
     try:
         with open(draft_path, "wb") as file:
             file.write(content)
             file.flush()
-            # Before it has the name: after a power cut the name could lead to an empty file.
+            # Sync before renaming, or the file could be empty after a power cut.
             os.fsync(file.fileno())
         os.replace(draft_path, path)
     except OSError:
         if draft_path.is_file():
-            draft_path.unlink()  # a full disk has no room for half a file
+            draft_path.unlink()  # do not leave half a file on a full disk
         raise
     sync_folder(path.parent)
 
 
 def append_lines(path: Path, content: bytes) -> None:
-    """Add whole lines to the end of a file, one process at a time. A line that a crash left unfinished goes; what does
-    not fit on the disk is taken back. Raise OSError."""
+    """Append whole lines to a file, one process at a time. Remove an unfinished line that a crash left. If the disk is
+    full, undo the write and raise OSError."""
     with open(path, "a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_lines(file)
         file.truncate(end)
-        # A disk that becomes full takes a part of it, without an error.
+        # A disk that becomes full writes only a part, without an error.
         if file.write(content) != len(content):
             file.truncate(end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -43,7 +43,7 @@ def append_lines(path: Path, content: bytes) -> None:
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    """Return where the last whole line ends."""
+    """Return the position after the last complete line."""
     end = file.seek(0, os.SEEK_END)
     while end > 0:
         start = max(0, end - READ_AT_ONCE)
@@ -56,7 +56,7 @@ def _end_of_lines(file: BinaryIO) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names that came or went in a folder durable."""
+    """Make new, renamed and deleted names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""What does not change between turns is read once a process and kept while its edition is the same.
+"""A cache of values that seldom change. Each process keeps a value while its edition is the same.
 
-Triggers in the database give the configuration a new edition with every write of its tables, by whatever program, and
-a user with every write of what is known of them alone: a cached value is never older than the edition that was read
-before it. An edition is a random token, so that a transaction that is rolled back takes its edition with it.
+Database triggers set a new edition of the configuration on each write to its tables, by any program, and a new edition
+of a user on each write to that user's own data. So a cached value is never older than the edition that was read before
+it. An edition is a random token, so that a rollback also restores the former edition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chatapp.operations.statements import execute
 
 T = TypeVar("T")
 
-# A table that a kept value is read from and that is missing here changes unseen.
+# Changes of a table that is missing here are not noticed, and cached values from it become stale.
 WATCHED = (
     "chatapp_modelconfig",
     "chatapp_agent",
@@ -44,11 +44,11 @@ WATCHED_OF_USERS = (
     ("chatapp_storedclaim", ("UPDATE OF superseded_by_id", "DELETE")),
 )
 USERS_KEPT = 2_000
-"""Values of so many users, of each kind, about."""
+"""The cache has room for the values of about this many users."""
 
 
 class Edition(NamedTuple):
-    """What was read a moment ago: the edition of the configuration, and that of one user."""
+    """The edition of the configuration, and that of one user, as just read."""
 
     configuration: str | None
     user_id: UUID | None = None
@@ -61,28 +61,26 @@ _thread = threading.local()
 
 
 def keep(name: str, load: Callable[[], T]) -> T:
-    """Return what `load` reads of the watched tables, from memory while they have not changed. The value must not be
-    changed."""
+    """Return what `load` reads from the watched tables, cached until they change. Do not modify the value."""
     token = _known_edition()
     if token is None:
         return load()
     found = _kept.get(name)
     if found is None or found[0] != token:
-        # Two threads may load it at once: either value is of this edition.
+        # If two threads load it at once, both values belong to this edition.
         found = _kept[name] = (token, load())
     value: T = found[1]
     return value
 
 
 def keep_for(user_id: UUID, name: str, load: Callable[[], T]) -> T:
-    """Return what `load` reads for one user of the watched tables, from memory while they have not changed."""
+    """Return what `load` reads for one user from the watched tables, cached until they change."""
     token = _known_edition()
     return load() if token is None else _keep_for(user_id, name, token, load)
 
 
 def keep_of_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
-    """Return what `load` reads of the tables that are watched for each user, from memory while they have not
-    changed."""
+    """Return what `load` reads from the tables that are watched for each user, cached until they change."""
     return _keep_for(user_id, name, edition_of_user(user_id), load)
 
 
@@ -95,7 +93,7 @@ def _keep_for(user_id: UUID, name: str, token: str, load: Callable[[], T]) -> T:
 
 
 def edition_of_user(user_id: UUID) -> str:
-    """Return the tokens of a user; none where nothing was written since there are editions."""
+    """Return the tokens of a user; empty if none of the user's watched tables was ever written."""
     known: Edition | None = getattr(_thread, "edition", None)
     if known is not None and known.user_id == user_id:
         return known.of_user
@@ -103,23 +101,23 @@ def edition_of_user(user_id: UUID) -> str:
 
 
 def configuration_edition() -> str:
-    """Return what a statement selects so that `one_edition` need not ask."""
+    """Return SQL to read the configuration's edition within another statement, for `one_edition`."""
     return f"(SELECT {_tokens()} FROM chatapp_edition)"
 
 
 def user_edition(user: str) -> str:
-    """Return the same for a user, whose key is `user` in the statement."""
+    """Return the same SQL for a user's edition. `user` is the SQL of the user's key."""
     return f"COALESCE((SELECT {_tokens()} FROM chatapp_useredition WHERE user_id = {user}), '')"
 
 
 def _tokens() -> str:
-    # SQLite has one writer at a time, and so one token.
+    # SQLite has one writer at a time, and thus one token.
     return "string_agg(token, '' ORDER BY token)" if connection.vendor == "postgresql" else "max(token)"
 
 
 @contextmanager
 def one_edition(edition: Edition) -> Iterator[None]:
-    """Keep to the edition that was read a moment ago for all that is done inside, in one thread."""
+    """Use this edition for everything inside the block, in one thread, instead of reading it again."""
     before = getattr(_thread, "edition", None)
     _thread.edition = edition
     try:
@@ -129,7 +127,7 @@ def one_edition(edition: Edition) -> Iterator[None]:
 
 
 def _known_edition() -> str | None:
-    """Return the token; None where nothing was ever written."""
+    """Return the token; None if no watched table was ever written."""
     known: Edition | None = getattr(_thread, "edition", None)
     if known is not None:
         return known.configuration
@@ -143,8 +141,8 @@ _UPSERT = """
 INSERT INTO chatapp_edition (name, token) VALUES ('configuration', {token})
 ON CONFLICT (name) DO UPDATE SET token = excluded.token;
 """
-# Two transactions that write do not wait for each other, here and for a user: each leaves a token of its own, and the
-# next one removes both. Who waited would hold what he has changed, for which the other one may wait.
+# Concurrent writers do not wait for each other, here and for a user: each adds its own token, and the next write
+# removes both. A writer that waited would keep its own locks, for which the other one may wait.
 _POSTGRES_FUNCTION = """
 CREATE OR REPLACE FUNCTION chatapp_new_edition() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE new text := {token};
@@ -172,12 +170,12 @@ _SQLITE_TOKEN = "hex(randomblob(16))"
 
 
 def install_triggers(using: str, **_: Any) -> None:
-    """Create the triggers. To be called after each migration, because one that rebuilds a table drops its triggers."""
+    """Create the triggers. Call this after each migration, because one that rebuilds a table drops its triggers."""
     database = connections[using]
     existing = set(database.introspection.table_names())
     make = _on_postgres if database.vendor == "postgresql" else _on_sqlite
     with database.cursor() as cursor:
-        # Each only where it was not migrated back to before there was one.
+        # The tables do not exist if the database was migrated back to an older schema.
         if "chatapp_edition" in existing:
             for statement in make([table for table in WATCHED if table in existing]):
                 cursor.execute(statement)
@@ -190,7 +188,7 @@ def install_triggers(using: str, **_: Any) -> None:
 def _on_postgres(tables: list[str]) -> Iterator[str]:
     yield _POSTGRES_FUNCTION.format(token=_POSTGRES_TOKEN)
     for table in tables:
-        # Once a statement, whatever the number of its rows. TRUNCATE calls no other trigger.
+        # Fire once for a statement, whatever its number of rows. TRUNCATE fires no other trigger.
         changes = "INSERT OR UPDATE OR DELETE OR TRUNCATE"
         yield from _postgres_trigger("new_edition", table, changes, "STATEMENT", "chatapp_new_edition")
 
@@ -200,7 +198,7 @@ def _on_sqlite(tables: list[str]) -> Iterator[str]:
     for table in tables:
         for change in ("INSERT", "UPDATE", "DELETE"):
             name = f"new_edition_{table}_{change.lower()}"
-            # What is there stays: a trigger whose text changes has to be dropped by a migration.
+            # Existing triggers stay, so a migration must drop a trigger whose text changes.
             yield f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} ON {table} BEGIN {upsert} END"
 
 

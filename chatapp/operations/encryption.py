@@ -1,4 +1,4 @@
-"""Encrypts provider keys with a key derived from SECRET_KEY."""
+"""Encrypts provider keys and other secrets with a key derived from SECRET_KEY."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decrypt(stored: str) -> str:
 
 @lru_cache(maxsize=64)
 def _decrypt(stored: str, *secret_keys: str | bytes) -> str:
-    """Decrypt once what each answer needs."""
+    """Decrypt, with a cache because each answer needs the key of its provider."""
     return _box_for(*secret_keys).decrypt(stored.encode()).decode()
 
 
@@ -56,7 +56,7 @@ def _secret_keys() -> tuple[str | bytes, ...]:
 
 @lru_cache(maxsize=8)
 def _box_for(*secret_keys: str) -> MultiFernet:
-    """Return what encrypts with the first key and decrypts with any, so that SECRET_KEY can be rotated."""
+    """Return a cipher that encrypts with the first key and decrypts with any, so that SECRET_KEY can be rotated."""
     return MultiFernet([Fernet(_derive(secret_key)) for secret_key in secret_keys])
 
 

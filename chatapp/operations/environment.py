@@ -1,7 +1,7 @@
-"""Reads the process environment into typed values, for `settings` alone.
+"""Reads the process environment into typed values, for `settings` only.
 
-For a value that is not allowed the default is returned and a problem noted, so that one start reports all of them:
-`refuse_wrong_values` ends the process at the end.
+An invalid value is noted as a problem and replaced by the default, so that one start reports all problems:
+`refuse_wrong_values` then ends the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 HIDDEN = "(set, not shown)"
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 REDIS_ADDRESS = r"redis://[^/?]*(/[0-9]*)?|rediss://[^/?]*(/[0-9]*)?(\?ssl_.*)?"
-"""Celery fails at unix://, at a database that is no number, and at options other than those of TLS."""
+"""Celery fails on unix://, on a database that is not a number, and on options other than those of TLS."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
@@ -33,35 +33,35 @@ MAX_LINE_CHARS = 2_000
 MAX_SHOWN_CHARS = 100
 DOTTED_NAME = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
 DOTENV = Path(__file__).resolve().parents[2] / ".env"
-"""Of the checkout; ENV_FILE names another."""
+"""The default file, in the checkout. ENV_FILE names another."""
 HOST_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _HOST_OR_ADDRESS = rf"{HOST_NAME}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
 
 problems: list[str] = []
-"""One line for each value that cannot be used."""
+"""One line for each invalid value."""
 
 
 shown: dict[str, str] = {}
-"""What the settings have read, by name; of secrets, and of addresses with a password, only what may be shown."""
+"""The values that the settings have read, by name. Secrets are HIDDEN, but addresses may contain a password."""
 _from_file: set[str] = set()
 """Names that the `.env` file set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A value that is read as if a variable had it."""
+    """A value to validate as if a variable had it."""
 
     name: str
     raw: str
     problems: list[str] = field(default_factory=list)
 
 
-# A context variable, so that other threads go on reading what is set.
+# A context variable, so that other threads still read the real environment.
 _trial: ContextVar[_Trial | None] = ContextVar("trial", default=None)
 
 
 def read_as(name: str, raw: str, read: Callable[[], T]) -> T:
-    """Return what `read` makes of `raw` as the value of the variable. Raise ValueError with a sentence."""
+    """Return the result of `read` as if the variable were `raw`. Raise ValueError with a sentence for the user."""
     trial = _Trial(name, raw)
     token = _trial.set(trial)
     try:
@@ -74,7 +74,7 @@ def read_as(name: str, raw: str, read: Callable[[], T]) -> T:
 
 
 def source_of(name: str) -> str:
-    """Return what gives the variable a value, in words; empty where nothing does."""
+    """Return the place where the variable is set, in words; empty if it is not set."""
     if not os.environ.get(name, "").strip():
         return ""
     return "the .env file" if name in _from_file else "the environment"
@@ -86,7 +86,7 @@ def refuse(name: str, sentence: str) -> None:
 
 
 def refuse_wrong_values() -> None:
-    """End the process with one line for each value that cannot be used."""
+    """End the process with one line for each invalid value, if there are any."""
     if problems:
         raise SystemExit("\n".join(problems))
 
@@ -113,7 +113,7 @@ def line(name: str, default: str = "") -> str:
 
 
 def secret(name: str) -> str:
-    """Return printable ASCII without spaces, as a header can carry it. Never show the value."""
+    """Return printable ASCII without spaces, which fits in a header. Never show the value."""
     raw = text(name)
     shown[name] = HIDDEN if raw else ""
     if len(raw) > MAX_LINE_CHARS or not re.fullmatch(r"[!-~]*", raw):
@@ -131,7 +131,7 @@ def number(name: str, default: int, least: int, most: int) -> int:
     try:
         value = int(raw.replace("_", ""))
     except ValueError:
-        # Out of the bounds, and refused below.
+        # Out of bounds, and thus refused below.
         value = least - 1
     if not least <= value <= most:
         _refuse_value(name, raw, f"a whole number from {least:,} to {most:,}")
@@ -148,7 +148,7 @@ def flag(name: str, default: bool) -> bool:
 
 
 def choice(name: str, default: str, allowed: Collection[str]) -> str:
-    """Return one of `allowed`, written in any case."""
+    """Return one of `allowed`, matched regardless of case."""
     raw = text(name, default)
     known = {word.lower(): word for word in allowed}
     if raw.lower() not in known:
@@ -158,7 +158,7 @@ def choice(name: str, default: str, allowed: Collection[str]) -> str:
 
 
 def words(name: str, default: str = "", *, pattern: str = "[!-~]+", kind: str = "names") -> list[str]:
-    """Return words separated by commas or spaces that match the whole `pattern`."""
+    """Return words separated by commas or spaces. Each must match the whole `pattern`."""
     given = [word for word in text(name, default).replace(",", " ").split() if word]
     wrong = [word for word in given if not re.fullmatch(pattern, word)]
     for word in wrong:
@@ -183,13 +183,13 @@ def dotted_name(name: str, default: str) -> str:
 
 
 def allowed_hosts(name: str, default: str) -> list[str]:
-    """Return hosts as Django matches them: without scheme and port."""
+    """Return hosts in Django's format: without scheme and port."""
     kind = "host names such as chat.example.com, without scheme and port"
     return words(name, default, pattern=rf"\*|\.?(?:{HOST_NAME})|\[[0-9A-Fa-f:.]+\]", kind=kind)
 
 
 def host_rules(name: str, default: str = "") -> list[str]:
-    """Return hosts as `agents.guarded_http` reads them. "none" allows no host."""
+    """Return hosts in the format of `agents.guarded_http`. "none" allows no host."""
     kind = "hosts such as docs.python.org, *.python.org, * or wiki.example:8080"
     return words(
         name,
@@ -219,7 +219,7 @@ def host(name: str, default: str) -> str:
 
 
 def url(name: str, default: str = "") -> str:
-    """Return an http or https address without its last slash. It may hold a password and is not shown."""
+    """Return an http or https address without a trailing slash. Errors do not show a password in it."""
     raw = text(name, default).rstrip("/")
     if not raw:
         return ""
@@ -230,8 +230,7 @@ def url(name: str, default: str = "") -> str:
 
 
 def origin(name: str) -> str:
-    """Return an http or https address as browsers write where a request comes from: in small letters, without a path
-    and without the port that is its scheme's anyway."""
+    """Return an http or https origin as browsers send it: in lower case, without a path and without a default port."""
     raw = text(name).rstrip("/")
     if not raw:
         return ""
@@ -246,7 +245,7 @@ def origin(name: str) -> str:
 
 
 def redis_url(name: str) -> str:
-    """Return an address that redis-py and Celery read alike."""
+    """Return an address that redis-py and Celery parse identically."""
     raw = text(name)
     if raw and not (is_address(raw, ("redis", "rediss")) and re.fullmatch(REDIS_ADDRESS, raw)):
         refuse(name, f"must be an address such as redis://host:6379/0, not {without_password(raw)!r}.")
@@ -266,16 +265,16 @@ def is_address(raw: str, schemes: Collection[str]) -> bool:
 
 
 def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the parsed address; the default's where it names no SQLite file and no PostgreSQL database."""
+    """Return the parsed address, or the default if it names neither an SQLite file nor a PostgreSQL database."""
     raw = text(name, default)
     try:
         found = dict(parse(raw))
     except (ValueError, KeyError):
         found = {}
     is_ours = found.get("ENGINE", "").rpartition(".")[2] in ("sqlite3", "postgresql")
-    # A service of PostgreSQL's own settings names its database there.
+    # The database may also be named in a service of PostgreSQL's own configuration.
     is_named = bool(found.get("NAME") or found.get("OPTIONS", {}).get("service"))
-    # What SQLite keeps in memory another connection does not see.
+    # Other connections cannot see a database in SQLite's memory.
     if not is_ours or not is_named or ":memory:" in found["NAME"]:
         example = "postgresql://user:password@host/database or sqlite:////folder/file"
         refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")
@@ -284,21 +283,21 @@ def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, 
 
 
 def without_password(raw: str) -> str:
-    """Return the address as an error may show it: from its host on, without a query."""
-    # The last one: a password may have an @ of its own that nobody encoded.
+    """Return the address for display, without user, password and query."""
+    # Split at the last @, because a password may contain one that was not encoded.
     _, at, rest = raw.rpartition("@")
     return f"{'…@' if at else ''}{rest.partition('?')[0][:MAX_SHOWN_CHARS]}"
 
 
 def json_object(name: str, check: Callable[[Any], object]) -> dict[str, Any]:
-    """Return a JSON object. `check` raises ValueError for one that cannot be used."""
+    """Return a JSON object. `check` raises ValueError for an invalid one."""
     value = _json(name, {}, check, lambda given: isinstance(given, dict))
     assert isinstance(value, dict)
     return value
 
 
 def json_objects(name: str, check: Callable[[Any], object]) -> list[dict[str, Any]]:
-    """Return a list of JSON objects. `check` raises ValueError for one that cannot be used."""
+    """Return a list of JSON objects. `check` raises ValueError for an invalid list."""
     value = _json(
         name,
         [],
@@ -331,9 +330,9 @@ def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callab
 
 
 def load_dotenv() -> None:
-    """Set what the `NAME=value` lines of ENV_FILE name and the environment does not.
+    """Set the variables in the `NAME=value` lines of ENV_FILE, unless the environment has them.
 
-    As shells and Docker do, read `export NAME=value`, and past the mark that Windows begins UTF-8 with.
+    Accept `export NAME=value`, as in shells, and a byte order mark, as Windows writes it.
     """
     given = text("ENV_FILE")
     path = Path(given or DOTENV)
@@ -348,17 +347,17 @@ def load_dotenv() -> None:
         written, found, value = row.partition("=")
         name = written.strip().removeprefix("export ").strip()
         if found and name and "\0" not in row and not name.startswith("#"):
-            # What the process was started with wins over the file.
+            # Variables of the process override the file.
             if name not in os.environ:
                 _from_file.add(name)
             os.environ.setdefault(name, value.strip().strip("\"'"))
 
 
 def create_files_private() -> None:
-    """Let this process create folders 0700 and files 0600, with any umask it was started with.
+    """Make this process create folders 0700 and files 0600, whatever its umask was.
 
-    SQLite, Celery's schedule and other libraries take no mode with a call. The settings call this because every
-    process, a worker and beat too, reads them before it creates a file.
+    SQLite, Celery's schedule and other libraries accept no mode. The settings call this, because every process,
+    including workers and beat, reads them before it creates a file.
     """
     os.umask(0o077)
 
@@ -369,7 +368,7 @@ def writable_folder(name: str, default: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{os.getpid()}"
         probe.touch()
-        # In containers that share the folder processes have the same number, and so one probe.
+        # Processes in containers that share the folder may have the same id, and so the same probe.
         probe.unlink(missing_ok=True)
     except OSError as error:
         refuse(name, f"must be a folder that can be written, not {path} ({error.strerror}).")
@@ -377,11 +376,11 @@ def writable_folder(name: str, default: Path) -> Path:
 
 
 LEAST_KEY_CHARS = 32
-"""It signs sessions and encrypts the providers' keys."""
+"""SECRET_KEY signs sessions and encrypts the keys of providers."""
 
 
 def secret_key(path: Path) -> str:
-    """Return SECRET_KEY, else a key made at the first start and kept in the data folder."""
+    """Return SECRET_KEY, or else a key that is generated at the first start and kept in the data folder."""
     given = text("SECRET_KEY")
     shown["SECRET_KEY"] = HIDDEN
     if given:
@@ -394,8 +393,8 @@ def secret_key(path: Path) -> str:
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         with open(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(50))
-        with contextlib.suppress(FileExistsError):  # another process of the same first start was faster
-            # Unlike a rename, a link does not replace the key that another process has begun to use.
+        with contextlib.suppress(FileExistsError):  # another process created it first
+            # Unlike a rename, a link does not replace a key that another process has begun to use.
             path.hardlink_to(draft)
         Path(draft).unlink()
     return path.read_text().strip()

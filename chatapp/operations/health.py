@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics, for operators and their tools."""
+"""Endpoints for liveness, readiness and metrics, for operators and their tools."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PROBE_BYTES = 64 * 2**10
 
 @require_safe
 async def healthz(request: HttpRequest) -> HttpResponse:
-    """Answer without asking the database or Redis: their failure must not restart this process."""
+    """Respond without the database and Redis, because an outage of theirs must not restart this process."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 async def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 503 while a part is away that every request needs. Answers go on without a worker or beat, so that
-    missing ones are named, and this process keeps its requests."""
+    """Respond with 503 if a part is unavailable that every request needs. Missing workers and beats are only reported,
+    because answers work without them and this process must keep its requests."""
     needed = await asyncio.gather(*map(_problem, NEEDED.values()))
     others = await asyncio.gather(*map(_problem, (partial(_check_living, kind) for kind in KINDS)))
     problems = dict(zip((*NEEDED, *KINDS), (*needed, *others), strict=True))
@@ -48,7 +48,7 @@ async def readyz(request: HttpRequest) -> HttpResponse:
 
 
 async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
-    """Return the kind of error alone, because its text may hold addresses and passwords; None if the check passes."""
+    """Return the problem; None if the check passes. Show only an error's class: its text may contain passwords."""
     try:
         await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
     except TimeoutError:
@@ -72,7 +72,7 @@ async def _check_layer() -> None:
 
 
 async def _check_broker() -> None:
-    # In any thread: those of a request take turns in one, and a check that hangs would hold up the others.
+    # Not in the thread that all checks of a request would share, where a check that hangs would block the others.
     await sync_to_async(_connect_to_broker, thread_sensitive=False)()
 
 
@@ -81,10 +81,10 @@ async def _check_storage() -> None:
 
 
 def _write_probe() -> None:
-    """Write and remove a file in the data folder. Raise OSError where that fails."""
+    """Write and remove a file in the data folder. Raise OSError if that fails."""
     probe = Path(settings.DATA_DIR) / f".readiness-{os.getpid()}"
     try:
-        # With content: a full disk may still take an empty file.
+        # Write content, because a full disk may still accept an empty file.
         probe.write_bytes(b"\0" * PROBE_BYTES)
     finally:
         probe.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def _connect_to_broker() -> None:
 
 
 class NobodyTold(Exception):
-    """No worker, or no beat, told that it lives within LEASE_S."""
+    """No worker, or no beat, has reported within LEASE_S."""
 
 
 async def _check_living(kind: Kind) -> None:
@@ -114,7 +114,7 @@ NEEDED: dict[str, Callable[[], Awaitable[Any]]] = {
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer an operator's session or a token with the scope admin; without a proxy also a scraper on this machine."""
+    """Serve operators' sessions, tokens with the scope admin and, if there is no proxy, scrapers on this machine."""
     if not (_is_local(request) or _is_operator(request)):
         sentence = "Metrics are for operators: sign in as one, or send a token with the scope admin."
         return JsonResponse({"error": {"code": "forbidden", "message": sentence}}, status=403)
@@ -122,7 +122,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Return whether a program on this machine asks, and no proxy on behalf of somebody else."""
+    """Return whether the request comes from a program on this machine, not from a proxy for somebody else."""
     if settings.IS_BEHIND_PROXY or getattr(request, "scope", {}).get("is_forwarded"):
         return False
     try:
@@ -131,7 +131,7 @@ def _is_local(request: HttpRequest) -> bool:
         return False
     host = request.get_host()
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    # A browser on this machine asks from it, too, for a page under any name that leads here (DNS rebinding).
+    # Check the name, too: a local browser may send requests of a foreign page whose name resolves here (DNS rebinding).
     return is_loopback and name in LOOPBACK_HOSTS
 
 

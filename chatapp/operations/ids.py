@@ -1,5 +1,5 @@
-"""Makes ids, UUIDs of version 7, so that new rows are at the end of an index in the order they were made; and names the
-process that holds a lease."""
+"""Generates ids as UUIDs of version 7, so that new rows are at the end of an index in the order of their creation. Also
+names processes for leases."""
 
 from __future__ import annotations
 
@@ -20,51 +20,50 @@ _RANDOM_BITS = 8 * _RANDOM_BYTES
 
 
 class IdGenerator:
-    """Makes ids that increase strictly within one process.
+    """Generates ids that strictly increase within one process.
 
-    After the 48 bits of milliseconds come a counter of 42 bits and 32 random bits (RFC 9562, section 6.2, method 1).
-    The counter starts anew at random with each millisecond. In between, and while the clock stands behind the last id,
-    it goes up by one, and a full counter carries into the milliseconds. Ids of two processes are not ordered within a
-    millisecond.
+    The 48 bits of milliseconds are followed by a counter of 42 bits and 32 random bits (RFC 9562, section 6.2, method
+    1). The counter starts at a random value in each millisecond. Within a millisecond, and while the clock is behind
+    the last id, the counter increases by one. A full counter carries into the milliseconds. Ids of two processes are
+    not ordered within a millisecond.
     """
 
     def __init__(self, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
-        self._last = (
-            0  # milliseconds and counter of the last id; one number, so that a fork sees all of it or nothing
-        )
+        # Milliseconds and counter of the last id, in one number so that a fork sees both or neither.
+        self._last = 0
         os.register_at_fork(after_in_child=self._leave_parent)
 
     def new_numbers(self, count: int) -> list[int]:
-        """Return so many ids as numbers of 128 bits, each greater than every earlier one of this generator."""
+        """Return `count` ids as numbers of 128 bits, each greater than all earlier ones of this generator."""
         with self._lock:
             now_ms = self._clock_ns() // 1_000_000
             is_later = now_ms > self._last >> _COUNTER_BITS
             first = _first_of(now_ms) if is_later else self._last + 1
             self._last = first + count - 1
-        # One call of the system for all of them.
+        # One system call for all ids.
         random = memoryview(os.urandom(count * _RANDOM_BYTES)).cast("I")
         return [_as_version_7(first + at << _RANDOM_BITS | each) for at, each in enumerate(random)]
 
     def new_id(self) -> uuid.UUID:
-        """Return an id greater than every earlier one of this generator."""
+        """Return an id greater than all earlier ones of this generator."""
         return uuid.UUID(int=self.new_numbers(1)[0])
 
     def _leave_parent(self) -> None:
-        """Take the next millisecond and another start: parent and child would go on with the same counter."""
-        self._lock = threading.Lock()  # another thread of the parent may have held it
+        """Continue at a random value in the next millisecond, because parent and child have the same counter."""
+        self._lock = threading.Lock()  # another thread of the parent may have held the lock
         self._last = _first_of((self._last >> _COUNTER_BITS) + 1)
 
 
 def _first_of(millisecond: int) -> int:
-    """Return a random start in the lower half of the counter, which leaves 2**41 ids before it is full."""
+    """Return the millisecond with a random counter from its lower half, which leaves 2**41 ids before it is full."""
     seed = int.from_bytes(os.urandom(6), "big") >> 48 - (_COUNTER_BITS - 1)
     return millisecond << _COUNTER_BITS | seed
 
 
 def _as_version_7(value: int) -> int:
-    """Put the version and the variant between the 48, 12 and 62 bits that RFC 9562, section 5.7, leaves free."""
+    """Insert the version and the variant between the 48, 12 and 62 bits of RFC 9562, section 5.7."""
     milliseconds, rand_a, rand_b = value >> 74, value >> 62 & 0xFFF, value & (1 << 62) - 1
     return milliseconds << 80 | 0x7 << 76 | rand_a << 64 | 0x2 << 62 | rand_b
 
@@ -73,17 +72,17 @@ _ids = IdGenerator()
 
 
 def new_id() -> uuid.UUID:
-    """Return an id greater than every earlier one of this process."""
+    """Return an id greater than all earlier ones of this process."""
     return _ids.new_id()
 
 
 def new_hex_ids(count: int) -> list[str]:
-    """Return so many ids in one go, as their 32 hexadecimal digits: making a UUID of each takes longer than the id."""
+    """Return `count` ids as 32 hexadecimal digits. Creating UUID objects takes longer than generating the ids."""
     return [f"{number:032x}" for number in _ids.new_numbers(count)]
 
 
 def name_process() -> str:
-    """Return a name that no other process has, for the leases of runs and compactions. A fork gets its own."""
+    """Return a unique name of this process, for the leases of runs and compactions. A fork gets its own."""
     return _name_process(os.getpid())
 
 
@@ -97,5 +96,5 @@ def id_or_none(value: Any) -> str | None:
 
 
 def first_id_at(moment: datetime) -> uuid.UUID:
-    """Return the smallest id that can be made at that moment: rows since then have greater ones."""
+    """Return the smallest id that can be generated at that moment. Rows created since then have greater ids."""
     return uuid.UUID(int=_as_version_7(int(moment.timestamp() * 1000) << 74))

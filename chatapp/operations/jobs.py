@@ -1,4 +1,4 @@
-"""Wakes workers. The row is the job; a wake-up that gets lost is found by the sweep."""
+"""Wakes workers. The row is the job: if a wake-up is lost, the sweep finds the row."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
 
 
 def wake_worker(task_name: str, row_id: str) -> None:
-    """Send Celery a task's full name and a row's id once the current transaction is committed; never wait for the
+    """Send the row's id to a task, given by its full name, after the current transaction commits. Never wait for the
     broker."""
-    # Before the commit a worker would look for a row that it cannot see.
+    # Before the commit, a worker could not see the row.
     transaction.on_commit(partial(_wake, task_name, row_id, [telemetry.cause()]))
 
 
 def wake_for_many(task_name: str, row_id: str) -> None:
-    """Send a task the ids of all rows that it is woken for within a second, once they are committed."""
+    """Send a task the ids of all rows for which it is woken within a second, after they are committed."""
     transaction.on_commit(partial(_gatherer.add, task_name, row_id, telemetry.cause()))
 
 
 def _wake(task_name: str, argument: str | list[str], causes: list[str]) -> None:
-    """Send a task, with the spans that it goes back to: as a header, where there are any."""
+    """Send a task. A header names the spans that caused it, if there are any."""
     headers = {"caused_by": known[: telemetry.MAX_CAUSES]} if (known := [*filter(None, causes)]) else {}
-    # A broker in memory does not hang: it needs no thread.
+    # A broker in memory does not hang, so it needs no thread.
     if settings.EMBEDDED:
         _send(task_name, argument, headers)
     else:
@@ -47,7 +47,7 @@ def _wake(task_name: str, argument: str | list[str], causes: list[str]) -> None:
 
 
 class _Gatherer:
-    """The rows that tasks are to be woken for, in the order they came."""
+    """The rows for which tasks will be woken, in the order of their arrival."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, str]] = {}
@@ -57,10 +57,10 @@ class _Gatherer:
         with self._lock:
             is_first = task_name not in self._rows
             self._rows.setdefault(task_name, {})[row_id] = cause
-        # Its timer takes along all that come before it ends.
+        # The timer of the first row also sends the rows that follow before it ends.
         if is_first:
             timer = threading.Timer(GATHER_S, self._send, [task_name])
-            # A process that ends does not wait for it: the sweep finds the rows.
+            # A process that ends does not wait for the timer: the sweep finds the rows.
             timer.daemon = True
             timer.start()
 
@@ -86,9 +86,9 @@ def _send(task_name: str, argument: str | list[str], headers: dict[str, list[str
 
 
 class _Messenger:
-    """A thread that sends to the broker, started when the queue fills and ended when it is empty.
+    """A thread that sends tasks to the broker. It starts with the first task and ends when the queue is empty.
 
-    A broker that hangs holds up this thread only. What does not fit in the queue is found by the sweep.
+    A broker that hangs blocks only this thread. The sweep finds the rows of tasks that do not fit in the queue.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class _Messenger:
     def put(self, task_name: str, argument: str | list[str], headers: dict[str, list[str]]) -> None:
         with self._lock:
             self._queue.append((task_name, argument, headers))
-            # The thread object of a parent process is not alive here.
+            # In a fork, the thread of the parent process is not alive.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._send_all, name="jobs", daemon=True)
                 self._thread.start()
@@ -110,14 +110,14 @@ class _Messenger:
 
     def _take(self) -> tuple[str, str | list[str], dict[str, list[str]]] | None:
         with self._lock:
-            # Under the lock of `put`: what comes now is taken by this thread, or begins another one.
+            # Use the lock of `put`, so that a new task is taken by this thread or starts another one.
             if self._queue:
                 return self._queue.popleft()
             self._thread = None
             return None
 
     def finish(self) -> None:
-        """Wait some seconds at the end of a command until its messages are sent."""
+        """Wait some seconds at the end of a command until its tasks are sent."""
         thread = self._thread
         if thread is not None:
             thread.join(FINISH_S)

@@ -1,4 +1,4 @@
-"""Starts and stops what a web process runs beside the server."""
+"""Starts and stops what a web process runs besides the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 async def start() -> None:
-    """Start on the event loop that will serve."""
+    """Ensure a first model, and start detection, the hub and the loops. Call this on the event loop that will serve."""
     await in_database(ensure_first_model)()
     detect_in_background()
     await hub.start()
@@ -24,6 +24,6 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """Stop the hub, and send the last spans. Call it after `loops.drain`."""
+    """Stop the hub and send the last spans. Call this after `loops.drain`."""
     await hub.stop()
     await asyncio.to_thread(telemetry.flush)

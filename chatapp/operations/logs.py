@@ -1,4 +1,4 @@
-"""How log lines are written: as text or as JSON, each with the id of the request or socket it belongs to."""
+"""Formats log lines as text or JSON, each with the id of its request or socket."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LINKS = re.compile(
 )
 
 client_address: ContextVar[str] = ContextVar("client_address", default="")
-"""Of the request or socket that is being served, for the audit log. Empty in commands and tasks."""
+"""The client of the current request or socket, for the audit log. Empty in commands and tasks."""
 
 
 def build_formatter(is_json: bool) -> ProcessorFormatter:
-    """Return the formatter of the handlers. Tracebacks carry no local variables, which hold what users wrote."""
+    """Return the formatter of the handlers. Tracebacks contain no local variables, which may hold users' text."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -47,8 +47,8 @@ def build_formatter(is_json: bool) -> ProcessorFormatter:
 
 
 def _shortened(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the line without the secret of a link that somebody asked for, and without the trace of a refusal, with
-    which strangers could fill the disk."""
+    """Remove secrets from requested links. Also remove tracebacks of refused requests, with which strangers could fill
+    the disk."""
     event["event"] = _LINKS.sub(r"\1…", str(event["event"]))
     if str(event.get("logger", "")).startswith("django.security"):
         event.pop("exc_info", None)
@@ -63,9 +63,9 @@ def _render_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
 
 
 class OutageLines(logging.Filter):
-    """Writes what an outage causes as one line without a trace, and from one place at most every OUTAGE_LINE_S.
+    """Logs an outage as one line without a traceback, at most once in OUTAGE_LINE_S for each place in the code.
 
-    While the database is away or the disk full, every loop and request fails, and each trace would say the same.
+    While the database is unavailable or the disk is full, every loop and request fails with the same traceback.
     """
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class OutageLines(logging.Filter):
         if error is None or not (is_outage(error) or _is_of_the_broker(record, error)):
             return True
         words = str(error).strip().partition("\n")[0]
-        said = record.getMessage().partition("\n")[0]  # beat writes its stack below
-        # Without arguments the words are not formatted again: a "%" in them does no harm.
+        said = record.getMessage().partition("\n")[0]  # beat adds its stack below
+        # Without arguments, the message is not formatted again, so a "%" in it does no harm.
         record.msg, record.args = f"{said} ({type(error).__name__}: {words})", ()
         record.exc_info = record.exc_text = None
         place, now = (record.pathname, record.lineno), time.monotonic()
@@ -89,8 +89,8 @@ class OutageLines(logging.Filter):
 
 
 def _is_of_the_broker(record: logging.LogRecord, error: BaseException) -> bool:
-    """Return whether beat could not send a task, which it tells by an error of its own raised amid that of the
-    connection. It runs no code of ours."""
+    """Return whether beat could not send a task. It runs none of our code, and raises its own error while it handles
+    that of the connection."""
     cause: BaseException | None = error if record.name == "celery.beat" else None
     while cause is not None:
         if is_outage(cause):
@@ -100,10 +100,10 @@ def _is_of_the_broker(record: logging.LogRecord, error: BaseException) -> bool:
 
 
 class LevelsOfAnswers(logging.Filter):
-    """Gives the line of an answer the level that its status deserves.
+    """Sets the log level of a response according to its status.
 
-    What was not found is information: anybody can ask for anything. What a provider failed at, and an answer that was
-    stopped, are warnings: the user is told, and no code of ours is wrong. An outage has lines of its own.
+    A 404 is information, because anybody can request anything. Failures of a provider and stopped answers are warnings:
+    the user sees them, and our code is not wrong. Outages are logged separately.
     """
 
     LEVELS: ClassVar = {404: logging.INFO, **dict.fromkeys((502, 503, 504), logging.WARNING)}
@@ -112,14 +112,14 @@ class LevelsOfAnswers(logging.Filter):
         level = self.LEVELS.get(getattr(record, "status_code", 0))
         if level is not None:
             record.levelno, record.levelname = level, logging.getLevelName(level)
-        # The logger has compared the former level.
+        # The logger has already compared the original level.
         return record.levelno >= logging.root.level
 
 
 def name_requests(application: Any) -> Any:
-    """Return the ASGI application, which logs under an id what a request or socket starts, and knows its client.
+    """Wrap the ASGI application so that each request or socket logs under an id and has a known client.
 
-    The id is that of the request's `X-Request-Id`, where it has a usable one, and the answer carries it.
+    The id is that of a valid `X-Request-Id` header, or random. HTTP responses contain it.
     """
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""A cache of a process that drops what was not used for longest."""
+"""A thread-safe LRU cache within one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Key, Value]):
-    """At most so many values; the one that was not used for longest goes first. For any thread."""
+    """Holds at most `most` values and drops the least recently used one. Safe for threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -25,7 +25,7 @@ class LruCache(Generic[Key, Value]):
             return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> Value:
-        """Keep the value and return it."""
+        """Store the value and return it."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)

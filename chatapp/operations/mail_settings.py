@@ -1,4 +1,4 @@
-"""Reads EMAIL_URL, for `settings` alone."""
+"""Parses EMAIL_URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAILBOX = rf"[^@\s\"<>()]{{1,64}}@{HOST_NAME}"
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """How mail is sent, as Django's settings want it. Without a `backend` none is."""
+    """Mail settings in Django's terms. Without a `backend`, no mail is sent."""
 
     backend: str = ""
     host: str = ""
@@ -27,17 +27,17 @@ class Mail:
 
 
 def mail(name: str, *, may_print: bool) -> Mail:
-    """Return what `smtps://user:password@host?from=chat@example.com` says.
+    """Parse an address such as `smtps://user:password@host?from=chat@example.com`.
 
-    With `smtp://` the connection becomes encrypted by STARTTLS, or mail fails; `tls=off` is for a relay of one's own.
-    `console:` prints mails, with their links, and needs `may_print`.
+    With `smtp://` the connection must upgrade to TLS by STARTTLS, or mail fails. `tls=off` is for your own relay.
+    `console:` prints mails, including their links, and needs `may_print`.
     """
     raw = text(name)
     if not raw:
         return Mail()
     if raw == "console:" and may_print:
         return Mail("django.core.mail.backends.console.EmailBackend", sender="palimpsest@localhost")
-    # Of what is no address there are no parts, and so no sender; of some urlsplit raises ValueError.
+    # An invalid address has no parts and thus no sender. For some, urlsplit would raise ValueError.
     parts = urlsplit(raw if is_address(raw, ("smtp", "smtps")) else "")
     given = dict(parse_qsl(parts.query))
     is_good = parts.path in ("", "/") and not set(given) - {"from", "tls"}
@@ -53,7 +53,7 @@ def mail(name: str, *, may_print: bool) -> Mail:
         "django.core.mail.backends.smtp.EmailBackend",
         parts.hostname or "",
         parts.port or (465 if is_ssl else 587),
-        # It is often an address, whose "@" is encoded in a URL.
+        # The user is often an email address, whose "@" is encoded in a URL.
         unquote(parts.username or ""),
         unquote(parts.password or ""),
         is_ssl,

@@ -15,7 +15,7 @@ from chatapp.realtime.hub import hub
 from chatapp.recall import embedding
 from chatapp.runs import runner
 
-# The start of a run that ends in another process is never taken out.
+# Bounded, because the start of a run that ends in another process is never removed.
 MAX_REMEMBERED_STARTS = 10_000
 
 runs_finished = Counter("palimpsest_runs", "Runs that ended.", ["status"])

@@ -10,7 +10,7 @@ from chatapp.operations.ids import new_id
 
 
 class ForgettingCount(models.Model):
-    """Raised whenever something of a user, or of a shared memory, is forgotten (see `forgetting_counts`)."""
+    """A count that each forgetting of a user, or in a shared memory, raises (see `forgetting_counts`)."""
 
     key = models.UUIDField(
         primary_key=True, help_text="The id of a user, or of the agent that shares a memory."
@@ -19,7 +19,7 @@ class ForgettingCount(models.Model):
 
 
 class AppendOnly(models.QuerySet["AuditEvent"]):
-    """Rows that are written once. The clean-up deletes old ones by another way."""
+    """Rows that cannot be changed or deleted. The clean-up of old rows bypasses this."""
 
     def update(self, **values: Any) -> NoReturn:
         raise TypeError("The audit log is not changed.")
@@ -29,7 +29,7 @@ class AppendOnly(models.QuerySet["AuditEvent"]):
 
 
 class AuditEvent(models.Model):
-    """Something that concerns who may do what. Users are kept by id only, which says nothing once they are deleted."""
+    """An event that concerns access or rights. Users are stored by id, which says nothing after their deletion."""
 
     class Kind(models.TextChoices):
         SIGNED_IN = "signed_in", "signed in"
@@ -52,9 +52,9 @@ class AuditEvent(models.Model):
         CHANGED_IN_ADMIN = "changed_in_admin", "changed in the admin"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    at = models.DateTimeField(db_index=True)  # finds the latest, and those old enough to go
+    at = models.DateTimeField(db_index=True)  # finds the latest events, and those old enough to be deleted
     kind = models.CharField(max_length=30, choices=Kind)
-    user_id = models.UUIDField("account", null=True, db_index=True)  # finds those of one account
+    user_id = models.UUIDField("account", null=True, db_index=True)  # finds the events of one account
     actor_id = models.UUIDField("by", null=True)
     address = models.CharField("from", max_length=45, blank=True)
     detail = models.JSONField(default=dict)
@@ -77,14 +77,14 @@ class AuditEvent(models.Model):
 
 
 class Edition(models.Model):
-    """A token that triggers renew whenever a table of the configuration is written (see `editions`)."""
+    """A token that triggers renew on each write to a table of the configuration (see `editions`)."""
 
     name = models.CharField(primary_key=True, max_length=20)
     token = models.CharField(max_length=32)
 
 
 class StoredSetting(models.Model):
-    """What operators changed in the admin panel, written as in the environment (see `changeable_settings`)."""
+    """A setting changed in the admin panel, in the format of the environment (see `changeable_settings`)."""
 
     name = models.CharField(primary_key=True, max_length=40)
     value_encrypted = models.TextField()
@@ -95,8 +95,8 @@ class StoredSetting(models.Model):
 
 
 class UserEdition(models.Model):
-    """Tokens that triggers renew whenever what is known of a user alone is written (see `editions`). No foreign key:
-    it is written while its user is deleted, and goes with the user's row."""
+    """Tokens that triggers renew on each write to a user's own data (see `editions`). Not a foreign key, because they
+    are written while the user is deleted. A trigger deletes them with the user."""
 
     user_id = models.UUIDField(db_index=True)
     token = models.CharField(max_length=32)

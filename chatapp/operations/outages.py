@@ -1,4 +1,4 @@
-"""Tells what failed around the service: the database is away, a disk is full, or a row was deleted meanwhile."""
+"""Recognises errors from outside: the database is unavailable, a disk is full, or a row was deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ SQLITE_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 POSTGRES_NO_SPACE = "53100"
 POSTGRES_NO_SUCH_KEY = "23503"
 NOT_UPDATED: type[Exception] | tuple[()] = getattr(exceptions, "ObjectNotUpdated", ())
-"""What Django raises from 6.0 on where it raised a plain DatabaseError."""
+"""Django raises this from 6.0 on, and a plain DatabaseError before."""
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a write failed for want of space, in the database or in a file."""
+    """Return whether a write to the database or a file failed for lack of space."""
     return any(_is_no_space(cause) for cause in _causes(error))
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the error tells of a part that is away, and of no mistake in our code."""
+    """Return whether the error means that a part is unavailable, not that our code is wrong."""
     if isinstance(error, AWAY):
         return not any(_is_wrong_statement(cause) for cause in _causes(error))
     return isinstance(error, redis.ConnectionError | ConnectionRefusedError) or is_disk_full(error)
 
 
 def is_gone_meanwhile(error: BaseException) -> bool:
-    """Return whether what a write changes or refers to was deleted by another request since it was read."""
+    """Return whether a row that a write changes or references was deleted since it was read."""
     if isinstance(error, NOT_UPDATED) or (type(error) is DatabaseError and error.__cause__ is None):
-        return True  # Django's own: there was no row to change
+        return True  # raised by Django: there was no row to change
     return any(
         getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
         or getattr(cause, "sqlstate", None) == POSTGRES_NO_SUCH_KEY
@@ -51,12 +51,12 @@ def is_gone_meanwhile(error: BaseException) -> bool:
 
 
 def describe_outage(error: BaseException) -> ServiceError:
-    """Return what a client is told where the database failed."""
+    """Return the error to send to a client after the database failed."""
     return DiskFull() if is_disk_full(error) else Unavailable()
 
 
 def _is_wrong_statement(error: BaseException) -> bool:
-    """Return whether SQLite refused the statement itself: it reports a missing table with the same class as a lock."""
+    """Return whether SQLite refused the statement, e.g. for a missing table. It uses the same class as for a lock."""
     return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 
@@ -69,7 +69,7 @@ def _is_no_space(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what it was raised from."""
+    """Yield the error and the chain of its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

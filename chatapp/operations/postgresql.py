@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that tell a server which has stopped answering from one which works for long."""
+"""Connections to PostgreSQL that distinguish a server that has stopped responding from a slow statement."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ R = TypeVar("R")
 
 CONNECT_S = 3
 AT_ONCE_S = 1.0
-"""What a look has found counts for so long, for all who wait in this process."""
+"""The result of a probe is valid this long, for all threads of this process that wait."""
 PARAMETERS = {
     "connect_timeout": CONNECT_S,
-    # A network that drops packets: the kernel gives up the connection.
+    # In milliseconds. If the network drops packets, the kernel closes the connection.
     "tcp_user_timeout": 8000,
-    # The same where nothing is on its way: after 5 s three tries, a second apart.
+    # The same for an idle connection: after 5 s, send three probes, one second apart.
     "keepalives_idle": 5,
     "keepalives_interval": 1,
     "keepalives_count": 3,
@@ -26,25 +26,25 @@ PARAMETERS = {
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """Waits for a result as long as the server takes new connections, and fails where it does not.
+    """Waits for a result as long as the server accepts new connections, and fails otherwise.
 
-    A frozen server keeps its sockets open, so that without this a statement waits for ever. A limit on the statement
-    itself would end migrations and backups, which take minutes.
+    A frozen server keeps its sockets open, so a statement would wait forever. A time limit on statements would end
+    migrations and backups, which take minutes.
     """
 
     silence_s = 4.0
-    """A statement without an answer for so long makes us look whether the server answers anybody."""
+    """After this long without a response, probe whether the server accepts new connections."""
 
     def preparing_cursor(self) -> psycopg.Cursor[Any]:
-        """Return a cursor that sends values apart from the text, and prepares what it is given repeatedly."""
+        """Return a cursor that sends values separately from the SQL and prepares repeated statements."""
         return psycopg.Cursor(self)
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
         return super().wait(self._watched(gen), interval, timeout)
 
     def _watched(self, gen: PQGen[R]) -> PQGen[R]:
-        """Yield the waits of `gen`. Close the connection and raise OperationalError where the server is silent to
-        everybody."""
+        """Yield the waits of `gen`. If the server does not respond to anybody, close the connection and raise
+        OperationalError."""
         try:
             state = next(gen)
             began = time.monotonic()
@@ -55,7 +55,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                     began = now
                 elif now - began >= self.silence_s:
                     if not _look.finds_server(self):
-                        # Closed, so that the pool does not give it to anybody again.
+                        # Close it, so that the pool does not hand it out again.
                         self.pgconn.finish()
                         raise psycopg.OperationalError("the server does not answer")
                     began = time.monotonic()
@@ -66,7 +66,7 @@ class WatchedConnection(psycopg.Connection[Any]):
 
 
 class _Look:
-    """Find out whether the server takes a new connection: one thread tries, the others wait for its result."""
+    """A probe of whether the server accepts new connections. One thread tries, the others wait for its result."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ _look = _Look()
 
 
 def _takes_connections(connection: WatchedConnection) -> bool:
-    """Return whether the server answers a new connection. A refusal is an answer, too: such a server ends its
+    """Return whether the server responds to a new connection. A refusal is a response, too: such a server closes its
     connections itself."""
     options: dict[str, Any] = {
         option.keyword.decode(): option.val.decode()
@@ -102,14 +102,14 @@ def _takes_connections(connection: WatchedConnection) -> bool:
 
 
 PREPARED_AT = 2
-"""A statement that was run so often on a connection is prepared there."""
+"""Prepare a statement after it was run this often on a connection."""
 POOL: dict[str, Any] = {
     "connection_class": WatchedConnection,
     "min_size": 1,
-    # More than the database threads (`operations.database`), so that page requests find one free.
+    # More than the database threads (`operations.database`), so that page requests find a free one.
     "max_size": 20,
-    # A request that needs the database while it is away fails within 10 s.
+    # A request that needs the database during an outage fails within 10 s.
     "timeout": 8,
-    # Connecting again begins with the next request, not after the pauses of a long outage.
+    # Give up early, so that the next request reconnects. Retries would make ever longer pauses in a long outage.
     "reconnect_timeout": 5,
 }

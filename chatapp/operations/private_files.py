@@ -1,7 +1,7 @@
-"""Finds files of the service that other accounts may read, and removes the rights of these.
+"""Finds files of the service that other accounts can access, and removes their permissions.
 
-New ones are created without, by `environment.create_files_private`. DATA_DIR may be somebody's home or /tmp: what the
-service did not write there keeps its rights.
+`environment.create_files_private` makes new files private. DATA_DIR may be a home folder or /tmp, so files that the
+service did not write keep their permissions.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WRITTEN = re.compile(
     r"\.?(palimpsest\.sqlite3|test\.sqlite3|secret_key|beat-schedule)([-.].*)?|serve\.lock|"
     r"memory|files|offloads|imports|\.restore|\.(probe|doctor|readiness)-\d+"
 )
-"""Names in the data folder of what the service writes there."""
+"""Names of files and folders that the service writes in the data folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExposedPath:
-    """A file or folder that other accounts may read, or own."""
+    """A file or folder that other accounts can access or own."""
 
     path: Path
     mode: int
@@ -36,15 +36,15 @@ class ExposedPath:
 
 
 def stored_paths() -> list[Path]:
-    """Return the data folder, or what is the service's in it where it holds something else, and an SQLite database
-    elsewhere with the files beside it."""
+    """Return the data folder, or only our own files in it if it contains others, and the files of an SQLite database
+    elsewhere."""
     folder: Path = settings.DATA_DIR
     own = [folder] if find_foreign() is None else [path for path in folder.iterdir() if is_written(path)]
     return own + [path for path in database_files() if folder not in path.parents]
 
 
 def find_foreign() -> Path | None:
-    """Return something in the data folder that the service did not write, None where there is nothing."""
+    """Return a path in the data folder that the service did not write; None if there is none."""
     return next((path for path in sorted(settings.DATA_DIR.iterdir()) if not is_written(path)), None)
 
 
@@ -53,7 +53,7 @@ def is_written(path: Path) -> bool:
 
 
 def database_files() -> list[Path]:
-    """Return where SQLite's files are, or may be; nothing for PostgreSQL."""
+    """Return the possible paths of SQLite's files; none for PostgreSQL."""
     database = settings.DATABASES["default"]
     if not database["ENGINE"].endswith("sqlite3"):
         return []
@@ -61,8 +61,8 @@ def database_files() -> list[Path]:
 
 
 def find_exposed(paths: Iterable[Path]) -> Iterator[ExposedPath]:
-    """Yield what is exposed of these and of all below them. Does not follow symbolic links, which lead elsewhere, and
-    leaves out static files, which are public."""
+    """Yield exposed paths among these and below them. Skip symbolic links, which lead elsewhere, and static files,
+    which are public."""
     waiting = list(paths)
     while waiting:
         path = waiting.pop()
@@ -79,13 +79,13 @@ def find_exposed(paths: Iterable[Path]) -> Iterator[ExposedPath]:
             if is_folder:
                 waiting += path.iterdir()
         except FileNotFoundError:
-            continue  # files come and go while others work
+            continue  # another process deleted it
         except PermissionError:
-            continue  # a folder of another account, which was yielded before
+            continue  # a folder of another account, already yielded
 
 
 def close_exposed(paths: Sequence[Path]) -> None:
-    """Remove the rights of other accounts from our files, and log in one line how many files are not ours."""
+    """Remove the permissions of other accounts from our files. Log in one line how many files are not ours."""
     closed, left = 0, []
     for exposed in find_exposed(paths):
         try:

@@ -1,6 +1,6 @@
-"""What workers and beats tell of themselves: that they live, and what they counted.
+"""Reports of workers and beats: that they are alive, and their metrics.
 
-They tell it through Redis. Embedded, they are threads of the one process, which asks them.
+They report through Redis. In embedded mode they are threads of this process, which checks them directly.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ LIVING = "palimpsest:processes:living"
 COUNTED = "palimpsest:processes:counted"
 TIMEOUT_S = 1.0
 KEPT_S = 3600
-"""Reports of processes that died are read no more after LEASE_S, and removed after this, or after LEASE_S where that
-is longer."""
+"""Reports of dead processes are ignored after LEASE_S, and deleted after this time, or after LEASE_S if that is
+longer."""
 
 Sample = tuple[str, dict[str, str], float]
 Family = tuple[str, str, str, list[Sample]]
 """Name, description and type of a metric, and its samples: name, labels, value."""
 
 threads: dict[Kind, Callable[[], bool]] = {}
-"""The worker and beat that this process started in threads, by what tells whether they live."""
+"""The threads of this process that run the worker and beat, as functions that return whether they are alive."""
 
 
 def ended_threads() -> list[Kind]:
-    """Return which threads of this process should live and do not."""
+    """Return which threads of this process have ended although they should run."""
     return [kind for kind, is_alive in threads.items() if not is_alive()]
 
 
@@ -49,19 +49,19 @@ def process_name() -> str:
 
 
 def connect() -> redis.Redis:
-    """Return a connection to Redis that waits for TIMEOUT_S at most. Close it."""
+    """Return a connection to Redis with a timeout of TIMEOUT_S. The caller must close it."""
     return redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
     )
 
 
 def tell_life(kind: Kind) -> None:
-    """Tell that this process lives. Raise redis.RedisError."""
+    """Report that this process is alive. Raise redis.RedisError."""
     _tell(LIVING, {"kind": kind})
 
 
 def tell_counts() -> None:
-    """Tell what this process counted. Raise redis.RedisError."""
+    """Report the metrics of this process. Raise redis.RedisError."""
     _tell(COUNTED, {"families": list(counted_here())})
 
 
@@ -73,14 +73,14 @@ def _tell(key: str, said: dict[str, Any]) -> None:
 
 
 def withdraw() -> None:
-    """Take back what this process told: it ends. Raise redis.RedisError."""
+    """Remove the reports of this process, because it ends. Raise redis.RedisError."""
     with connect() as client:
         for key in (LIVING, COUNTED):
             client.hdel(key, process_name())
 
 
 def living() -> dict[Kind, int]:
-    """Return how many workers and beats live. Raise redis.RedisError."""
+    """Return how many workers and beats are alive. Raise redis.RedisError."""
     if settings.EMBEDDED:
         return {kind: int(kind in threads and threads[kind]()) for kind in KINDS}
     kinds = [said["kind"] for _, said in _read(LIVING)]
@@ -88,7 +88,7 @@ def living() -> dict[Kind, int]:
 
 
 def counted_here() -> Iterator[Family]:
-    """Yield what this process counted."""
+    """Yield the metrics of this process."""
     for metric in REGISTRY.collect():
         samples = [(each.name, each.labels, each.value) for each in metric.samples]
         kept = [sample for sample in samples if not sample[0].endswith("_created")]
@@ -96,20 +96,20 @@ def counted_here() -> Iterator[Family]:
 
 
 def counted_elsewhere() -> Iterator[tuple[str, list[Family]]]:
-    """Yield the name of each worker process and what it counted. Raise redis.RedisError."""
+    """Yield the name and metrics of each worker process; nothing in embedded mode. Raise redis.RedisError."""
     if not settings.EMBEDDED:
         for process, said in _read(COUNTED):
             yield process, said["families"]
 
 
 def _read(key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return what processes told within LEASE_S, by their names."""
-    # Not `monotonic`, which counts from another moment on each machine.
+    """Return the reports of the last LEASE_S with the names of their processes. Delete those of dead processes."""
+    # Not `monotonic`, which differs between machines.
     now = time.time()
     with connect() as client:
         stored: dict[bytes, bytes] = client.hgetall(key)
         told = [(name.decode(), json.loads(raw)) for name, raw in stored.items()]
         if dead := [name for name, said in told if now - said["at"] > max(KEPT_S, settings.LEASE_S)]:
             client.hdel(key, *dead)
-    # What was told by a clock that was ahead and has been set back says nothing of whether its process lives.
+    # A report from the future, by a clock that was set back since, does not show that its process is alive.
     return sorted((name, said) for name, said in told if abs(now - said["at"]) <= settings.LEASE_S)

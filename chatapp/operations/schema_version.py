@@ -1,4 +1,4 @@
-"""Says whether the database answers and has the tables this program needs; lets one process at a time make them."""
+"""Checks that the database responds and has the schema of this program. Lets one process at a time migrate it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEWER = "The database has a newer schema than this program: install the newer ve
 OLDER = "The database has an older schema than this program: run `manage.py migrate` first."
 CONNECT_TIMEOUT_S = 5
 MIGRATING = 7_369_640_213
-"""An arbitrary number, which other locks of the same database should not have."""
+"""The key of the advisory lock: an arbitrary number that no other lock of this database should use."""
 
 
 def ask_version() -> str:
-    """Return the database's version. Ask it first: its error says what is wrong. Raise DatabaseError."""
+    """Return the database's version. Call this first, because its error contains the cause. Raise DatabaseError."""
     version = "sqlite_version()" if connection.vendor == "sqlite" else "version()"
     direct = connect_without_pool()
     try:
@@ -35,7 +35,7 @@ def ask_version() -> str:
 
 
 def connect_without_pool() -> BaseDatabaseWrapper:
-    """Return a connection outside the pool, which tries for 20 seconds and does not say why it fails."""
+    """Return a connection outside the pool, which would retry for seconds and not report the cause of a failure."""
     described = connection.settings_dict
     options = {name: value for name, value in described["OPTIONS"].items() if name != "pool"}
     if connection.vendor == "postgresql":
@@ -44,20 +44,20 @@ def connect_without_pool() -> BaseDatabaseWrapper:
 
 
 def compare_schema() -> Literal["same", "older", "newer"]:
-    """Return how the database's schema compares with the one that this program has migrations for."""
+    """Return how the database's schema compares with the migrations of this program."""
     executor = MigrationExecutor(connection)
     known = executor.loader.disk_migrations or {}
-    # Those of libraries do not count: a database keeps the rows of one that was left out.
+    # Ignore libraries, because a database keeps the migrations of a library that was removed.
     if any(node[0] == OURS and node not in known for node in executor.loader.applied_migrations):
         return "newer"
     return "older" if executor.migration_plan(executor.loader.graph.leaf_nodes()) else "same"
 
 
 def database_made_at() -> datetime:
-    """Return when the database got its first migration.
+    """Return when the first migration of the database was applied.
 
-    A file that is older was written for another database. Who starts the service once with a wrong DATABASE_URL, or
-    tries PostgreSQL on the data folder of an SQLite deployment, must not lose what no row names there.
+    Older files belong to another database and must not be deleted as unused: DATABASE_URL may be wrong for one start,
+    or PostgreSQL may be tried with the data folder of an SQLite deployment.
     """
     made_at: datetime = MigrationRecorder(connection).migration_qs.aggregate(at=Min("applied"))["at"]
     return made_at
@@ -65,13 +65,13 @@ def database_made_at() -> datetime:
 
 @contextmanager
 def one_process_at_a_time() -> Iterator[None]:
-    """Wait until no other process is in this block with the same PostgreSQL database."""
+    """Wait until no other process runs this block with the same PostgreSQL database. Do not wait on SQLite."""
     if connection.vendor != "postgresql":
         yield
         return
     direct = connect_without_pool()
     try:
-        # A lock of a session would stay behind in PgBouncer, which gives each transaction another one.
+        # Use a lock of the transaction. A session lock would stay in PgBouncer, which switches connections.
         direct.set_autocommit(False)
         with direct.cursor() as cursor:
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

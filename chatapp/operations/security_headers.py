@@ -1,4 +1,4 @@
-"""Adds to every response what browsers may do with it: the content security policy, permissions, keeping."""
+"""Adds headers to every response: content security policy, permissions policy and cache control."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = (
     "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
-# The page writes to the clipboard and listens when asked; nothing here needs another device or a place.
+# The page uses the clipboard and, on request, the microphone, but no other device and no location.
 PERMISSIONS = ", ".join(
     [
         *(
@@ -33,10 +33,10 @@ PERMISSIONS = ", ".join(
     ]
 )  # fmt: skip
 NOT_KEPT = "private, no-store"
-"""For every answer whose view sets no other: private content stays in no cache."""
+"""The default of all responses: private content must not be cached."""
 
 TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify service-worker"
-# jQuery in the admin and Swagger in the API page write HTML strings; neither shows a model's output.
+# jQuery in the admin and Swagger in the API page write HTML strings. Neither shows output of a model.
 PAGES_WITHOUT_TRUSTED_TYPES = frozenset({"admin", "ninja"})
 
 Response = HttpResponseBase
@@ -66,7 +66,7 @@ def give_nonce(request: HttpRequest) -> None:
 
 
 def with_policy(request: HttpRequest, response: Response) -> Response:
-    """Return the response with the headers that its view has not set."""
+    """Add the headers that the view has not set, and return the response."""
     match = request.resolver_match
     is_exempt = match is not None and bool(PAGES_WITHOUT_TRUSTED_TYPES & set(match.app_names))
     nonce = request.csp_nonce  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Runs long work on an event loop of its own, so that the server's loop stays free."""
+"""Runs long work on a separate event loop, so that the server's loop stays free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="separate-
 
 
 async def run_in_separate_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return what the coroutine returns, run in a thread with its own loop. Cancelling this cancels it, too."""
+    """Run the coroutine in a thread with its own event loop and return its result. Cancelling this cancels it."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
     async def work() -> T:
@@ -31,7 +31,7 @@ async def run_in_separate_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except asyncio.CancelledError:
         if started.done():
             loop, task = started.result()
-            with contextlib.suppress(RuntimeError):  # it has just ended by itself
-                # Tasks are not safe for other threads, and `cancel` alone does not wake a loop that sleeps.
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
+                # Tasks are not thread-safe, and `cancel` alone does not wake a sleeping loop.
                 loop.call_soon_threadsafe(task.cancel)
         raise

@@ -1,6 +1,6 @@
-"""Statements whose SQL is built once, for what every turn does. All run in the caller's transaction.
+"""SQL statements of the hot path, built once. All run in the caller's transaction.
 
-Django builds the SQL each time, which takes ten times as long as the database takes for the statement.
+Django builds the SQL each time, which takes ten times as long as executing the statement.
 """
 
 from __future__ import annotations
@@ -23,39 +23,40 @@ INSERTED_AT_ONCE = 100
 
 
 def execute(sql: str, *values: int | str | bytes | UUID | datetime) -> CursorWrapper:
-    """Return the cursor of the executed statement."""
+    """Execute the statement and return its cursor."""
     return execute_stored(sql, [as_stored(value) for value in values])
 
 
 def execute_stored(sql: str, values: Sequence[Any]) -> CursorWrapper:
-    """Return the cursor of the executed statement, whose values are as the database stores them."""
-    cursor = _cursor(connections[connection.alias])  # `connection` looks itself up at each use
+    """Execute the statement, with values in the format of the database, and return its cursor."""
+    cursor = _cursor(connections[connection.alias])  # `connection` is resolved on each use
     cursor.execute(sql, values)
     return cursor
 
 
 @cache
 def _vendor() -> str:
-    """Return which database there is. `connection` looks up the one of its thread each time, which takes longer."""
+    """Return the kind of database, cached because `connection` is resolved for the thread on each use."""
     return connection.vendor
 
 
 def locked(sql: str) -> str:
-    """Return a statement that reads rows of one table as one that holds them until the transaction ends. On SQLite
-    whoever writes holds everything."""
+    """Return the SELECT on one table so that it locks its rows until the end of the transaction. On SQLite, return it
+    unchanged, because a writer locks the whole database."""
     return f"{sql} FOR UPDATE" if connection.features.has_select_for_update else sql
 
 
 def placeholders(count: int) -> str:
-    """Return what stands behind `IN` for so many values."""
+    """Return the list of placeholders after `IN` for `count` values."""
     return f"({', '.join(['%s'] * count)})"
 
 
 def _cursor(database: Any) -> CursorWrapper:
-    """Return a cursor for statements that are the same each time, where it may; a log of statements gets Django's.
+    """Return a cursor for repeated statements, or Django's if it logs queries or must not prepare statements.
 
-    On SQLite their placeholders are found once. PostgreSQL plans them once a connection: Django puts the values into
-    the text, so that each is planned anew, which takes longer than most of ours do."""
+    On SQLite, placeholders are converted only once. PostgreSQL plans a statement once for each connection. Django puts
+    values into the text, so that each call is planned, which takes longer than most of ours take to run.
+    """
     if database.queries_logged:
         return cast(CursorWrapper, database.cursor())
     database.ensure_connection()
@@ -77,28 +78,28 @@ def _with_question_marks(query: str) -> str:
 
 
 def as_stored(value: int | str | bytes | UUID | datetime) -> Any:
-    """Return the value as a parameter: SQLite has no type for UUIDs and moments."""
+    """Return the value as a parameter. SQLite has no types for UUIDs and datetimes."""
     if not isinstance(value, (UUID, datetime)) or _vendor() != "sqlite":
         return value
     return value.hex if isinstance(value, UUID) else _without_zone(value)
 
 
 def as_key(value: str | UUID) -> UUID:
-    """Return a key as it was read from either database."""
+    """Return a key as a UUID: SQLite reads it as text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
 @lru_cache
 def columns_of(model: type[Model], table: str) -> str:
-    """Return all columns of a table, by its name in the statement, as `read_models` takes them."""
+    """Return all columns of a table for `read_models`. `table` is its name in the statement."""
     return ", ".join(f"{table}.{_column(field)}" for field in model._meta.concrete_fields)
 
 
 def read_models(
     models: Sequence[type[Model]], sql: str, *values: int | str | UUID | datetime
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a statement that selects `columns_of` each model: an instance of each, None where its key is
-    NULL; then what else was selected, as the database gives it."""
+    """Yield the rows of a statement that selects `columns_of` each model: an instance of each model, or None if its key
+    is NULL, and then other selected columns as raw values."""
     readers = [(len(model._meta.concrete_fields), _reader(model, _vendor())) for model in models]
     for row in execute(sql, *values).fetchall():
         start, found = 0, []
@@ -110,7 +111,7 @@ def read_models(
 
 @lru_cache
 def _reader(model: type[Model], vendor: str) -> _Reader:
-    """Return what makes an instance of the columns of a row, as the ORM does."""
+    """Return a function that builds an instance from the columns of a row, as the ORM does."""
     database = connections[connection.alias]
     fields = model._meta.concrete_fields
     names = [field.attname for field in fields]
@@ -133,7 +134,7 @@ def _reader(model: type[Model], vendor: str) -> _Reader:
 
 
 Prepared: TypeAlias = Sequence[tuple[str, Sequence[Sequence[Any]]]]
-"""Statements, each with the rows it is executed for, whose values are as the database stores them."""
+"""Statements with the rows of values to execute them with, in the format of the database."""
 
 
 def run_prepared(statements: Prepared) -> None:
@@ -146,17 +147,17 @@ def run_prepared(statements: Prepared) -> None:
 
 
 def insert_rows(rows: Sequence[Model], *, is_dated: bool = False, on_conflict: str = "") -> None:
-    """Insert rows of one table, as `bulk_create` does. They do not get keys that the database makes. `is_dated`: they
-    keep the moments that `auto_now_add` would set to the present. `on_conflict`: what follows these words in SQL;
-    without it, a row that is there already raises IntegrityError."""
+    """Insert rows of one table, as `bulk_create` does, but do not set generated keys. `is_dated` keeps times that
+    `auto_now_add` would overwrite. `on_conflict` is the SQL after ON CONFLICT. Without it, an existing row
+    raises IntegrityError."""
     run_prepared(prepare_insert(rows, is_dated=is_dated, on_conflict=on_conflict))
     for row in rows:
-        # As after `save`: saved again, the row is updated.
+        # As after `save`, so that a later save updates the row.
         row._state.adding = False
 
 
 def prepare_insert(rows: Sequence[Model], *, is_dated: bool = False, on_conflict: str = "") -> Prepared:
-    """Return the statements of `insert_rows`, to be run in a transaction: what they store is found out before it."""
+    """Return the statements of `insert_rows`, with all values computed, to be run later in a transaction."""
     statements = []
     for start in range(0, len(rows), INSERTED_AT_ONCE):
         some = rows[start : start + INSERTED_AT_ONCE]
@@ -171,7 +172,7 @@ def update_row(row: Model, *names: str) -> None:
 
 
 def update_rows(rows: Sequence[Model], *names: str) -> None:
-    """Update rows of one model in one statement, without signals: `bulk_update` takes ten times as long."""
+    """Update rows of one model with one statement, without signals. `bulk_update` takes ten times as long."""
     run_prepared(prepare_update(rows, *names))
 
 
@@ -184,8 +185,8 @@ def prepare_update(rows: Sequence[Model], *names: str) -> Prepared:
 
 
 def delete_rows(model: type[Model], keys: Iterable[UUID | int]) -> None:
-    """Delete rows of one table, without signals. What refers to them is the caller's: Django looks for it with a
-    statement for each table that may."""
+    """Delete rows of one table, without signals. The caller must delete rows that reference them, which Django would
+    search for in each related table."""
     assert model._meta.pk is not None
     sql = f"DELETE FROM {table_name(model)} WHERE {_column(model._meta.pk)} = %s"
     if values := [(as_stored(key),) for key in keys]:
@@ -196,7 +197,7 @@ def delete_rows(model: type[Model], keys: Iterable[UUID | int]) -> None:
 def _insert(
     model: type[Model], count: int, on_conflict: str, vendor: str
 ) -> tuple[list[Callable[[Model, bool], Any]], str]:
-    """Return (what reads the values of a row, SQL)."""
+    """Return (functions that read the values of a row, SQL)."""
     fields = [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
     columns = ", ".join(_column(field) for field in fields)
     row = f"({', '.join(['%s'] * len(fields))})"
@@ -209,7 +210,7 @@ def _insert(
 def _update(
     model: type[Model], names: tuple[str, ...], vendor: str
 ) -> tuple[list[Callable[[Model], Any]], str]:
-    """Return (what reads the values of a row, SQL). The key comes last."""
+    """Return (functions that read the values of a row, SQL). The key comes last."""
     changed: list[Any] = [model._meta.get_field(name) for name in names]
     columns = ", ".join(f"{_column(field)} = %s" for field in changed)
     key = model._meta.pk
@@ -230,20 +231,19 @@ _AS_THEY_ARE: dict[type, type] = {
     models.PositiveBigIntegerField: int,
     models.BigAutoField: int,
 }
-"""The fields whose values of these types SQLite stores as they are. What Django does to find that out takes longer
-than storing them."""
+"""Fields, and the types of values that SQLite stores unchanged. Django's conversion takes longer than storing them."""
 
 
 def _saved(field: _Field, vendor: str) -> Callable[[Model, bool], Any]:
-    """Return what reads the value of a row to insert as the database stores it."""
+    """Return a function that reads a value to insert, in the format of the database."""
     name, (kind, convert) = field.attname, _known_conversion(field, vendor)
     if getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False):
-        # Their value is made when they are saved, by `pre_save`.
+        # `pre_save` sets these values on saving.
         kind = None
 
     def read(row: Model, is_added: bool) -> Any:
         value = getattr(row, name)
-        # Exactly this type: a subclass, such as an enum of texts, is Django's to convert.
+        # Exactly this type, because Django must convert subclasses, e.g. string enums.
         if type(value) is kind:
             return convert(value)
         if value is None and kind is not None:
@@ -254,7 +254,7 @@ def _saved(field: _Field, vendor: str) -> Callable[[Model, bool], Any]:
 
 
 def _changed(field: _Field, vendor: str) -> Callable[[Model], Any]:
-    """Return what reads the value of a row to update as the database stores it."""
+    """Return a function that reads a value to update, in the format of the database."""
     name, (kind, convert) = field.attname, _known_conversion(field, vendor)
 
     def read(row: Model) -> Any:
@@ -267,7 +267,7 @@ def _changed(field: _Field, vendor: str) -> Callable[[Model], Any]:
 
 
 def _known_conversion(field: _Field, vendor: str) -> tuple[type | None, _Converter]:
-    """Return (type, what stores values of it); no type where Django has to convert them."""
+    """Return (type, converter of its values). The type is None if Django has to convert the values."""
     stored: Any = field.target_field if isinstance(field, models.ForeignKey) else field
     if vendor != "sqlite":
         return None, _same
@@ -279,7 +279,7 @@ def _known_conversion(field: _Field, vendor: str) -> tuple[type | None, _Convert
 
 
 def _without_zone(moment: datetime) -> str:
-    # As Django writes it: SQLite compares moments as texts.
+    # Use Django's format, because SQLite compares datetimes as text.
     return str(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).removesuffix("+00:00")
 
 

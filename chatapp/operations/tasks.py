@@ -1,4 +1,4 @@
-"""The periodic tasks that concern every package."""
+"""Periodic tasks that concern every package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import chatapp.agent_presets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
-import chatapp.operations.metrics  # counts what tasks do
+import chatapp.operations.metrics  # counts events of tasks
 import chatapp.operations.worker_signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
@@ -40,12 +40,12 @@ SWEEPS = (
     chatapp.forgetting.tasks.wake_waiting,
     chatapp.accounts.budgets.tasks.release_left_holds,
 )
-"""Called with the time by every sweep. Each is quick: what takes long is left to a task that it wakes."""
+"""Every sweep calls these with the time. Each must be quick, and wake a task for long work."""
 
 
 @shared_task
 def sweep() -> None:
-    """Find what a row promises and no worker has picked up or finished."""
+    """Find work of rows that no worker has picked up or finished."""
     now = clock.now()
     for sweep_package in SWEEPS:
         sweep_package(now)
@@ -59,7 +59,7 @@ def truncate_journal_of_deleted(_: str) -> None:
 
 @shared_task
 def clean_up() -> None:
-    """Move idle conversations to the trash, delete files that no row names, and what has expired."""
+    """Move idle conversations to the trash, and delete expired rows and unreferenced files."""
     now = clock.now()
     delete_expired_tokens(now=now)
     delete_ended_sessions(now=now)
@@ -69,7 +69,7 @@ def clean_up() -> None:
     delete_old_invitations(now=now)
     sum_up_usage(now=now)
     deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))
-    # Files last: bytes may have become unused by what was deleted above.
+    # Files last, because the deletions above may have left bytes unused.
     sweep_files(now=now)
     sweep_offloads(now=now)
     sweep_orphans()

@@ -1,7 +1,7 @@
-"""Spans of requests, runs and tasks for OpenTelemetry. Nothing is imported or measured in a process without its SDK.
+"""OpenTelemetry spans of requests, runs and tasks. Without the SDK, a process imports and measures nothing.
 
-Which spans are sent, and where to, the SDK reads from the environment: `opentelemetry-instrument` loads it and sets it
-up before anything of ours.
+`opentelemetry-instrument` loads the SDK before our code. The SDK reads from the environment which spans to send, and
+where.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_CAUSES = 32
 
 class Span(Protocol):
     def set_attribute(self, key: str, value: str | int) -> None:
-        """Say one thing more of it: ids and kinds, and no contents."""
+        """Add an attribute: only ids and kinds, never content."""
 
 
 class _NoSpan:
@@ -42,19 +42,19 @@ _no_span = _NoSpan()
 
 
 def is_on() -> bool:
-    """Return whether the SDK was loaded in this process. Where it is only installed, nobody takes spans."""
+    """Return whether the SDK is loaded in this process. If it is only installed, nothing collects spans."""
     return "opentelemetry.sdk.trace" in sys.modules
 
 
 @contextmanager
 def span(name: str, *, caused_by: Iterable[str] = (), **attributes: str | int) -> Iterator[Span]:
-    """Measure what is done within, linked to the spans that `cause` named. Attributes begin with `palimpsest.`."""
+    """Record the block as a span, linked to spans named by `cause`. Attribute names begin with `palimpsest.`."""
     if not is_on():
         yield _no_span
         return
     named = {f"palimpsest.{key}": value for key, value in attributes.items()}
     tracer = trace.get_tracer("palimpsest")
-    # An error's words may hold contents: it is in the log.
+    # Do not record errors, whose messages may hold content. The log has them.
     with tracer.start_as_current_span(
         name,
         attributes=named,
@@ -66,9 +66,9 @@ def span(name: str, *, caused_by: Iterable[str] = (), **attributes: str | int) -
 
 
 def cause() -> str:
-    """Return the name of the current span, for what goes on elsewhere because of it; empty where there is none.
+    """Return the name of the current span, for work that it causes elsewhere; empty if there is none.
 
-    It is the `traceparent` of W3C Trace Context.
+    The name is the `traceparent` of W3C Trace Context.
     """
     if not is_on():
         return ""
@@ -78,13 +78,13 @@ def cause() -> str:
 
 
 def _span_named(name: str) -> trace.SpanContext:
-    # In an empty context: what cannot be read is no span, and not the current one.
+    # Use an empty context, so that an invalid name does not yield the current span.
     found = tracecontext.TraceContextTextMapPropagator().extract({"traceparent": name}, context.Context())
     return trace.get_current_span(found).get_span_context()
 
 
 def keep_span(call: Callable[P, R]) -> Callable[P, R]:
-    """Return the call for another thread, where it belongs to the span that is current here."""
+    """Return the call so that it belongs to the current span when it runs in another thread."""
     if not is_on():
         return call
     here = context.get_current()
@@ -100,7 +100,7 @@ def keep_span(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def flush() -> None:
-    """Send what waits, for some seconds: the process ends without Python's own end."""
+    """Send pending spans within some seconds, because the process ends without Python's shutdown."""
     send = getattr(trace.get_tracer_provider(), "force_flush", None) if is_on() else None
     if send is not None:
         send(FLUSH_MS)

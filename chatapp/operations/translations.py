@@ -1,5 +1,5 @@
-"""What is said without knowing a language, in the language of the page: labels of tables, and sentences of checks,
-errors and of the packages below. What a page says itself, it translates where it is written."""
+"""Translates text whose origin does not know the language: labels of tables, and sentences of checks, errors and lower
+packages. Pages translate their own text where they write it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from django.utils.translation import get_language, gettext_lazy, override, to_lo
 register = template.Library()
 
 SAID = "said"
-"""The context of these sentences in the catalogue. `{}` is filled in there; in the translation it is `{0}`, `{1}`."""
+"""The context of these sentences in the catalogue. The placeholder is `{}`, and `{0}`, `{1}` in translations."""
 _OUTSIDE = r"(?![^(]*\))"
 _SEPARATORS = (
     (re.compile(rf"(?<=[.!?…]) (?=[A-Z]){_OUTSIDE}"), ""),
@@ -29,21 +29,21 @@ _SEPARATORS = (
     (re.compile(f": {_OUTSIDE}"), "："),
     (re.compile(f", {_OUTSIDE}"), "，"),
 )
-"""What stands between parts of a sentence in English, outside brackets, and in Chinese."""
+"""Separators between parts of a sentence, outside brackets, in English and in Chinese."""
 _PLACE = r"((?:[^()]|\([^()]*\))*?)"
-"""What is filled in. A bracket in it is closed in it."""
+"""A value of a placeholder. Brackets in it must be closed."""
 _IN_BRACKETS = re.compile(r"([^(]+) \((.+)\)", re.DOTALL)
 _TEXT = r'("(?:[^"\\]|\\.)*")'
 _ENTRY = re.compile(rf"^  {_TEXT}: {_TEXT},$", re.MULTILINE)
-"""A sentence of the server that the page translates itself; the panel has the same words for it."""
+"""A sentence of the server in the page's own catalogue, which the panel uses, too."""
 MAX_CHARS = 2_000
-"""Of a sentence that is looked up: a provider may have said the rest of it."""
+"""Longer sentences are not translated, because they may contain text of a provider."""
 
 
 def translate_labels(tables: Iterable[type[Model]]) -> None:
-    """Look up the names of tables and columns, their help and their choices when they are shown.
+    """Translate names, help and choices of tables and columns when they are shown.
 
-    Most of them Django makes of the names in the code. Migrations compare the English and see no change.
+    Django derives most of these texts from names in the code. Migrations compare the English and see no change.
     """
     for table in tables:
         meta = table._meta
@@ -57,14 +57,14 @@ def translate_labels(tables: Iterable[type[Model]]) -> None:
 
 
 def _label(text: Any) -> Any:
-    with override(None):  # a plural that Django made is English, and looked up nowhere
+    with override(None):  # the English text, also of lazy strings
         english = str(text)
     return gettext_lazy(english) if english else ""
 
 
 @register.filter("translated")
 def translate_sentence(sentence: str) -> str:
-    """Return the sentence in the language of the page; in English where the catalogue does not have it."""
+    """Return the sentence in the language of the page, or unchanged if the catalogue does not contain it."""
     known, patterns = _catalogue(get_language() or settings.LANGUAGE_CODE)
     if not known or len(sentence) > MAX_CHARS:
         return sentence
@@ -75,7 +75,7 @@ _Patterns = list[tuple[re.Pattern[str], str]]
 
 
 def _translate(sentence: str, known: dict[str, str], patterns: _Patterns) -> str | None:
-    """Return None where no part of it is known: whole, as several sentences or parts, or with what was filled in."""
+    """Translate the whole sentence, its parts, or a pattern with placeholders. Return None if none is known."""
     if sentence in known:
         return known[sentence]
     for between, joint in _SEPARATORS:
@@ -102,7 +102,7 @@ def mark_code(sentence: str) -> str:
 
 @lru_cache(maxsize=len(settings.LANGUAGES))
 def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
-    """Return (translations by what is said, patterns of what is filled in, those with most words first)."""
+    """Return (translations by English sentence, patterns with placeholders, the longest first)."""
     catalogue = Path(settings.LOCALE_PATHS[0], to_locale(language), "LC_MESSAGES", "django.po")
     if not catalogue.exists():
         return {}, []
@@ -112,7 +112,7 @@ def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
         said |= {
             json.loads(english): json.loads(found) for english, found in _ENTRY.findall(of_page.read_text())
         }
-    # The longest first: a short pattern would take a sentence that a longer one says more of.
+    # Longest first, because a short pattern would also match the sentence of a longer one.
     with_places = sorted((text for text in said if "{}" in text), key=len, reverse=True)
     return said, [(_pattern_of(text), said[text]) for text in with_places]
 

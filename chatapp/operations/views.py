@@ -1,4 +1,4 @@
-"""The pages: chat, memory, the one-time set-up, the manifest. Their contents come over the API and the socket."""
+"""The pages: chat, memory, the one-time set-up, the manifest. Their content is loaded over the API and the socket."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AUTHENTICATION = "chatapp.accounts.sign_in.BoundedBackend"
 
 
 def product_context(request: HttpRequest) -> dict[str, Any]:
-    """Return values for every template. Those that query are functions, for pages that use them."""
+    """Return values for every template. Those that query are functions, so that only pages that use them do so."""
     return {
         "product_name": PRODUCT_NAME,
         "signup_is_open": lambda: current("SIGNUP") == "open",
@@ -82,14 +82,14 @@ def memory(request: HttpRequest) -> HttpResponse:
 @never_cache
 @sensitive_post_parameters("password")
 def setup(request: HttpRequest, token: str) -> HttpResponse:
-    """Make the first visitor with the link the admin, and sign them in."""
+    """Make the first visitor with the link the admin, and sign the visitor in."""
     if not is_setup_link(token):
         return render(request, "setup_closed.html", status=404)
     form = SetupForm(request.POST or None)
     if form.is_valid():
         try:
             admin = _claim(form, token)
-        except NotFound:  # somebody else used the link first
+        except NotFound:  # somebody else has used the link
             return render(request, "setup_closed.html", status=404)
         if admin is not None:
             login(request, admin, backend=AUTHENTICATION)
@@ -99,8 +99,8 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Answer a request of a page or of the API whose error was not caught."""
-    # Django calls this while it handles the error, and does not pass it.
+    """Respond to a request, of a page or of the API, whose error was not caught."""
+    # Django calls this while it handles the error, but does not pass it.
     error = sys.exc_info()[1]
     outage = describe_outage(error) if error is not None and is_outage(error) else None
     if is_for_programs(request):
@@ -111,7 +111,7 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer what Django refuses before any address sees it, such as a host that is none of ours."""
+    """Respond to a request that Django refuses before routing, e.g. for an unknown host."""
     if not is_for_programs(request):
         return bad_request(request, exception)
     sentence = "This request cannot be answered."
@@ -125,7 +125,7 @@ def is_for_programs(request: HttpRequest) -> bool:
 
 
 def password_reset(request: HttpRequest) -> HttpResponseBase:
-    """Ask for the address of an account, where mail is sent; else say whom to ask."""
+    """Show the form of a password reset, or say whom to ask if no mail is sent."""
     if not has_mail():
         return render(request, "account/no_mail.html", status=404)
     response: HttpResponseBase = allauth_password_reset(request)
@@ -134,7 +134,7 @@ def password_reset(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Redirect to the icon: browsers ask here on pages that name none, such as the API's description."""
+    """Redirect to the icon. Browsers request it on pages that name none, such as the API's description."""
     return redirect(static("app/icon.svg"))
 
 
@@ -166,7 +166,7 @@ def _png_icon(name: str, size: int, purpose: str) -> dict[str, str]:
 
 
 def _claim(form: SetupForm, token: str) -> User | None:
-    """Return the admin; None when the form has errors now. Raise NotFound."""
+    """Create the admin. Return None after adding errors to the form. Raise NotFound if the link is invalid."""
     try:
         asked = {**form.cleaned_data}
         days = asked.pop("retention_days", "")
@@ -185,5 +185,5 @@ def _claim(form: SetupForm, token: str) -> User | None:
 
 
 def _signed_in(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # login_required lets nobody else in
+    assert isinstance(request.user, User)  # login_required admits only users
     return request.user

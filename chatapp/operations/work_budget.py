@@ -1,4 +1,4 @@
-"""Bounds what one transaction of large work does, so that nobody waits long for the write lock."""
+"""Limits each transaction of large work, so that nobody waits long for the write lock."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from chatapp.operations.database import answers_begin, calls_waiting
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most for one transaction: rows, characters, and the time after which it starts nothing more."""
+    """The limits of one transaction: rows, characters, and the time after which it starts nothing more."""
 
     rows: int = 500
     chars: int = 200_000
-    # A piece may hold the write lock for 50 ms: what was begun by then has the rest of it.
+    # A piece may hold the write lock for 50 ms, so what it has begun may take the remaining 30 ms.
     seconds: float = 0.02
     clock: Callable[[], float] = time.perf_counter
 
@@ -56,23 +56,23 @@ class Spending:
 
 PIECE = Budget()
 REST_PER_WORK = 2.0
-"""Times the duration of a piece. SQLite's waiting writers try again every few milliseconds; without a rest they
-would find the lock taken each time."""
+"""The rest after a piece, relative to its duration. SQLite's waiting writers retry every few milliseconds, and without
+a rest they would find the lock taken each time."""
 REST_ALONE = 0.5
-"""The same where nobody else writes: a writer that comes finds the lock free a third of the time."""
+"""The same if nobody else writes: a new writer finds the lock free a third of the time."""
 WRITING_FOR_S = 1.0
-"""How long a writer is likely to write again."""
+"""How long another write is likely after a write."""
 
 
 YIELD_AT_MOST_S = 1.0
 YIELD_STEP_S = 0.02
 BUSY_SHARE = 0.9
-"""Threads of Python share one core: a process that uses this much of it has none to spare."""
+"""Python threads share one core: a process that uses more than this share of it has none to spare."""
 
 
 def yield_to_answers(seconds: float) -> None:
-    """Rest, and on while answers of this process begin, wait for the database or take all of its core; not for ever, so
-    that the work goes on."""
+    """Rest, and continue to rest while answers of this process begin, wait for the database or use all of its core.
+    Stop after YIELD_AT_MOST_S more, so that the work continues."""
     deadline = time.monotonic() + seconds + YIELD_AT_MOST_S
     while True:
         began, used = time.monotonic(), _used_by_others()
@@ -90,7 +90,7 @@ def _used_by_others() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a worker does one piece after another, with rests between them."""
+    """How long a worker processes pieces, with rests between them."""
 
     seconds: float
     budget: Budget = PIECE
@@ -98,7 +98,7 @@ class Pace:
     sleep: Callable[[float], None] = time.sleep
 
     def work(self, step: Callable[[], bool]) -> bool:
-        """Repeat `step` until it returns True (done), or the time is over; return whether it is done."""
+        """Repeat `step` until it returns True (done) or the time is over. Return whether it is done."""
         began = self.clock()
         while True:
             step_began = self.clock()
@@ -111,15 +111,15 @@ class Pace:
 
 
 class OtherWriters:
-    """Whether others write to the database, seen from the connection of the thread that asks."""
+    """Detects writes of connections other than that of the current thread."""
 
     def __init__(self) -> None:
         self._version: int | None = None
         self._until = float("-inf")
 
     def are_there(self, now: float) -> bool:
-        """Return whether others wait for the lock, or wrote lately: SQLite counts the commits of other connections, of
-        any process. Those of other databases have no lock in common."""
+        """Return whether others wait for the lock, or wrote recently. SQLite counts the commits of other connections,
+        in any process. Writers of other databases do not share a lock."""
         if connection.vendor != "sqlite":
             return calls_waiting() > 0
         with connection.cursor() as cursor:
@@ -132,8 +132,8 @@ class OtherWriters:
 
 @dataclass(slots=True)
 class LockTurns:
-    """Transactions of one work, one after the other, with rests between them. What is prepared in between is done while
-    the lock is free, and shortens the rest."""
+    """Consecutive transactions of one job, with rests between them. Time spent between transactions, e.g. to prepare
+    the next one, shortens the rest."""
 
     pace: Pace
     are_others_writing: Callable[[float], bool] = field(default_factory=lambda: OtherWriters().are_there)
@@ -141,8 +141,8 @@ class LockTurns:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Wait for its turn, then do what is inside, which is one transaction."""
-        if connection.in_atomic_block:  # nobody else gets the lock between its parts
+        """Wait until the rest is over, then run the block, which is one transaction."""
+        if connection.in_atomic_block:  # the lock is not released between its parts
             yield
             return
         if self._free_until is not None:
@@ -157,9 +157,9 @@ class LockTurns:
 
 
 AT_THE_DOOR = Pace(seconds=1.0)
-"""Of a request; the worker does the rest."""
+"""For a request. The worker does the remaining work."""
 BEHIND = Pace(seconds=3.0, sleep=yield_to_answers)
-"""Of a worker, before it turns to the work of other users."""
+"""For a worker, before it continues with the work of other users."""
 TO_THE_END = Pace(seconds=float("inf"))
 
 
@@ -169,9 +169,9 @@ AT_ONCE = 50
 def delete_some(rows: QuerySet[Any], spending: Spending, at_once: int = AT_ONCE) -> bool:
     """Delete until no rows or no budget is left, in the caller's transaction. Return whether no rows are left.
 
-    At least one batch is deleted, so that the work advances on the slowest machine.
+    Delete at least one batch, so that the work advances on the slowest machine.
     """
-    # By keys: Django deletes no slice.
+    # Delete by key, because Django cannot delete a slice.
     while some := list(rows.values_list("pk", flat=True)[: max(1, min(at_once, spending.rows_left))]):
         rows.model._default_manager.filter(pk__in=some).delete()
         spending.spend(len(some))

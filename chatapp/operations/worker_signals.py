@@ -1,6 +1,6 @@
-"""Counts tasks, and lets workers and beats tell of themselves, by Celery's signals.
+"""Counts tasks, and reports workers and beats, with Celery's signals.
 
-Every process that runs tasks imports this with them.
+Every process that runs tasks imports this.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def count_task(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 @signals.worker_init.connect
 @signals.beat_init.connect
 def wait_for_schema(**_: Any) -> None:
-    """Keep a worker from tasks, and a beat from sending them, until the database has the schema it knows: a server may
-    be about to migrate it. End one that is older than the database."""
+    """Wait until the database has the schema of this worker or beat, as a server may be about to migrate it. End the
+    process if its schema is older than the database."""
     if settings.EMBEDDED:
-        return  # the server has looked
+        return  # the server has checked the schema
     try:
         while why := _schema_is_missing():
             log.warning("%s This process waits for it.", why)
@@ -69,12 +69,12 @@ def wait_for_schema(**_: Any) -> None:
     finally:
         connection.close()
         if connection.vendor == "postgresql":
-            # Its pool would come into the processes that are forked for the tasks, without its threads.
+            # The processes forked for tasks would inherit the pool without its threads.
             connection.close_pool()  # type: ignore[attr-defined]
 
 
 def _schema_is_missing() -> str:
-    """Return why the schema cannot be used yet; empty where it can. Raise SystemExit where it is too new."""
+    """Return why the schema cannot be used yet; empty if it can. Raise SystemExit if it is too new."""
     try:
         schema = compare_schema()
     except DatabaseError as error:
@@ -86,18 +86,18 @@ def _schema_is_missing() -> str:
 
 @signals.worker_ready.connect
 def report_worker(**_: Any) -> None:
-    """Report the process that gives tasks to others, or runs them in its threads."""
+    """Report the main process of a worker, which gives tasks to others or runs them in its threads."""
     if not settings.EMBEDDED:
-        # Embedded, the server does it, for the whole process.
+        # In embedded mode the server does this for the whole process.
         exempt_loaded_code()
     _report_forever(partial(tell_life, "worker"), tell_counts)
 
 
 @signals.worker_process_init.connect
 def report_pool_process(**_: Any) -> None:
-    """Report a process that runs tasks for its worker, which tells that it lives itself."""
+    """Report the metrics of a process that runs tasks for its worker. The worker reports that it is alive."""
     exempt_loaded_code()
-    # Here and not at the start of the worker: no thread lives on in a fork.
+    # Start the thread here, not in the worker, because a fork has none of its parent's threads.
     _report_forever(tell_counts)
 
 
@@ -119,7 +119,7 @@ def report_beat(**_: Any) -> None:
 
 @signals.after_task_publish.connect
 def report_beat_that_sent(sender: str | None = None, **_: Any) -> None:
-    """Report the sender of a sweep as a living beat: only beats send sweeps, and one that sends none does no work."""
+    """Report the sender of a sweep as a living beat. Only beats send sweeps, and one that sends none does no work."""
     if sender == SWEEP:
         report_beat()
 
@@ -138,7 +138,7 @@ def _report_forever(*reports: Callable[[], None]) -> None:
 
 
 def _try(tell: Callable[[], None]) -> None:
-    """Tell, or log why not: no task fails with the report of its process."""
+    """Send a report, or log why it failed. A failed report must not fail a task."""
     from redis.exceptions import RedisError
 
     try:

@@ -1,6 +1,6 @@
-"""Opens zips that people send, which may be small and take any amount of memory.
+"""Opens uploaded zips, which may be small and need any amount of memory.
 
-The list of files in one may be as large as the zip, and takes ten times that in memory.
+The list of files in a zip may be as large as the zip, and takes ten times that in memory.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import IO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 READABLE = (ZIP_STORED, ZIP_DEFLATED)
-"""Of other packings the library unpacks all that it has read, however few bytes were asked for."""
+"""With other compression methods, the library unpacks all that it has read, however few bytes were requested."""
 
 
 class _BoundedReads:
-    """A file that reads no more than `most_bytes` at once: the list of a zip is read at once, whole."""
+    """A file that raises BadZipFile on a read of more than `most_bytes`, because the library reads a zip's list at
+    once."""
 
     def __init__(self, file: IO[bytes], most_bytes: int) -> None:
         self._file, self.most_bytes = file, most_bytes
@@ -27,7 +28,7 @@ class _BoundedReads:
 
 
 def open_zip_file(file: IO[bytes], most_list_bytes: int) -> ZipFile:
-    """Return the zip in this file, which stays open when the zip is closed. Raise BadZipFile."""
+    """Open the zip in this file. Closing the zip leaves the file open. Raise BadZipFile."""
     reads = _BoundedReads(file, most_list_bytes)
     archive = ZipFile(reads)
     reads.most_bytes = sys.maxsize

@@ -1,1 +1,1 @@
-"""The admin panel: its site, what its pages share, and the page of the audit log."""
+"""The admin panel: its site, code shared by its pages, and the page of the audit log."""

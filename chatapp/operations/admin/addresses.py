@@ -1,4 +1,4 @@
-"""The addresses of the admin, imported by the first request for one: a chat needs none of it."""
+"""The URLs of the admin, imported on the first request for one, because chats do not need them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.contrib import admin
 from chatapp.operations.discovery import import_every
 
 admin.autodiscover()
-# Django looks for an `admin` in the root of an app alone; each of our packages has one.
+# Django looks for an `admin` module only in the root of an app, but each of our packages has one.
 import_every("admin")
-# Not by its package, which the site is in: there must be a site before a page is registered.
+# The package must not import this page, because it contains the site, which must exist before pages are registered.
 import_module("chatapp.operations.admin.audit")
 
 urlpatterns = admin.site.get_urls()

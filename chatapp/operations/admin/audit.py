@@ -1,4 +1,4 @@
-"""The audit log as operators read it: filtered, searched by account, exported as CSV. Nobody changes it."""
+"""The read-only page of the audit log, with filters, search by account and CSV export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatapp.operations.http.downloads import plain_cell
 from chatapp.operations.models import AuditEvent
 from chatapp.operations.translations import translate_sentence
 
-# The file is made in memory.
+# The file is built in memory.
 MAX_EXPORTED = 100_000
 COLUMNS = ("at", "kind", "account", "by", "address", "detail")
 
@@ -37,7 +37,7 @@ class AuditAdmin(ViewOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEvent]:
         users = get_user_model()._default_manager
         events: QuerySet[AuditEvent] = super().get_queryset(request)
-        # No foreign key leads to users, whom events outlive. This way a page is one query.
+        # Events outlive users, so they have no foreign key. With subqueries, a page needs one query.
         return events.annotate(
             account_email=Subquery(users.filter(pk=OuterRef("user_id")).values("email")[:1]),
             actor_email=Subquery(users.filter(pk=OuterRef("actor_id")).values("email")[:1]),
@@ -46,7 +46,7 @@ class AuditAdmin(ViewOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEvent], search_term: str
     ) -> tuple[QuerySet[AuditEvent], bool]:
-        """Find the events of accounts whose address contains the term, besides those from a network address."""
+        """Find events of accounts whose email address contains the term, and events from this network address."""
         if not search_term:
             return queryset, False
         found = get_user_model()._default_manager.filter(email__icontains=search_term).values("pk")
@@ -73,7 +73,7 @@ class AuditAdmin(ViewOnlyAdmin):
         rows = csv.writer(response)
         rows.writerow(COLUMNS)
         for event in queryset[:MAX_EXPORTED]:
-            # Anybody may sign up with an address that begins like a formula.
+            # Anybody may sign up with an email address that begins like a formula.
             people = plain_cell(self.account(event)), plain_cell(self.by(event))
             detail = json.dumps(event.detail, ensure_ascii=False)
             rows.writerow((event.at.isoformat(), event.kind, *people, event.address, detail))

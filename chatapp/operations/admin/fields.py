@@ -1,4 +1,4 @@
-"""A form field for lists and mappings in YAML, which includes JSON, and bounds for the fields of forms."""
+"""A form field for lists and mappings in YAML, which includes JSON, and limits for form fields."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from chatapp.operations.translations import translate_sentence
 
 
 def bound_fields(form: forms.BaseForm, **most: float) -> None:
-    """Refuse in the form what the API refuses: larger numbers, longer texts."""
+    """Apply the API's limits to form fields: the largest numbers, the longest texts."""
     for name, limit in most.items():
         field = form.fields[name]
         if isinstance(field, forms.CharField):
             field.max_length = int(limit)
             field.validators.append(MaxLengthValidator(int(limit)))
         else:
-            assert isinstance(field, forms.IntegerField)  # so are those for other numbers
+            assert isinstance(field, forms.IntegerField)  # also the base of other number fields
             field.max_value = int(limit)
             field.validators.append(MaxValueValidator(limit))
-        # Django has written these when the field was made, before there was a limit.
+        # Django set these attributes when the field was created, without the limit.
         field.widget.attrs.update(field.widget_attrs(field.widget))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A control of the form beside a YAML field."""
+    """A form control next to a YAML field."""
 
     name: str
     kind: Literal["number", "text", "flag", "choice"]
@@ -44,18 +44,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the page shows beside a YAML field: a form and examples, which write into it.
+    """A form and examples next to a YAML field, which write into the field.
 
-    `fields`: each part is a line of a mapping. `hook` and `hooks`: the parts are those of one hook.
+    `fields`: each part is a line of a mapping. `hook` and `hooks`: the parts belong to one hook.
     """
 
     shape: Literal["fields", "hook", "hooks"]
     parts: tuple[Part, ...]
     examples: Mapping[str, str]
-    """YAML by title; that of a hook without the dash of a list."""
+    """YAML by title. The YAML of a hook has no list dash."""
 
     def as_json(self) -> str:
-        """Return the help of the field as JSON, in the language of the page, with the texts of the form itself."""
+        """Return the guide and the texts of its form as JSON, in the language of the page."""
         return json.dumps(
             {
                 "shape": self.shape,
@@ -85,13 +85,13 @@ class YamlArea(forms.Textarea):
         self.guide = guide
 
     def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> dict[str, Any]:
-        """Write the guide when the field is shown: forms are made before anybody's language is known."""
+        """Add the guide when the field is shown, because forms are created before the language is known."""
         attrs: dict[str, Any] = super().build_attrs(base_attrs, extra_attrs)
         return {**attrs, "data-yaml": self.guide.as_json()}
 
 
 class YamlField(forms.Field):
-    """A field for a JSON column. While its text is not valid it shows the text as it was entered."""
+    """A field for a JSON column. It shows an invalid text as it was entered."""
 
     guide: ClassVar[Guide | None] = None
 
@@ -99,11 +99,11 @@ class YamlField(forms.Field):
         """Ignore `encoder` and `decoder`, which a JSON column passes to its fields."""
         attrs = {"rows": 8, "class": "vLargeTextField"}
         widget = YamlArea(attrs, self.guide) if self.guide else forms.Textarea(attrs)
-        # Without this a column with a default adds its initial value to the form; the row has it.
+        # Otherwise a column with a default adds its initial value to the form, but the row has it.
         super().__init__(**{"widget": widget, **options, "show_hidden_initial": False})
 
     def prepare_value(self, value: Any) -> str:
-        # What could not be read is shown as it was entered, to be corrected.
+        # Show invalid text as it was entered, so that it can be corrected.
         if isinstance(value, str):
             return value
         return write_yaml(value) if value else ""
@@ -120,7 +120,7 @@ class YamlField(forms.Field):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
-            # Compared by its meaning: the same content written in another way is no change.
+            # Compare values, because the same content in another notation is no change.
             return (self.to_python(data) or None) != (initial or None)
         except ValidationError:
             return True

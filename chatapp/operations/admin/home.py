@@ -1,4 +1,4 @@
-"""What the first page of the admin panel shows: answers, what waits, what failed, and tokens by day."""
+"""Data for the first page of the admin panel: answers, queues, failures, and tokens by day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILURES_SHOWN = 6
 
 
 def read_overview(now: datetime) -> dict[str, Any]:
-    """Return what `admin/index.html` shows. Rows are found by their ids, which are in the order of time."""
+    """Return the data for `admin/index.html`. Rows are found by their ids, which are in chronological order."""
     recent = Run.objects.filter(pk__gte=first_id_at(now - timedelta(days=1)))
     statuses = dict(recent.values_list("status").annotate(count=Count("pk")))
     failed = recent.filter(status=Run.Status.FAILED).values_list("error_category")
@@ -44,7 +44,7 @@ def read_overview(now: datetime) -> dict[str, Any]:
 
 
 def _read_days(now: datetime) -> dict[str, Any]:
-    """Return tokens and cost of each day with its bar, and their sums."""
+    """Return tokens and cost of each day with their bars, and the sums."""
     today = now.astimezone(UTC).date()
     days = usage_by_day(today - timedelta(days=DAYS - 1), today)
     costs = [day["cost"] for day in days if day["cost"] is not None]

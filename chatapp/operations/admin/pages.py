@@ -24,7 +24,7 @@ from chatapp.operations.translations import translate_sentence
 
 
 class WordFilter(admin.AllValuesFieldListFilter):
-    """Shows words that are stored in the language of the page, and says where there is none."""
+    """Shows stored words in the language of the page, and "none" for an empty one."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
@@ -47,7 +47,7 @@ class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shows an error where another write came between a form's check and its save. No report holds its fields."""
+    """Shows an error if another write came between validating and saving a form. Error reports omit its fields."""
 
     @method_decorator(sensitive_post_parameters())
     def changeform_view(
@@ -59,7 +59,7 @@ class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except IntegrityError:  # nothing is stored; checking again finds what is wrong
+        except IntegrityError:  # nothing was stored; validating again finds the conflict
             return super().changeform_view(request, object_id, form_url, extra_context)
 
 
@@ -78,13 +78,13 @@ class Check(Protocol):
 
 
 class RowCheck(Protocol[TestedT]):
-    """Test the server of a row, store the result and return it."""
+    """A function that tests the server of a row, stores the result and returns it."""
 
     def __call__(self, row: TestedT) -> Check: ...
 
 
 class TestedAdmin(SentAtOnce, Generic[RowT]):
-    """Rows with a server that can be tested, from the list and from the form."""
+    """An admin for rows with a server that can be tested, from the list and from the form."""
 
     change_form_template = "admin/chatapp/tested/change_form.html"
     check_row: RowCheck[RowT]
@@ -98,7 +98,7 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
 
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test_view))
-        # Before Django's own addresses: its last one takes any path for a key.
+        # Before Django's own URLs, the last of which accepts any path as a key.
         return [path("<uuid:row_id>/test/", test, name=self._url_name("test")), *super().get_urls()]
 
     def test_view(self, request: HttpRequest, row_id: Any) -> HttpResponse:
@@ -117,7 +117,7 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Test a saved row after the transaction that saved it: a server may take a minute to answer."""
+        """Test a saved row after its transaction, because a server may take a minute to respond."""
         response = super().changeform_view(request, object_id, form_url, extra_context)
         row = getattr(request, "saved_row", None)
         if row is not None and response.status_code == HTTPStatus.FOUND and self.needs_check(request):

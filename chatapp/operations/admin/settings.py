@@ -1,4 +1,4 @@
-"""The form of the settings that need no restart, and the list of those that do."""
+"""The form for settings that need no restart, and the list of those that do."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MAX_CHARS = 4_000
 
 
 class SettingsForm(forms.Form):
-    """A field for each setting that the environment does not fix, written as it would be there."""
+    """A form with a field for each setting that the environment does not fix, in the environment's format."""
 
     def __init__(self, *args: Any, actor_id: UUID | None, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -71,7 +71,7 @@ class SettingsForm(forms.Form):
                 self.fields[name] = _field_of(setting)
 
     def groups(self) -> list[tuple[str, list[tuple[ShownSetting, str, str, Any]]]]:
-        """Return (title, [(setting, what it means, where it comes from, its field or None)]) as the page shows them."""
+        """Return (title, [(setting, description, source, field or None)]) for each group, as shown on the page."""
         return [
             (
                 gettext(title),
@@ -99,14 +99,14 @@ class SettingsForm(forms.Form):
         return cleaned
 
     def save(self) -> list[str]:
-        """Store what was changed and return its names."""
+        """Store the changed settings and return their names."""
         for name in self.changed_data:
             change_setting(name=name, raw=_raw(name, self.cleaned_data[name]), actor_id=self.actor_id)
         return self.changed_data
 
 
 def _translate_problem(name: str, problem: str) -> str:
-    """Return the sentence that begins with the setting's name in the language of the page."""
+    """Return the problem, which begins with the setting's name, in the language of the page."""
     return f"{name} {translate_sentence(problem.removeprefix(f'{name} '))}"
 
 
@@ -123,8 +123,8 @@ def _describe_source(setting: ShownSetting) -> str:
 
 
 def _field_of(setting: ShownSetting) -> forms.Field:
-    """Return the field of a setting. The page sends what it showed, too: since then another operator may have changed
-    what this one left as it was."""
+    """Return the field of a setting. Its hidden initial value shows whether the operator changed it, so that an
+    unchanged field does not overwrite another operator's change."""
     described = {"aria-describedby": f"about_{setting.name}"}
     if setting.name == "SIGNUP":
         return forms.ChoiceField(
@@ -134,7 +134,7 @@ def _field_of(setting: ShownSetting) -> forms.Field:
             widget=forms.Select(attrs=described),
             show_hidden_initial=True,
         )
-    # Not shown: what is set has a password in it.
+    # Do not show it, because it contains a password.
     initial = "" if setting.name == MAIL else setting.raw
     attrs = {**described, "autocomplete": "off", "spellcheck": "false"}
     is_long = setting.name == "DEFAULT_TOOLS"
@@ -145,7 +145,7 @@ def _field_of(setting: ShownSetting) -> forms.Field:
 
 
 def _raw(name: str, entered: str) -> str:
-    # An empty field keeps what is set, because the form does not show it: removing it needs a word.
+    # An empty field keeps the value, because the form does not show it. Only the word removes it.
     return "" if name == MAIL and entered.lower() == NO_MAIL else entered
 
 
@@ -161,7 +161,7 @@ def _shown(value: str) -> str:
 
 
 def other_settings() -> list[OtherSetting]:
-    """Return the settings that only a restart changes, in the order of their names."""
+    """Return the settings that need a restart to change, sorted by name."""
     return [
         OtherSetting(name, _shown(value), translate_sentence(environment.source_of(name) or "the default"))
         for name, value in sorted(environment.shown.items())

@@ -1,4 +1,4 @@
-"""The admin site: the sign-in of the service, with its second factor; not found for other users."""
+"""The admin site. It uses the sign-in of the service, with second factors. Other users get 404."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ SUBJECTS = (
     ),
     ("work", _("What happens"), ()),
 )
-"""What the panel lists, in this order; the last has all that no other one names."""
+"""The sections of the panel, in this order. The last one has all tables that no other one names."""
 
 
 def _filters_list(request: HttpRequest) -> bool:
-    """Return whether the address filters a list, perhaps with impossible values such as `created_at__year=-1`."""
+    """Return whether the URL filters a list, possibly with invalid values such as `created_at__year=-1`."""
     match = request.resolver_match
     return bool(request.GET) and match is not None and (match.url_name or "").endswith("_changelist")
 
 
 class AuditedAdmin(ModelAdmin):  # type: ignore[type-arg]
-    """Writes to the audit log what operators add, change and delete, in the transaction of the change."""
+    """Logs what operators add, change and delete in the audit log, in the same transaction."""
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         audit_change(request, obj, "added", message)
@@ -61,22 +61,22 @@ class AuditedAdmin(ModelAdmin):  # type: ignore[type-arg]
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        # Now, while the rows and their names are still there.
+        # Before the deletion, while the rows and their names exist.
         for obj in queryset:
             audit_change(request, obj, "deleted")
         return super().log_deletions(request, queryset)
 
 
 def audit_change(request: HttpRequest, obj: Model, done: str, message: Any = ()) -> None:
-    """Record a change by the operator who is signed in."""
+    """Record a change by the signed-in operator."""
     changes = message if isinstance(message, list) else []
     fields = [field for each in changes for field in each.get("changed", {}).get("fields", ())]
     record_change(obj, done, fields=fields, actor_id=request.user.pk)
 
 
 class FilteredAdmin(ModelAdmin):  # type: ignore[type-arg]
-    """Filters a list by what the pages show alone. Django takes every column of the table: somebody could ask letter by
-    letter what a title says."""
+    """Allows filters only for columns that the pages show. Django allows all columns of the table, so an operator could
+    guess a title letter by letter."""
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         filters = (each[0] if isinstance(each, tuple) else each for each in self.get_list_filter(request))
@@ -93,21 +93,21 @@ class PalimpsestAdminSite(AdminSite):
     enable_nav_sidebar = True
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
-        """Register the models with what audits their changes and bounds their filters."""
+        """Register the models with audited changes and restricted filters."""
         inner = admin_class or ModelAdmin
         bases = (AuditedAdmin, FilteredAdmin, inner)
         audited = type(f"Audited{inner.__name__}", bases, {"__module__": inner.__module__})
         super().register(model_or_iterable, audited, **options)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
-        """Return the tables by subject, and not by the package that their code is in."""
+        """Return the tables grouped by subject instead of by app."""
         apps: list[dict[str, Any]] = super().get_app_list(request, app_label)
         tables = {
             table["object_name"]: table for app in apps for table in app["models"] if table["admin_url"]
         }
         subjects = []
         for label, name, named in SUBJECTS:
-            # Taken out, so that the last subject has what is left.
+            # Remove them, so that the last subject gets the rest.
             found = [tables.pop(one) for one in named or tuple(tables) if one in tables]
             subjects.append({"app_label": label, "name": name, "models": found})
         return [subject for subject in subjects if subject["models"]]
@@ -117,24 +117,24 @@ class PalimpsestAdminSite(AdminSite):
             path("checks/", self.admin_view(self.checks), name="checks"),
             path("settings/", self.admin_view(self.settings), name="settings"),
         ]
-        # Before Django's own addresses, the last of which takes all that is left.
+        # Before Django's own URLs, the last of which matches everything.
         return [*own, *super().get_urls()]
 
     @method_decorator(never_cache)
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show what happens and what is broken above the list of tables."""
+        """Show activity and failures above the list of tables."""
         shown = {"overview": read_overview(clock.now()), **(extra_context or {})}
         return super().index(request, shown)
 
     def checks(self, request: HttpRequest) -> HttpResponse:
-        """Show what `manage.py doctor` finds; a POST asks the models, too, which takes seconds and costs calls."""
+        """Show the findings of `manage.py doctor`. A POST also calls the models, which takes time and tokens."""
         asks_models = request.method == "POST"
         findings = list(examine(asks_models=asks_models))
         shown = {"title": gettext("Is everything there?"), "findings": findings, "asks_models": asks_models}
         return render(request, "admin/checks.html", {**self.each_context(request), **shown})
 
     def settings(self, request: HttpRequest) -> HttpResponse:
-        """Show the settings with where they come from, and change those that need no restart."""
+        """Show the settings and their sources, and change those that need no restart."""
         if not request.user.is_superuser:
             raise PermissionDenied
         form = SettingsForm(request.POST or None, actor_id=request.user.pk)
@@ -148,7 +148,7 @@ class PalimpsestAdminSite(AdminSite):
         return render(request, "admin/settings.html", {**self.each_context(request), **shown}, status=status)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Return the view for operators; other users who are signed in get 404, not a second sign-in."""
+        """Return the view for operators only. Other signed-in users get 404, not a second sign-in."""
         guarded: View = super().admin_view(view, cacheable)
 
         def only_operators(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -157,7 +157,7 @@ class PalimpsestAdminSite(AdminSite):
             try:
                 return guarded(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
-                # SQLite's driver raises the first for a number of more than 64 bits, PostgreSQL the second.
+                # For numbers of more than 64 bits, SQLite's driver raises OverflowError, and PostgreSQL DataError.
                 raise BadRequest(
                     gettext("A number or date here is larger than the database can store.")
                 ) from error

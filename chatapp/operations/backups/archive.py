@@ -1,4 +1,4 @@
-"""The file of a backup: a compressed tar that is written and read as a stream, in bounded memory."""
+"""The backup file: a compressed tar, written and read as a stream in bounded memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BackupProblem(Exception):
 
 
 class Manifest(BaseModel):
-    """What a backup holds. `tables` are the columns of each table, on PostgreSQL only."""
+    """The contents of a backup. `tables` has the columns of each table, on PostgreSQL only."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,7 +42,7 @@ class Manifest(BaseModel):
     migrations: list[tuple[str, str]]
     tables: dict[str, list[str]] = {}
     key_check: str
-    """Encrypted with the deployment's SECRET_KEY, to tell whether another deployment has the same."""
+    """Encrypted with SECRET_KEY, to check whether another deployment has the same key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class ArchiveWriter:
         self.tar.addfile(_described(name, len(content)), io.BytesIO(content))
 
     def add_file(self, name: str, path: Path) -> bool:
-        """Add a file as long as it is now. Return False where it is gone meanwhile."""
+        """Add a file with its current length. Return False if it was deleted meanwhile."""
         with suppress(FileNotFoundError), open(path, "rb") as file:
-            # Of the open file: it may grow meanwhile, and a tar has the length before the content.
+            # Use the length of the open file, which may grow: a tar has the length before the content.
             self.tar.addfile(_described(name, os.fstat(file.fileno()).st_size), file)
             return True
         return False
@@ -70,27 +70,27 @@ def _described(name: str, size_bytes: int) -> tarfile.TarInfo:
 
 @contextmanager
 def write_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Yield what writes the archive, which has its name once it is whole. Raise BackupProblem where it exists."""
+    """Yield a writer. The archive gets its name when it is complete. Raise BackupProblem if the name exists."""
     _refuse_existing(path)
     with make_draft(path, ".part") as draft:
         with open(draft, "wb") as file:
-            # Without a name: the header would have that of the draft.
+            # Pass an empty name, or the header would contain that of the draft.
             with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file) as packed:
                 with tarfile.open(fileobj=packed, mode="w|") as tar:
                     yield ArchiveWriter(tar)
             file.flush()
             os.fsync(file.fileno())
-        # By another backup that began later.
+        # Another backup may have created it meanwhile.
         _refuse_existing(path)
-        # Only a whole backup has the name: a part of one could be taken for it.
+        # Rename only a complete backup, or a partial one could be mistaken for it.
         os.replace(draft, path)
         sync_folder(path.parent)
 
 
 @contextmanager
 def make_draft(beside: Path, ending: str) -> Iterator[Path]:
-    """Yield an empty private file in the same folder, and remove what is left of it. No two have the same name: two
-    backups may be made at once."""
+    """Yield an empty private file in the same folder, and delete it afterwards. Its name is unique, because two backups
+    may run at once."""
     descriptor, name = tempfile.mkstemp(ending, f".{beside.name}.", beside.parent)
     os.close(descriptor)
     try:
@@ -105,9 +105,9 @@ def _refuse_existing(path: Path) -> None:
 
 
 def unpack_archive(path: Path, folder: Path) -> Manifest:
-    """Write all that the archive holds below an empty folder and return its manifest.
+    """Extract the archive to an empty folder and return its manifest.
 
-    Raise BackupProblem for no backup, a damaged one, and one of a newer program.
+    Raise BackupProblem if the file is not a backup, is damaged, or was made by a newer version.
     """
     try:
         file = open(path, "rb")
@@ -120,7 +120,7 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
                 manifest = _read_manifest(tar, next(members, None))
                 for member in members:
                     _unpack(tar, member, folder)
-            while packed.read(2**20):  # the check sum comes last
+            while packed.read(2**20):  # the checksum comes last
                 pass
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
         raise BackupProblem(f"{path} is no backup, or it is damaged or cut off.") from None
@@ -141,14 +141,14 @@ def _read_manifest(tar: tarfile.TarFile, first: tarfile.TarInfo | None) -> Manif
 
 
 def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write one file. Refuse links and names that lead out of the folder."""
+    """Extract one file. Refuse links and names that lead out of the folder."""
     name = PurePosixPath(member.name)
     content = tar.extractfile(member) if member.isreg() else None
     if content is None or name.is_absolute() or ".." in name.parts or name.parts[0] not in (DATABASE, DATA):
         raise tarfile.ReadError("not a file of a backup")
     target = folder / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    # "x": no file of an archive takes the place of another.
+    # "x", so that no file of an archive overwrites another.
     with open(target, "xb") as file:
         shutil.copyfileobj(content, file, 2**20)
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Copies of the database as it is at one moment, while others write; and a database made of such a copy."""
+"""Makes consistent copies of the database while others write, and restores the database from such a copy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from chatapp.operations.sqlite3.base import close_kept
 Migrations = Sequence[tuple[str, str]]
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 SQLITE_NAME = "palimpsest.sqlite3"
-# A tar has the length of a file before its content: a table, whose length is not known, is written in parts.
+# A tar has the length of a file before its content, so a table, whose length is unknown, is written in parts.
 PART_BYTES = 8 * 2**20
-# A process of the service that still runs holds locks: it is told of instead of waited for.
+# A process of the service that still runs holds locks. Fail instead of waiting for it.
 LOCK_TIMEOUT = "5s"
 
 
 class Snapshot(Protocol):
-    """The database at one moment. Programs of an older or newer schema are no problem: it is read as it is."""
+    """The database at one moment. Its schema may be older or newer than this program, as rows are copied unchanged."""
 
     @property
     def migrations(self) -> list[tuple[str, str]]: ...
@@ -43,16 +43,16 @@ class Snapshot(Protocol):
 
 @contextmanager
 def open_snapshot(beside: Path) -> Iterator[Snapshot]:
-    """Yield the database as it is now. SQLite's is a file next to `beside`, as large as the database."""
+    """Yield a snapshot of the database. SQLite's is a file next to `beside`, as large as the database."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
-            # The first statement, as PostgreSQL asks: all that is read afterwards is of one moment.
+            # PostgreSQL requires this to be the first statement. All later reads see the same moment.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield PostgresSnapshot(cursor)
         return
     with make_draft(beside, ".database") as copy:
         with connection.cursor() as cursor:
-            # One read transaction: writers go on, and nothing that was deleted is in the copy.
+            # One read transaction: writers continue, and the copy contains nothing that was deleted.
             cursor.execute("VACUUM INTO %s", [str(copy)])
         yield SqliteSnapshot(copy)
 
@@ -78,7 +78,7 @@ class SqliteSnapshot:
 
 
 def _restore_sqlite(folder: Path) -> None:
-    """Put the file in the place of the database, which nobody has open."""
+    """Replace the database file, which no process may have open."""
     restored, target = folder / SQLITE_NAME, Path(connection.settings_dict["NAME"])
     try:
         with closing(sqlite3.connect(restored)) as database:
@@ -88,11 +88,11 @@ def _restore_sqlite(folder: Path) -> None:
     if verdict != "ok":
         raise BackupProblem(f"The database in the backup is damaged ({verdict}).")
     connection.close()
-    close_kept()  # closed later, one would remove the log of the new file
-    # First beside the target: from another disk, where the backup may lie, no file is replaced at once.
+    close_kept()  # closed later, a connection would remove the log of the new file
+    # Move it next to the target first, because a file on another disk cannot replace the target atomically.
     draft = target.with_name(f".{target.name}.restored")
     shutil.move(restored, draft)
-    # SQLite would apply the log of the former database to the restored one.
+    # SQLite would apply the log of the old database to the restored one.
     for ending in ("-wal", "-shm", "-journal"):
         target.with_name(f"{target.name}{ending}").unlink(missing_ok=True)
     os.replace(draft, target)
@@ -103,7 +103,7 @@ def _restore_sqlite(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostgresSnapshot:
-    """Rows as COPY writes them, which needs no program of PostgreSQL's and is read by any version of it."""
+    """Rows in COPY format, which needs no PostgreSQL tools and is readable by all versions."""
 
     cursor: Any
 
@@ -125,7 +125,7 @@ class PostgresSnapshot:
     def write(self, archive: ArchiveWriter) -> None:
         for table, columns in self.tables.items():
             for number, part in enumerate(self._parts(table, columns)):
-                # With zeros before it, so that sorted names are in the order of the rows.
+                # Pad with zeros, so that sorted names are in the order of the rows.
                 archive.add_bytes(f"{DATABASE}/{table}/{number:08}", part)
 
     def _parts(self, table: str, columns: Sequence[str]) -> Iterator[bytes]:
@@ -141,9 +141,9 @@ class PostgresSnapshot:
 
 
 def _our_tables(cursor: Any) -> list[str]:
-    """Return the tables that our migrations have made here, without those of other programs in the database.
+    """Return the tables that our migrations created, without those of other programs in the database.
 
-    Of an application of ours with migrations that this version does not know, those that begin with its label.
+    If this version does not know some migrations of an app, return all tables that begin with the app's label.
     """
     loader = MigrationLoader(connection, replace_migrations=False)
     applied = set(loader.applied_migrations or ())
@@ -156,7 +156,7 @@ def _our_tables(cursor: Any) -> list[str]:
 
 
 def _known(applied: Iterable[tuple[str, str]], loader: MigrationLoader) -> set[tuple[str, str]]:
-    """Return those that this program knows, without squashed ones: an older backup has some that these replace."""
+    """Return the migrations that this program knows, without squashed ones, which older backups do not have."""
     nodes = loader.graph.nodes
     return {node for node in applied if node in nodes and not nodes[node].replaces}
 
@@ -167,7 +167,7 @@ def _columns_of(table: str, columns: Sequence[str]) -> str:
 
 
 def _restore_postgres(folder: Path, manifest: Manifest) -> None:
-    """Make the tables as they were when the backup was made, and fill them in one transaction."""
+    """Create the tables in the schema of the backup, and fill them in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
         if former := _our_tables(cursor):
@@ -178,13 +178,13 @@ def _restore_postgres(folder: Path, manifest: Manifest) -> None:
             raise BackupProblem(
                 f"The backup has tables that its schema does not: {', '.join(sorted(unknown))}."
             )
-        # All at once: PostgreSQL truncates no table that another refers to.
-        cursor.execute(f"TRUNCATE {_listed(manifest.tables)}")  # what migrations filled in
+        # All at once, because PostgreSQL does not truncate a table that another one references.
+        cursor.execute(f"TRUNCATE {_listed(manifest.tables)}")  # rows inserted by migrations
         for table, columns in manifest.tables.items():
             with cursor.copy(f"COPY {_columns_of(table, columns)} FROM STDIN") as rows:
                 for part in sorted((folder / table).glob("*")):
                     rows.write(part.read_bytes())
-        # COPY brings the keys along and leaves the sequences where they are.
+        # COPY inserts keys, but does not advance the sequences.
         _set_sequences(cursor, manifest.tables)
 
 
@@ -193,12 +193,12 @@ def _listed(tables: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _migrate_to(applied: Migrations) -> None:
-    """Bring an empty database to the schema that has these migrations, and no other."""
+    """Migrate an empty database to exactly these migrations."""
     executor = MigrationExecutor(connection)
     executor.loader = MigrationLoader(connection, replace_migrations=False)
     graph = executor.loader.graph
     wanted = _known(applied, executor.loader)
-    # The last ones of each app alone: Django would migrate back to one that is applied by then.
+    # Pass only the last ones of each app. Django would migrate back to one that is already applied.
     executor.migrate(
         [
             node
@@ -211,23 +211,23 @@ def _migrate_to(applied: Migrations) -> None:
 
 
 def _set_sequences(cursor: Any, tables: Mapping[str, Any]) -> None:
-    """Let the numbers of new rows go on after the restored ones."""
+    """Advance the sequences past the restored keys."""
     for table in tables:
         for found in connection.introspection.get_sequences(cursor, table):
             column = connection.ops.quote_name(found["column"])
             cursor.execute(
-                # The third value says whether the number was given already: of an empty table 1 is the next.
+                # The third argument says whether the number is used. In an empty table, 1 is the next one.
                 f"SELECT setval(%s, coalesce(max({column}), 1), max({column}) IS NOT NULL)"
                 f" FROM {connection.ops.quote_name(table)}",
                 [found["name"]],
             )
 
 
-# --- both --------------------------------------------------------------------------------------------
+# --- Both databases ----------------------------------------------------------------------------------
 
 
 def check_database(manifest: Manifest) -> None:
-    """Raise BackupProblem where the backup is of another kind of database, or of a newer program."""
+    """Raise BackupProblem if the backup is of another kind of database, or of a newer version."""
     if manifest.database != connection.vendor:
         raise BackupProblem(
             f"The backup is of {manifest.database}, and DATABASE_URL leads to {connection.vendor}:"
@@ -253,19 +253,19 @@ def has_accounts() -> bool:
 
 
 def is_of_another_program() -> bool:
-    """Return whether another program keeps its tables here, with migrations of Django or in a file of SQLite's."""
+    """Return whether another program keeps tables here: with Django's migrations, or in any SQLite file."""
     with connection.cursor() as cursor:
         names = set(connection.introspection.table_names(cursor))
         if "chatapp_user" in names:
             return False
         if connection.vendor == "sqlite":
             return bool(names)
-        # A restore that was interrupted leaves tables, too, but ours alone.
+        # An interrupted restore leaves only our own tables.
         return "django_migrations" in names and not names.issubset(_our_tables(cursor))
 
 
 def restore_database(folder: Path, manifest: Manifest) -> None:
-    """Replace the database, which has no accounts, by that of an unpacked backup. Raise BackupProblem."""
+    """Replace the database, which must have no accounts, with that of an unpacked backup. Raise BackupProblem."""
     try:
         if manifest.database == "sqlite":
             _restore_sqlite(folder / DATABASE)

@@ -37,7 +37,7 @@ from chatapp.operations.serving.embedded import FolderInUse, lock_folder
 KEY = "secret_key"
 OFFLOADS = "offloads"
 FOLDERS = ("files", OFFLOADS)
-"""Of the data folder. Daily files are made anew of their rows, all others belong to processes."""
+"""The folders to back up. Daily files are rendered again from their rows, and all other files belong to processes."""
 KEY_CHECK = "palimpsest"
 
 
@@ -49,7 +49,7 @@ class Backup:
 
 
 class RemoteFiles(Protocol):
-    """A bucket that stands for the folder of what was offloaded. Each method raises BackupProblem."""
+    """A bucket that replaces the folder of offloaded results. Each method raises BackupProblem."""
 
     def read_all(self) -> Iterator[tuple[str, bytes]]:
         """Yield (path, content) of each file."""
@@ -63,13 +63,13 @@ class RemoteFiles(Protocol):
 def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
     """Write database, files and key to a new private file, while the service runs. Raise BackupProblem.
 
-    What lies in a bucket is written as the files of the data folder are: either can be restored into the other.
+    Files of a bucket are written like those of the data folder, so either can be restored into the other.
 
-    Files are read after the database: each that it names is there, unless it was deleted meanwhile.
+    Files are read after the database, so none that the database names is missing, unless deleted meanwhile.
     """
     try:
         with write_archive(path) as archive:
-            # Closed before the files are read, which may take hours: an open transaction would hold up migrations.
+            # Close it before reading files, which may take hours: an open transaction would block migrations.
             with open_snapshot(path) as snapshot:
                 manifest = Manifest(
                     made_at=clock.now(),
@@ -78,7 +78,7 @@ def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
                     tables=snapshot.tables,
                     key_check=encryption.encrypt(KEY_CHECK),
                 )
-                # First: whoever restores reads it before anything is unpacked.
+                # First, because a restore reads it before it unpacks anything.
                 archive.add_bytes(MANIFEST, manifest.model_dump_json().encode())
                 snapshot.write(archive)
             has_key = _holds_our_key(_key_path())
@@ -94,9 +94,9 @@ def make_backup(path: Path, bucket: RemoteFiles | None = None) -> Backup:
 
 
 def _add_folder(archive: ArchiveWriter, name: str) -> int:
-    """Add what is below a folder, without locks and drafts, and return how many files it was."""
+    """Add all files below a folder, except locks and drafts, and return their number."""
     root = _data_folder()
-    # Others delete meanwhile: `rglob` would end with an error where a folder is gone.
+    # `rglob` would fail if a folder is deleted meanwhile.
     found = sorted(Path(folder) / file for folder, _, files in os.walk(root / name) for file in files)
     kept = (path for path in found if not path.name.startswith(".") and path.suffix != ".new")
     return sum(archive.add_file(f"{DATA}/{path.relative_to(root).as_posix()}", path) for path in kept)
@@ -110,7 +110,7 @@ def _add_bucket(archive: ArchiveWriter, bucket: RemoteFiles) -> int:
 
 
 def _local_folders(bucket: RemoteFiles | None) -> list[str]:
-    """Return the names of FOLDERS that the deployment reads: a folder whose files are in a bucket now is not read."""
+    """Return the names of the FOLDERS that the deployment uses: the bucket replaces that of offloaded results."""
     return [name for name in FOLDERS if name != OFFLOADS or bucket is None]
 
 
@@ -123,27 +123,27 @@ def _key_path() -> Path:
 
 
 def _holds_our_key(path: Path) -> bool:
-    """Return whether the file holds the key in use: SECRET_KEY of the environment goes before it."""
+    """Return whether the file contains the key in use. SECRET_KEY of the environment overrides it."""
     return path.is_file() and path.read_text().strip() == settings.SECRET_KEY
 
 
 def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
-    """Restore a backup into this deployment, which must be empty, bring it up to date, and return its manifest.
+    """Restore a backup into this deployment, which must be empty, migrate it, and return the manifest.
 
     The backup is unpacked and checked before anything is changed. Raise BackupProblem.
     """
     with _sole_process():
         _refuse_what_is_used(bucket)
-        # In the data folder, so that files are moved and not copied.
+        # In the data folder, so that files are moved instead of copied.
         staged = _data_folder() / ".restore"
-        shutil.rmtree(staged, ignore_errors=True)  # of one that was interrupted
+        shutil.rmtree(staged, ignore_errors=True)  # of an interrupted restore
         staged.mkdir()
         try:
             manifest = unpack_archive(path, staged)
             check_database(manifest)
             key = _key_of(staged / DATA / KEY, manifest)
-            # Before the files: where it fails, their folders are still empty for another attempt. And what is older
-            # than the database is taken for another one's, and never deleted.
+            # Before the files: if it fails, their folders are still empty for another attempt. Also, files older than
+            # the database are assumed to belong to another one, and never deleted.
             restore_database(staged, manifest)
             if bucket is not None:
                 _fill_bucket(bucket, staged / DATA / OFFLOADS)
@@ -154,14 +154,14 @@ def restore_backup(path: Path, bucket: RemoteFiles | None = None) -> Manifest:
             ) from None
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-        settings.SECRET_KEY = key  # for what follows in this process, which began with a key of its own
+        settings.SECRET_KEY = key  # for the rest of this process, which started with another key
         call_command("migrate", verbosity=0, interactive=False)
     return manifest
 
 
 @contextmanager
 def _sole_process() -> Iterator[None]:
-    """Keep the service from starting on this folder meanwhile. Raise BackupProblem where it runs."""
+    """Keep the service from starting on this folder meanwhile. Raise BackupProblem if it runs."""
     try:
         lock = lock_folder(_data_folder())
     except FolderInUse as error:
@@ -191,7 +191,7 @@ def _refuse_what_is_used(bucket: RemoteFiles | None) -> None:
 
 
 def _key_of(restored: Path, manifest: Manifest) -> str:
-    """Return the SECRET_KEY the deployment will have. Raise BackupProblem where that could not read what is stored."""
+    """Return the SECRET_KEY of the restored deployment. Raise BackupProblem if it cannot decrypt stored secrets."""
     is_given = not _holds_our_key(_key_path())
     if restored.is_file():
         key = restored.read_text().strip()
@@ -208,7 +208,7 @@ def _key_of(restored: Path, manifest: Manifest) -> str:
 
 
 def _fill_bucket(bucket: RemoteFiles, restored: Path) -> None:
-    """Store the files in the bucket, and none of them in the data folder."""
+    """Move the files to the bucket, not to the data folder."""
     for file in sorted(path for path in restored.rglob("*") if path.is_file()):
         bucket.store(file.relative_to(restored).as_posix(), file.read_bytes())
     shutil.rmtree(restored, ignore_errors=True)
@@ -216,11 +216,11 @@ def _fill_bucket(bucket: RemoteFiles, restored: Path) -> None:
 
 def _move_files(restored: Path) -> None:
     for name in FOLDERS:
-        # One by one: the folder may be a disk of its own, or a link to one, which no other folder can replace.
+        # One by one, because the folder may be a mount point or a link, which cannot be replaced.
         for file in sorted(path for path in (restored / name).rglob("*") if path.is_file()):
             target = _data_folder() / file.relative_to(restored)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(file, target)
-            os.utime(target)  # as in `restore_backup`: no older than the database
+            os.utime(target)  # as in `restore_backup`: not older than the database
     if (restored / KEY).is_file():
         (restored / KEY).replace(_key_path())

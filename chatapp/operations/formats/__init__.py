@@ -1,1 +1,1 @@
-"""How numbers are written, where Django says it otherwise than the page."""
+"""Formats of numbers that differ from Django's, to match the page."""

@@ -1,4 +1,4 @@
-"""Builds the REST API: its description, errors and addresses. `chatapp.urls` lists its routers."""
+"""Builds the REST API: its description, errors and URLs. `chatapp.urls` lists its routers."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def refuse_unknown_parameters(run: Run, *, unused: frozenset[str] = frozenset()) -> Run:
-    """Return the operation with unknown parameters of the query refused, like unknown fields of a body. Those that are
-    `unused` are accepted everywhere."""
+    """Return the operation so that it refuses query parameters that are unknown and not in `unused`, like body
+    fields."""
     models = unwrap(run).__self__.models
     known = unused | {
         name
@@ -102,12 +102,12 @@ def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpRespon
     found = described(api, prefix)
     response = HttpResponse(found.content, content_type="application/json")
     response["ETag"] = found.etag
-    response["Cache-Control"] = "private, no-cache"  # kept, and asked for again with the ETag
+    response["Cache-Control"] = "private, no-cache"  # cached, and revalidated with the ETag
     return response
 
 
 def _in_json(api: NinjaAPI, prefix: str, pattern: Any, wrap: Wrap) -> URLPattern:
-    """Return the pattern with JSON answers: ninja answers a wrong method in plain text, and its root not at all."""
+    """Return the pattern with JSON responses, because ninja's 405 is plain text and its root has no response."""
     found = pattern.callback
     if pattern.name == "openapi-json":
         found = partial(_description, api=api, prefix=f"/{prefix}")
@@ -119,14 +119,14 @@ def _in_json(api: NinjaAPI, prefix: str, pattern: Any, wrap: Wrap) -> URLPattern
 def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
     run = view if iscoroutinefunction(view) else sync_to_async(view)
 
-    @csrf_exempt  # a session's requests are checked by `SessionAuth`
+    @csrf_exempt  # `SessionAuth` checks requests of sessions
     async def answer(request: HttpRequest, **path_values: Any) -> HttpResponseBase:
-        # No stored name or id has a NUL, and PostgreSQL fails when it is asked for one.
+        # No stored name or id contains NUL, and PostgreSQL raises an error for one.
         if "\0" in request.path:
             return wrap(nothing_here(request))
         is_head = request.method == "HEAD"
         if is_head:
-            request.method = "GET"  # answered alike, without the body
+            request.method = "GET"  # the same response, without the body
         response: HttpResponseBase = await run(request, **path_values)
         if isinstance(response, HttpResponseNotAllowed):
             request.method = "HEAD" if is_head else request.method
@@ -140,15 +140,15 @@ def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
 
 
 def _without_body(response: HttpResponseBase) -> HttpResponseBase:
-    """Return the answer to HEAD: what GET would say of it. A stream is not begun."""
+    """Return the response to HEAD: the headers that GET would have. A stream is not started."""
     bare = StreamingHttpResponse(status=response.status_code)
     for name, value in response.items():
         bare[name] = value
-    # A client that asks by HEAD wants the length that GET would have.
+    # Clients use HEAD to learn the length of GET's response.
     if isinstance(response, HttpResponse):
         bare["Content-Length"] = str(len(response.content))
     bare.streaming_content = _nothing()
-    # Whoever made it may hold a file open for a body that is never sent.
+    # It may hold a file open for a body that is never sent.
     response.close()
     return bare
 
@@ -159,7 +159,7 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 def json_patterns(api: NinjaAPI, prefix: str, wrap: Wrap = _unchanged) -> list[URLPattern | URLResolver]:
-    """Return the addresses of an API below a prefix. Each answer goes through `wrap`."""
+    """Return the URL patterns of an API below a prefix. Each response goes through `wrap`."""
     patterns, app_name, namespace = api.urls
     return [
         path(
@@ -174,7 +174,7 @@ def json_patterns(api: NinjaAPI, prefix: str, wrap: Wrap = _unchanged) -> list[U
 
 
 def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
-    """Return the addresses of the API. Unknown ones below /api are answered in JSON."""
+    """Return the URL patterns of the API. Unknown ones below /api get a response in JSON."""
     return [
         *json_patterns(api, "api/v1"),
         path(

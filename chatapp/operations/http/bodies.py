@@ -1,4 +1,4 @@
-"""Parses bodies: once, in a thread when they are large, without characters that cannot be stored.
+"""Parses bodies: once, in a thread if they are large, without characters that cannot be stored.
 
 A Markdown body is read as `{"markdown": …}`, a YAML body as `{"yaml": …}`.
 """
@@ -36,11 +36,11 @@ TEXT_BODIES = {
     "text/yaml": "yaml",
 }
 BYTES = "application/octet-stream"
-"""Of a body that is stored as it is."""
+"""The type of bodies that are stored unchanged."""
 LARGE_BYTES = 64 * 1024
 MAX_FIELDS = 20
-"""Unknown ones that are told of one request."""
-# NUL and surrogates: only these escapes can bring what no database stores.
+"""The maximum number of unknown fields in an error."""
+# NUL and surrogates: only these escapes can produce characters that no database stores.
 _SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
@@ -51,8 +51,8 @@ class MalformedBody(ServiceError):
 
 class BodyParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
-        """Return the body; one that was checked before as a value of its schema, which ninja takes as it is. Raise
-        MalformedBody, and ValidationError where the check failed."""
+        """Return the body, or an instance of its schema if it was already validated, which ninja accepts unchanged.
+        Raise MalformedBody, or ValidationError if that validation failed."""
         checked = getattr(request, "checked_body", None)
         if isinstance(checked, ValidationError):
             raise checked
@@ -65,7 +65,7 @@ def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
 
 
 def parse_text(field: str, raw: bytes) -> Any:
-    """Raise MalformedBody."""
+    """Return {field: text}. Raise MalformedBody."""
     try:
         return _normalized({field: raw.decode("utf-8")})
     except UnicodeDecodeError:
@@ -73,7 +73,7 @@ def parse_text(field: str, raw: bytes) -> Any:
 
 
 def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
-    """Return the parsed body, which the request keeps; None if it is not parsed yet and `parse` is None."""
+    """Return the parsed body, cached on the request; None if it is not parsed yet and `parse` is None."""
     if not hasattr(request, "parsed_body"):
         if parse is None:
             return None
@@ -82,7 +82,7 @@ def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -
 
 
 def parse_json(raw: bytes) -> Any:
-    """Raise MalformedBody."""
+    """Return the value, with all its strings storable. Raise MalformedBody."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
         _check_depth(value, raw)
@@ -90,14 +90,14 @@ def parse_json(raw: bytes) -> Any:
     except RecursionError:
         raise MalformedBody("The body is not valid JSON: lists and objects are nested too deeply.") from None
     except ValueError as error:
-        # Python's own advice on long numbers is for its programmers.
+        # Python's message about long numbers is for programmers.
         told = "a number has too many digits" if "set_int_max_str_digits" in str(error) else error
         raise MalformedBody(f"The body is not valid JSON: {told}") from None
 
 
 def _check_depth(value: Any, raw: bytes) -> None:
     """Raise ValueError for a value nested too deeply."""
-    # With so few of them nothing can be deep, and most bodies need no walk.
+    # With so few brackets nothing is nested too deeply, so most bodies need no traversal.
     if raw.count(b"[") + raw.count(b"{") <= MAX_JSON_DEPTH:
         return
     level = [value]
@@ -118,7 +118,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(number: str) -> float:
-    """Raise ValueError for a number that Python reads as infinity, which cannot be written again as JSON."""
+    """Raise ValueError for a number that Python reads as infinity, which JSON cannot represent."""
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"the number {number[:40]} is too large")
@@ -139,10 +139,10 @@ Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
-    """Return the operation with bodies that take longer than a few milliseconds parsed in a thread before; with
-    `has_long_lists` they are checked there, too.
+    """Return the operation so that large bodies are parsed in a thread first, and validated there with
+    `has_long_lists`.
 
-    Errors are left to the operation, which checks first who is asking.
+    The operation reports errors, because it first authenticates the caller.
     """
     operation = unwrap(run).__self__
     schemas = [each for each in operation.models if has_long_lists and each.__ninja_param_source__ == "body"]
@@ -150,11 +150,11 @@ def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
     @wraps(run)
     async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
         if request.content_type in TEXT_BODIES and request.META.get("CONTENT_LENGTH") == "0":
-            request._body = b"\n"  # an empty text is one; ninja takes it for no body
-        # Nothing is parsed for those who show no sign-in: the operation refuses them.
+            request._body = b"\n"  # an empty text is valid, but ninja would see no body
+        # Do not parse bodies of requests without credentials, which the operation refuses.
         if _is_large(request) and _shows_sign_in(request):
             with suppress(*UNREADABLE):
-                # In any thread: the database is not asked.
+                # In any thread, because the database is not used.
                 await sync_to_async(_parse, thread_sensitive=False)(request)
                 if schemas:
                     check = sync_to_async(_check, thread_sensitive=False)
@@ -165,12 +165,12 @@ def parse_large_bodies(run: Run, *, has_long_lists: bool = False) -> Run:
 
 
 UNREADABLE = (ServiceError, MultiPartParserError, SuspiciousOperation, UnreadablePostError)
-"""What the reading of a body raises, and the API answers."""
+"""Errors of reading a body, to which the API responds."""
 
 
 def refuse_unknown_fields(run: Run) -> Run:
-    """Return the operation with fields refused that no schema refuses: any in the body of an operation that takes none,
-    unknown ones of a form, and a second file of the same name. A body that is empty or `{}` has none."""
+    """Return the operation so that it refuses fields that no schema refuses: any in the body of an operation without
+    one, unknown ones of a form, and a second file of the same name. An empty body or `{}` has no fields."""
     operation = unwrap(run).__self__
     models = {each.__ninja_param_source__: each for each in operation.models}
     if "body" in models or "requestBody" in (operation.openapi_extra or {}) or "GET" in operation.methods:
@@ -179,12 +179,12 @@ def refuse_unknown_fields(run: Run) -> Run:
 
     @wraps(run)
     async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
-        # Nothing is parsed for those who show no sign-in: the operation refuses them.
+        # Do not parse bodies of requests without credentials, which the operation refuses.
         if _shows_sign_in(request):
             try:
                 _check_fields(request, known)
             except UNREADABLE as error:
-                # Who may not do this is told so first.
+                # Authentication errors take precedence.
                 refused: HttpResponseBase | None = await operation._run_authentication(request)
                 return refused or operation.api.on_exception(request, error)
         return await run(request, **path)
@@ -193,7 +193,7 @@ def refuse_unknown_fields(run: Run) -> Run:
 
 
 def _check_fields(request: HttpRequest, known: frozenset[str]) -> None:
-    """Raise InvalidInput for a field that is unknown or sent twice, and MalformedBody."""
+    """Raise InvalidInput for a field that is unknown or sent twice, and MalformedBody for an invalid body."""
     if (request.content_type or "").startswith("multipart/"):
         sent = [*request.POST, *(name for name, files in request.FILES.lists() for _ in files)]
     else:
@@ -218,13 +218,13 @@ def _is_large(request: HttpRequest) -> bool:
 
 def _parse(request: HttpRequest) -> None:
     if (request.content_type or "").startswith("multipart/"):
-        _ = request.FILES  # the request keeps them
+        _ = request.FILES  # cached on the request
     elif request.content_type != BYTES:
         body_of(request, _parser_of(request))
 
 
 def _check(request: HttpRequest, api: NinjaAPI, schema: type[ParamModel]) -> Any:
-    """Return the body as a value of its schema, or the error that tells what is wrong with it."""
+    """Return the body as an instance of its schema, or the validation error."""
     try:
         [(_, body)] = schema.resolve(request, api, {})
     except pydantic.ValidationError as error:

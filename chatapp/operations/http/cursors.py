@@ -1,4 +1,4 @@
-"""Pages of lists. Their cursors are opaque to clients and hold the sort key of the last row."""
+"""Pagination of lists. Cursors are opaque to clients and contain the sort key of the last row."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Row = TypeVar("Row", bound=Model)
 def read_page(
     rows: QuerySet[Row], by: str, cursor: str | None, limit: int, shape: Callable[[Row], Any]
 ) -> dict[str, Any]:
-    """Return a page of `rows`, each as `shape` says, the newest by the column `by` first. Raise InvalidInput for a
-    cursor that is none of ours."""
-    # One more than is shown says whether there is a next page, without a count.
+    """Return a page of `rows`, each converted by `shape`, newest first by the column `by`. Raise InvalidInput for an
+    invalid cursor."""
+    # Read one row more, to learn without a count whether there is a next page.
     found = list(newest_first(rows, by, decode_cursor(cursor))[: limit + 1])
     page, has_more = found[:limit], len(found) > limit
     next_cursor = encode_cursor(getattr(page[-1], by), page[-1].pk) if has_more else None
@@ -29,10 +29,10 @@ def read_page(
 
 
 def newest_first(rows: QuerySet[Row], by: str, before: tuple[datetime, UUID] | None) -> QuerySet[Row]:
-    """Return the rows by a column and their keys, the newest first, behind the last row of the page ahead."""
+    """Return the rows after `before`, the last row of the previous page, by a column and their keys, newest first."""
     if before is not None:
         moment, row_id = before
-        # By itself, the second condition is a range of an index; a page far behind costs what the first one does.
+        # The second condition alone is a range of an index, so a late page costs as much as the first.
         rows = rows.filter(Q(**{f"{by}__lt": moment}) | Q(pk__lt=row_id), **{f"{by}__lte": moment})
     return rows.order_by(f"-{by}", "-pk")
 
@@ -42,7 +42,7 @@ def encode_cursor(moment: datetime, row_id: UUID) -> str:
 
 
 def decode_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
-    """Return the sort key; None without a cursor. Raise InvalidInput for one that `encode_cursor` did not make."""
+    """Return the sort key; None without a cursor. Raise InvalidInput for an invalid one."""
     if not cursor:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Describes the API for generators: stable names of operations, scopes, examples, headers, events, no odd defaults."""
+"""Describes the API for code generators: stable operation names, scopes, examples, headers, events, no odd defaults."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ IRREGULAR = {
     ("delete", "/trash/{conversation_id}"): "deleteFromTrash",
     ("post", "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver"): "redeliverWebhook",
 }
-"""Names that the rule of `operation_name` does not give: a part of the API, no words that a text is read by."""
+"""Names that `operation_name` cannot derive. They are part of the API, and not used to interpret text."""
 VERBS = {"put": "replace", "patch": "update", "delete": "delete"}
 SINGLE = frozenset({"settings", "stats"})
-"""Names that end with s and are one thing."""
+"""Names that end with s but are singular."""
 TAGS = {
     "account": "Who asks, tokens, models, usage, and everything of a user.",
     "agents": "Presets: a system prompt, a model, tools, hooks.",
@@ -152,7 +152,7 @@ def operation_name(method: str, path: str) -> str:
 
 
 def _words(path: str) -> list[str]:
-    """Return the words that name the thing, without those whose id says which one it is in."""
+    """Return the words that name the resource, without parents that an id identifies."""
     segments = [segment for segment in path.split("/") if segment]
     words = [segment for segment in segments if not segment.startswith("{")]
     kept = [
@@ -178,7 +178,7 @@ def _singular(word: str) -> str:
 
 
 def describe(api: NinjaAPI, prefix: str) -> Json:
-    """Return the description that is served: complete and without what generators stumble over."""
+    """Return the description to serve: complete, and without constructs that break generators."""
     schema = json.loads(json.dumps(api.get_openapi_schema(path_prefix=prefix), default=str))
     schema["info"] |= {
         "license": {"name": "MIT", "identifier": "MIT"},
@@ -203,7 +203,7 @@ def describe(api: NinjaAPI, prefix: str) -> Json:
 
 
 def _scopes_of(api: NinjaAPI) -> dict[tuple[str, str], list[str]]:
-    """Return the scopes of which a token needs one, by method and path."""
+    """Return the scopes by method and path. A token needs one of them."""
     found: dict[tuple[str, str], list[str]] = {}
     for _, router in api._routers:
         for path, view in router.path_operations.items():
@@ -215,7 +215,7 @@ def _scopes_of(api: NinjaAPI) -> dict[tuple[str, str], list[str]]:
 
 
 def _creating(api: NinjaAPI) -> Iterator[tuple[str, str]]:
-    """Yield (method, path) of the operations that `creates` declares."""
+    """Yield (method, path) of each operation that is declared with `creates`."""
     for _, router in api._routers:
         for path, view in router.path_operations.items():
             for operation in view.operations:
@@ -230,7 +230,7 @@ def _complete(operation: Json, name: str, scopes: list[str]) -> None:
     told = operation.get("description") or f"{operation['summary']}."
     operation["description"] = f"{told}\n\n{needs}".strip()
     operation["x-scopes"] = scopes
-    operation.setdefault("security", [])  # none: for everybody
+    operation.setdefault("security", [])  # empty: no sign-in needed
     for status, response in operation["responses"].items():
         _complete_response(int(status), response)
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
@@ -258,19 +258,19 @@ def _complete_response(status: int, response: Json) -> None:
 
 
 def _event_schemas() -> Json:
-    """Return the schemas of all events under names that end with `Event`, and of `Event`, any of them."""
+    """Return the schemas of all events, under names that end with `Event`, and `Event`, their union."""
     template = "#/components/schemas/{model}Event"
     schema = TypeAdapter[Any](Event).json_schema(mode="serialization", ref_template=template)
     found: Json = {f"{name}Event": each for name, each in schema.pop("$defs").items()}
     for name, each in found.items():
         each["title"] = name
-        if "type" in each["properties"]:  # what every event has, though it has a default in the code
+        if "type" in each["properties"]:  # every event has these, despite their defaults in the code
             each["required"] = sorted({"type", "v", *each.get("required", ())})
     return found | {"Event": {"title": "Event", "description": "What a stream tells, by `type`.", **schema}}
 
 
 def _without_odd_defaults(value: Any) -> Any:
-    """Return the value without a default beside a reference: generators read one or the other."""
+    """Return the value without defaults next to a reference, because generators read only one of the two."""
     if isinstance(value, list):
         return [_without_odd_defaults(item) for item in value]
     if not isinstance(value, dict):
@@ -283,9 +283,9 @@ def _without_odd_defaults(value: Any) -> Any:
 
 
 def _drop_unused(schema: Json) -> None:
-    """Remove schemas that nothing refers to: what ninja makes of query parameters."""
+    """Remove unreferenced schemas, which ninja creates for query parameters."""
     schemas = schema["components"]["schemas"]
-    # Again, because what goes may have been the only one to refer to another.
+    # Repeat, because a removed schema may have been the only one to reference another.
     while unused := schemas.keys() - set(re.findall(r"#/components/schemas/([^\"]+)", json.dumps(schema))):
         for name in unused:
             del schemas[name]
@@ -293,7 +293,7 @@ def _drop_unused(schema: Json) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The description as it is sent, and the hash that names this version of it."""
+    """The description as JSON, and its ETag."""
 
     content: bytes
     etag: str
@@ -301,6 +301,6 @@ class Described:
 
 @cache
 def described(api: NinjaAPI, prefix: str) -> Described:
-    """Return the description of an API. It is made once in a process: making it takes a second."""
+    """Return the description of an API, cached because building it takes a second."""
     content = json.dumps(describe(api, prefix), ensure_ascii=False, separators=(",", ":")).encode()
     return Described(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')

@@ -1,4 +1,4 @@
-"""Answers errors as `{"error": {"code", "message", "details"?}}` with the right status."""
+"""Returns errors as `{"error": {"code", "message", "details"?}}` with the right status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 _ITEMS_OF_A_TEXT = re.compile(r"^(Value should .*)item(s?) after validation")
 MAX_DETAILS = 100
-"""Wrong fields that are told of one request: each is compared with all others, and a body may have 20,000 of them."""
+"""The maximum number of invalid fields in an error. Each is compared with all others, and a body may have 20,000."""
 NOTHING_HERE = "There is nothing at this address. The API is described at /api/docs."
 
 
@@ -71,8 +71,8 @@ def unknown_parameters(request: HttpRequest, names: Sequence[str]) -> HttpRespon
 
 
 def _reads_farther(detail: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Tell whether the first only says that a value is not of one type of a union, and the other what is wrong with it
-    as one of another type."""
+    """Return whether `detail` only says that a value is not of one type of a union, and `other` says what is wrong with
+    it as another type."""
     if not detail["type"].endswith("_type"):
         return False
     is_same = other["field"] == detail["field"] and not other["type"].endswith("_type")
@@ -82,13 +82,13 @@ def _reads_farther(detail: Mapping[str, str], other: Mapping[str, str]) -> bool:
 def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
     message = item["msg"].removeprefix("Value error, ")
-    # pydantic counts the "items" of a text that was normalised before its length was checked, and calls it a value.
+    # If a text is normalised before its length is checked, pydantic calls it a value and its characters items.
     message = _ITEMS_OF_A_TEXT.sub(r"\1character\2", message)
     return {"field": path, "message": message, "type": item["type"]}
 
 
 def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:
-    """Return a path such as `content.0.text` in what was sent, without the names of unions and parameters."""
+    """Return a path in the sent body, such as `content.0.text`, without the names of unions and parameters."""
     source, *steps = location
     if source != "body":
         return ".".join(str(step) for step in steps)
@@ -98,9 +98,9 @@ def field_path(location: Sequence[str | int], body: Any, is_missing: bool = Fals
 
 
 def _steps_in(value: Any, steps: Sequence[str | int]) -> list[str | int]:
-    """Return the steps that lead through the value to the last one: others name members of unions.
+    """Return the steps that exist in the value. Other steps are names of union members.
 
-    Such a name can be a field's, too, as in `content.parts.0.text.text`.
+    A field may have the name of a union member, as in `content.parts.0.text.text`.
     """
     if not steps:
         return []
@@ -173,7 +173,7 @@ def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     return service_error(request, Failed())
 
 
-# ninja takes the one of the nearest class, whatever their order.
+# Ninja chooses the handler of the nearest class, regardless of order.
 HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = [
     (ServiceError, service_error),
     (AuthenticationError, anonymous),

@@ -1,5 +1,5 @@
-"""The headers `If-Match`, which turns a change of an old version into a conflict, and `If-None-Match`, which saves the
-way of what a client has already."""
+"""The headers `If-Match`, which refuses changes of a stale version, and `If-None-Match`, which avoids sending unchanged
+content."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from ninja import Header
 IfMatch = Annotated[str | None, Header(None, alias="If-Match", max_length=200)]
 
 MAX_HASHED_BYTES = 2**20
-"""Longer answers, which are whole exports, have no ETag."""
+"""Longer responses, which are whole exports, have no ETag."""
 MAX_HASHED_AT_ONCE_BYTES = 2**16
-"""What is longer is hashed in a thread: all other answers would wait meanwhile."""
+"""Longer responses are hashed in a thread, or all others would wait."""
 VERSION = "X-Version-For-ETag"
-"""Tells `with_etag` the version of what can be changed by `If-Match`. It is not sent."""
+"""An internal header with the version for `If-Match`, read by `with_etag`. It is not sent."""
 SENT_WITH_304 = ("X-Content-Type-Options", "Content-Security-Policy")
-"""A browser keeps these of a 304 in the place of those it had."""
+"""Browsers replace these headers of a cached response with those of a 304."""
 
 
 def tag_version(response: HttpResponse, version: object) -> None:
-    """Have the ETag name the version, and the content after it: it may change while the version stays."""
+    """Put the version in the ETag, before the hash of the content, which may change within a version."""
     response[VERSION] = str(version)
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version that an ETag names, or that stands alone between the quotes; None where any is accepted."""
+    """Return the version in an ETag, or alone between the quotes; None if any version is accepted."""
     if if_match is None or if_match.strip() == "*":
         return None
     return if_match.strip().removeprefix("W/").strip('"').partition("-")[0]
 
 
 async def with_etag(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return an answer with an ETag of its version and content, or 304 where GET asks for what the client has. The
-    answer is made all the same, by whoever checks that it is the client's to read."""
+    """Add an ETag of the version and content, or return 304 if a GET asks for what the client has. The response is
+    built in any case, because the view checks permissions."""
     version = response.headers.get(VERSION, "")
-    # For us alone: clients find the version in the ETag.
+    # Internal: clients find the version in the ETag.
     del response[VERSION]
     if response.status_code != 200 or not (request.method == "GET" or version):
         return response
-    # A file and the description have one of their own.
+    # Files and the description have their own.
     if not response.has_header("ETag"):
         content = await _hash(response)
         if tags := [tag for tag in (version, content) if tag]:
@@ -53,7 +53,7 @@ async def with_etag(request: HttpRequest, response: HttpResponseBase) -> HttpRes
 
 
 async def _hash(response: HttpResponseBase) -> str:
-    """Return the hash of the content; "" of a stream, and of what is too long."""
+    """Return the hash of the content; "" for a stream, and for empty or too long content."""
     if not isinstance(response, HttpResponse) or not 0 < len(response.content) <= MAX_HASHED_BYTES:
         return ""
     if len(response.content) > MAX_HASHED_AT_ONCE_BYTES:
@@ -66,7 +66,7 @@ def _hash_of(response: HttpResponse) -> str:
 
 
 def _unless_known(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return the response, or 304 where it has an ETag that `If-None-Match` names."""
+    """Return the response, or 304 if `If-None-Match` contains its ETag."""
     if "If-None-Match" not in request.headers or not response.has_header("ETag"):
         return response
     found = get_conditional_response(request, etag=response["ETag"], response=response)  # type: ignore[arg-type]

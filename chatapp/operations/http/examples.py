@@ -1,4 +1,4 @@
-"""Examples for the description of the API: a body for common operations, an error for each status."""
+"""Examples for the API's description: a body for common operations, an error for each status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language of a page: what its user chose, else what the browser asks for. Programs always get English."""
+"""Sets the language of a page: the user's choice, else the browser's. Programs always get English."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
 PROGRAMS = frozenset({"api", "v1", "mcp", "healthz", "readyz", "metrics", "static"})
-"""First parts of the addresses that are no pages of people."""
+"""First segments of paths that are not pages."""
 
 
 @sync_and_async_middleware
@@ -24,7 +24,7 @@ def page_language(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpR
             if not is_page(request):
                 answered: HttpResponseBase = await get_response(request)
                 return answered
-            # In a thread of its own only where a session has to be read.
+            # Use a thread only if a session has to be read.
             chosen = await sync_to_async(chosen_language)(request) if has_session(request) else ""
             with translation.override(chosen or translation.get_language_from_request(request)):
                 page: HttpResponseBase = await get_response(request)
@@ -53,5 +53,5 @@ def has_session(request: HttpRequest) -> bool:
 
 
 def chosen_language(request: HttpRequest) -> str:
-    """Return what the signed-in user chose; empty where nobody is signed in, or nothing was chosen."""
+    """Return the language that the user chose; empty if nobody is signed in or none was chosen."""
     return getattr(request.user, "language", "")

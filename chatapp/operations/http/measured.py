@@ -1,4 +1,4 @@
-"""Counts the requests that are answered, and how long their answers take to begin."""
+"""Counts requests, and measures the time until their responses begin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {
     "readyz": "health",
     "metrics": "health",
 }
-"""What an address is, by its first part. Any other is a page."""
+"""The kind of a request by the first segment of its path. Any other is a page."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 requests = Counter("palimpsest_http_requests", "Requests that were answered.", ["kind", "method", "status"])
@@ -36,12 +36,12 @@ seconds = Histogram(
 
 
 def measure_requests(application: Any) -> Any:
-    """Return the ASGI application, whose answers are counted, each in a span."""
+    """Return the ASGI application so that its responses are counted, each request in a span."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         begun = time.monotonic()
         kind = KINDS.get(scope["path"].lstrip("/").partition("/")[0], "page")
-        # Each label is a row that stays in memory, and clients can invent methods without end.
+        # Each label value stays in memory, and clients can invent methods without limit.
         method = scope["method"] if scope["method"] in METHODS else "other"
 
         async def send_counted(message: Any) -> None:

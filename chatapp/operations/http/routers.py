@@ -1,4 +1,4 @@
-"""The router of the API. An operation that waits for the database alone is a plain function, which runs in a thread."""
+"""The router of the API. Plain functions, for operations that wait only for the database, run in a thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Router(ninja.Router):
 
 
 def in_thread(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function as a coroutine function that runs it in a thread, and a coroutine function as it is."""
+    """Return a plain function as a coroutine function that runs it in a thread, and a coroutine function unchanged."""
     if iscoroutinefunction(view):
         return view
     call = sync_to_async(view)
@@ -28,6 +28,6 @@ def in_thread(view: Callable[..., Any]) -> Callable[..., Any]:
     async def run(*args: Any, **kwargs: Any) -> Any:
         return await call(*args, **kwargs)
 
-    # ninja looks for the names in annotations in the module of the function it is given, which is this one.
+    # Ninja resolves names in annotations in the module of the function it is given, which is this one.
     run.__signature__ = signature(view, eval_str=True)  # type: ignore[attr-defined]
     return run

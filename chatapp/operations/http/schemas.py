@@ -1,4 +1,4 @@
-"""Base schemas of bodies and answers, for checks and for the API's description."""
+"""Base schemas of bodies and responses, for validation and for the API's description."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from memory.bounds import (
 from memory.plain_types import PlainTypes
 from memory.policy import ALIASES, ContextPolicy
 
-# A validator is built when it is first used: of all that describe parameters and answers, a process uses few.
+# Build validators on first use, because a process uses few of all schemas.
 _bases: list[type[BaseModel]] = [Schema, *ParamModel.__subclasses__()]
 for _base in _bases:
     _base.model_config["defer_build"] = True
-# ninja makes a class for each status of each address: 1,400, nearly all for the same Error, which are 11 MB. Here
-# answers of one type share theirs.
+# Ninja creates a class for each status of each operation: 1,400 classes (11 MB), nearly all for the same Error. Share
+# them between responses of the same type.
 _operations: Any = Operation
 _operations._create_response_model = staticmethod(cache(partial(_operations._create_response_model, None)))
 
@@ -46,7 +46,7 @@ Item = TypeVar("Item")
 
 
 class Shape(BaseModel):
-    """An answer. Fields may be added without notice."""
+    """A response. Fields may be added without notice."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=(), defer_build=True)
 
@@ -70,13 +70,13 @@ ALWAYS_POSSIBLE = (400, 401, 403, 413, 422, 429, 500, 503)
 
 
 def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
-    """Return what `response=` takes: `answers(404, ok=Run)`. Statuses that are always possible are added."""
+    """Return the value for `response=`, e.g. `answers(404, ok=Run)`. Add the statuses that are always possible."""
     success = {{"ok": 200, "created": 201, "accepted": 202}[name]: body for name, body in bodies.items()}
     return {**(success or {204: None}), **dict.fromkeys(sorted({*ALWAYS_POSSIBLE, *statuses}), Error)}
 
 
 def single_line(text: str) -> str:
-    """Return the text in one line, with single spaces. Raise TooLarge."""
+    """Return the text on one line, with single spaces."""
     return " ".join(normalize_text(text, len(text)).split())
 
 
@@ -87,7 +87,7 @@ Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 
 
 class Body(PlainTypes):
-    """What a request carries. Unknown fields are refused, so that a misspelt one is noticed."""
+    """A request body. Unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
 
@@ -98,7 +98,7 @@ def _policy_field(name: str) -> tuple[Any, Any]:
 
 
 class PolicyDescription:
-    """Describes a policy, which is checked by the level it is written at. Null is "not set here"."""
+    """Describes a policy, which is validated by its level. Null means "not set here"."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         names = (*ContextPolicy.model_fields, *ALIASES)
@@ -111,7 +111,7 @@ PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS), Po
 
 
 class Changes(Body):
-    """Fields that are sent are changed. Null is refused except for fields in NULLABLE, where it means "none"."""
+    """Sent fields are changed. Null is refused, except for fields in NULLABLE, for which it means "none"."""
 
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
 
@@ -125,7 +125,7 @@ class Changes(Body):
                 field |= kept[0] if len(kept) == 1 else {"anyOf": kept}
         return schema
 
-    # Of fields that are left out, pydantic validates nothing.
+    # Pydantic does not validate fields that are left out.
     @field_validator("*")
     @classmethod
     def _refuse_null(cls, value: Any, field: ValidationInfo) -> Any:

@@ -1,4 +1,4 @@
-"""HTTP and sockets behind one application."""
+"""The ASGI application for HTTP and sockets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 django.setup(set_prefix=False)
 
-# Only now: these read the settings or import models.
+# Only after the set-up, because these read the settings or import models.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from chatapp import urls as urls  # noqa: E402 # now, not for the first request
+from chatapp import urls as urls  # noqa: E402 # now, not on the first request
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
 from chatapp.operations.http.measured import measure_requests  # noqa: E402
 from chatapp.operations.logs import name_requests  # noqa: E402
@@ -24,7 +24,7 @@ from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
 
 
 async def refuse_socket(scope: Any, receive: Any, send: Any) -> None:
-    """Answer the handshake at an address that has no socket."""
+    """Refuse the handshake at a path that has no socket."""
     await send({"type": "websocket.close", "code": 4404})
 
 

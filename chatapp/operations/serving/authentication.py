@@ -14,7 +14,7 @@ from chatapp.operations.database import in_database
 
 
 async def find_user_id(scope: dict[str, Any]) -> UUID | None:
-    """Return the user of the token, else of the session. Raise RateLimited for too many wrong tokens."""
+    """Return the user of the token, else of the session, or None. Raise RateLimited after too many wrong tokens."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     scheme, _, token = headers.get(b"authorization", "").partition(" ")
     if scheme.lower() == "bearer":

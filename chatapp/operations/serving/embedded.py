@@ -25,11 +25,11 @@ class FolderInUse(Exception):
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """Return the locked file; the lock lasts while it is open. Raise FolderInUse."""
-    # "a": opening it must not erase who holds it.
+    """Lock the folder, and return the lock file. The lock lasts while it is open. Raise FolderInUse."""
+    # "a+", because opening the file must not erase the id of the holder.
     file = (folder / LOCK_NAME).open("a+")
     try:
-        # The system releases it with the process, however that ends.
+        # The system releases the lock with the process, however it ends.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.seek(0)
@@ -45,10 +45,10 @@ def lock_folder(folder: Path) -> IO[str]:
 
 
 class EmbeddedWorker:
-    """Worker and beat in threads of this process. The sweep finds what they have not finished at `stop`."""
+    """Runs worker and beat in threads of this process. The sweep finds work that is unfinished at `stop`."""
 
     def __init__(self) -> None:
-        # These talk with other workers and with monitors; in memory there are none.
+        # These talk to other workers and to monitors, which do not exist with a broker in memory.
         options: dict[str, Any] = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
         self.worker = WorkController(
             app=app, pool="threads", concurrency=CONCURRENCY, loglevel="WARNING", **options
@@ -64,9 +64,9 @@ class EmbeddedWorker:
         threads["beat"] = self.beat.is_alive
 
     def stop(self) -> None:
-        """Wait some seconds for running tasks; later ones end with the process."""
+        """Wait some seconds for running tasks. Others end with the process."""
         self.beat.service.stop()
         ending = threading.Thread(target=self.worker.stop, daemon=True)
         ending.start()
-        # Celery's pool of threads waits for running tasks without end.
+        # Celery's thread pool waits for running tasks forever.
         ending.join(STOP_TIMEOUT_S)

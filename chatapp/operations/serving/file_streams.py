@@ -1,7 +1,7 @@
-"""Requests and answers as our server hands them to Django: files and other synchronous streams a piece at a time, and
-no text encoding that a request names and that is none.
+"""Changes to Django's handling of requests and responses: synchronous streams, e.g. files, are sent piece by piece, and
+forms never use a codec that is not a text encoding.
 
-Django reads such streams into memory first, and warns of it.
+Django itself reads such streams into memory, with a warning.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 TOGETHER = 64
-"""Pieces read in one call of a thread. Those of a file have 4 KiB."""
+"""Pieces to read in one call in a thread. A piece of a file has 4 KiB."""
 
 
 TEXT_ENCODINGS = frozenset({"ascii", "cp1252", "iso8859-1", "utf-8", "utf-8-sig"})
-"""Others that Python knows are no encodings of a text, such as rot13, or fail on what they cannot read."""
+"""Python's other codecs are not for text, e.g. rot13, or fail on invalid input."""
 
 
 class Request(ASGIRequest):
     def _set_content_type_params(self, meta: dict[str, Any]) -> None:
-        """Read forms as UTF-8 where they name another encoding, as Django does where it knows none of the name."""
+        """Read forms as UTF-8 if they name another encoding, as Django does if it does not know the name."""
         super()._set_content_type_params(meta)  # type: ignore[misc] # the stubs do not have it
         if self.encoding and codecs.lookup(self.encoding).name not in TEXT_ENCODINGS:
             self.encoding = None  # type: ignore[assignment] # the default

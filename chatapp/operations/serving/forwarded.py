@@ -1,4 +1,4 @@
-"""An ASGI wrapper that reads the headers of trusted proxies about the client, and removes those of others."""
+"""An ASGI wrapper that reads client headers of trusted proxies, and removes those of others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 Network = IPv4Network | IPv6Network
 
 OWN_NAMES = {b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip", b"cf-connecting-ip", b"cdn-loop"}
-"""What some proxies send in place of `Forwarded`."""
+"""Headers that some proxies send instead of `Forwarded`."""
 CLAIMS = frozenset({b"forwarded", b"x-scheme", b"daphne-root-path", b"script-name", *OWN_NAMES})
 SECURE = {"http": "https", "ws": "wss", "https": "https", "wss": "wss"}
 
@@ -22,7 +22,7 @@ def parse_proxies(proxies: Sequence[str]) -> list[Network]:
 
 
 def trust_proxies(application: Application, networks: Sequence[Network]) -> Application:
-    """Return the application with the scopes that `read_claims` gives it."""
+    """Return the application so that `read_claims` changes its scopes."""
 
     async def forward(scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] in {"http", "websocket"}:
@@ -33,9 +33,9 @@ def trust_proxies(application: Application, networks: Sequence[Network]) -> Appl
 
 
 def read_claims(scope: Scope, networks: Sequence[Network]) -> Scope:
-    """Return the scope without such headers, with what a trusted proxy says in them. `is_forwarded`: it had any."""
+    """Return the scope without these headers, with a trusted proxy's values applied. `is_forwarded`: it had any."""
     claims = {name: value for name, value in scope["headers"] if is_claim(name)}
-    # Daphne fills the first from a header that anybody can send.
+    # Daphne sets `root_path` from a header that anybody can send.
     scope["root_path"], scope["is_forwarded"] = "", bool(claims)
     scope.setdefault("scheme", "ws" if scope["type"] == "websocket" else "http")
     if not claims:
@@ -56,8 +56,8 @@ def is_claim(name: bytes) -> bool:
 
 
 def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
-    """Return the last address that is not a trusted proxy, because the client wrote those before it; the first
-    address where all are proxies."""
+    """Return the last address that is not a trusted proxy, because the client may have written those before it. Return
+    the first address if all are proxies, and None if the last entry is invalid."""
     found = None
     for entry in reversed(chain.decode("latin-1").split(",")):
         if (address := parse_address(entry)) is None:
@@ -69,7 +69,7 @@ def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
 
 
 def parse_address(entry: str) -> str | None:
-    """Return an address of a chain, without the port that some proxies write; None for what is none."""
+    """Return an address of a chain, without the port that some proxies add; None if it is invalid."""
     entry = entry.strip()
     if entry.startswith("["):
         entry = entry[1:].partition("]")[0]
@@ -86,6 +86,6 @@ def is_trusted(address: str, networks: Sequence[Network]) -> bool:
         parsed = ip_address(address)
     except ValueError:
         return False
-    # A listener for both families shows IPv4 clients as ::ffff:10.0.0.1.
+    # A listener for both families reports IPv4 clients as ::ffff:10.0.0.1.
     mapped = getattr(parsed, "ipv4_mapped", None)
     return any((mapped or parsed) in network for network in networks)

@@ -40,16 +40,16 @@ log = logging.getLogger(__name__)
 
 UPLOAD_PATH = b"/api/v1/files"
 FORM_BYTES = 16 * 1024
-"""For the parts of a form around its one file."""
+"""Allowance for the parts of a form besides its one file."""
 RESTARTING = 1012
 CLOSE_REASON = "The service is restarting; reconnect in a moment."
 
 
 class WebProcess:
     def __init__(self, host: str, port: int, *, migrates: bool) -> None:
-        """Check everything that may be refused before anything runs. Raise CannotServe."""
+        """Check everything that can fail before anything runs. Raise CannotServe."""
         self.listener = open_listener(host, port)
-        # Before the schema: two processes that start at once must not both migrate.
+        # Before the schema, so that two processes that start at once do not both migrate.
         self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
         close_exposed(stored_paths())
         prepare_schema(migrates)
@@ -85,7 +85,7 @@ class WebProcess:
             if self.worker:
                 self.worker.start()
             link = await in_database(ensure_setup_link)()
-            # Last: what is loaded by now stays as long as the process.
+            # Last, because everything loaded by now stays as long as the process.
             exempt_loaded_code()
         except Exception:
             log.exception("The service could not start.")
@@ -96,7 +96,7 @@ class WebProcess:
             print(f"Become its admin, once, at {self.public_address}/setup/{link}", flush=True)
 
     def begin_end(self) -> None:
-        """Drain at the first signal, and end at once at the second."""
+        """Drain at the first signal, and exit at once at the second."""
         if self.ending:
             leave(1)
         self.ending = self.server.loop.create_task(self.end())
@@ -104,7 +104,7 @@ class WebProcess:
     async def end(self) -> None:
         try:
             await self.server.stop_listening()
-            # Sockets are still open: what answers write meanwhile reaches their readers.
+            # Sockets are still open, so readers get the rest of running answers.
             await loops.drain(settings.DRAIN_TIMEOUT_S)
             await lifecycle.stop()
             await self.server.close_connections(RESTARTING, CLOSE_REASON)
@@ -117,7 +117,7 @@ class WebProcess:
 
 
 def leave(code: int) -> NoReturn:
-    """End without Python's shutdown, which waits for threads and, before 3.11.8, crashes on open sockets."""
+    """Exit without Python's shutdown, which waits for threads and, before 3.11.8, crashes on open sockets."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -141,10 +141,10 @@ def prepare_schema(migrates: bool) -> None:
             if schema == "older" and not migrates:
                 raise CannotServe(OLDER)
             if schema == "older":
-                # Django's own: ours would wait for the lock that is held here.
+                # Use Django's own command: ours would wait for the lock that is held here.
                 call_command(MigrateCommand(), verbosity=0, interactive=False)
             elif migrates:
-                # What `migrate` ends with. Its beginning, the models as migrations know them, is 3 MB and 0.05 s.
+                # The last step of `migrate`. The first one, building models from migrations, takes 3 MB and 0.05 s.
                 emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
     except DatabaseError as error:
         raise CannotServe(

@@ -10,20 +10,20 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class CannotServe(Exception):
-    """One sentence for the operator."""
+    """Why the service cannot start: one sentence for the operator."""
 
 
 def open_listener(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raise CannotServe."""
+    """Return a listening socket. Raise CannotServe."""
     if not 0 <= port <= HIGHEST_PORT:
         raise CannotServe(f"{port} is no port: set PORT or --port to a number up to {HIGHEST_PORT}.")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as error:  # the second where it cannot be a name at all, such as a..b
+    except (OSError, UnicodeError) as error:  # UnicodeError: it cannot be a name at all, such as a..b
         reason = error.strerror if isinstance(error, OSError) else error
         raise CannotServe(f"{host} is no address of this machine ({reason}): set HOST or --host.") from None
     listener = socket.socket(family, socket.SOCK_STREAM)
-    # A service that restarts need not wait until the system has forgotten its former connections.
+    # A restarted service need not wait until the system forgets the old connections.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setblocking(False)
     try:

@@ -1,4 +1,4 @@
-"""The server, on daphne's: one loop for HTTP and sockets, limits before buffering, a polite end."""
+"""The server, based on daphne: one event loop for HTTP and sockets, limits before buffering, a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ CLOSE_TIMEOUT_S = 2.0
 
 @provider(ILogObserver)  # type: ignore[untyped-decorator]
 def discard(event: LogEvent) -> None:
-    """Drop Twisted's log: errors are raised or logged here."""
+    """Drop Twisted's log, because errors are raised or logged here."""
 
 
 class Server(DaphneServer):
-    """Serves on a socket that already listens. `loop` runs from `run` on.
+    """Serves on a socket that already listens. `run` starts the event loop.
 
-    `authenticate` returns the user whom the headers of a scope name; None for nobody.
+    `authenticate` returns the user that the headers of a scope identify, or None.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Server(DaphneServer):
         super().__init__(
             trust_proxies(application, self.proxies),
             endpoints=["adopted"],
-            # The launcher has its own, which drain first.
+            # The launcher has its own handlers, which drain first.
             signal_handlers=False,
-            # Then no header tells what serves.
+            # Without a name, no header identifies the server.
             server_name="",
         )
         self.listener = listener
@@ -70,7 +70,7 @@ class Server(DaphneServer):
         }
         self.connection_budget = Budget(limits.connections_per_address)
         self.counted_connections: dict[Any, Hashable] = {}
-        # Daphne would end each socket after a day.
+        # Daphne would close each socket after a day.
         self.websocket_timeout = NO_TIMEOUT
         self.connections: dict[Any, dict[str, Any]] = {}
         self.port: Any = None
@@ -92,11 +92,11 @@ class Server(DaphneServer):
             openHandshakeTimeout=self.websocket_handshake_timeout,
             maxMessagePayloadSize=self.limits.frame_bytes,
             maxFramePayloadSize=self.limits.frame_bytes,
-            failByDrop=False,  # else the client never reads why
+            failByDrop=False,  # otherwise the client never reads the reason
         )
         globalLogBeginner.beginLoggingTo([discard], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(self.loop)
-        # As daphne's own `run` does, which would open sockets of its own.
+        # As in daphne's `run`, which would open its own sockets.
         reactor.callLater(1, self.application_checker)
         reactor.callLater(2, self.timeout_checker)
         reactor.callWhenRunning(self.listen)
@@ -104,15 +104,15 @@ class Server(DaphneServer):
 
     def listen(self) -> None:
         self.port = reactor.adoptStreamPort(self.listener.fileno(), self.listener.family, self.http_factory)
-        # Twisted has a duplicate of it.
+        # Twisted has duplicated the descriptor.
         self.listener.close()
 
     # --- limits of clients ----------------------------------------------------------------------------
 
     def count_connection(self, transport: Any) -> bool:
-        """Return whether its address may have one more connection. Those of trusted proxies are not counted."""
+        """Return whether the address may have one more connection. Connections of trusted proxies are not counted."""
         address = transport.getPeer().host
-        # A proxy brings the connections of all its clients.
+        # A proxy has the connections of all its clients.
         if is_trusted(address, self.proxies):
             return True
         client = network_of(address)
@@ -122,7 +122,7 @@ class Server(DaphneServer):
         return True
 
     def forget_connection(self, transport: Any) -> None:
-        """Stop counting a connection: it is closed, or its user is known."""
+        """Stop counting a connection, because it is closed or its user is known."""
         client = self.counted_connections.pop(transport, None)
         if client is not None:
             self.connection_budget.give_back(client, 1)
@@ -135,10 +135,10 @@ class Server(DaphneServer):
         return read_claims(scope, self.proxies)
 
     def client_of(self, request: Request) -> str:
-        """Return the client that sent the request, by address."""
+        """Return the client of the request: its address or network."""
         return network_of(self.scope_of(request)["client"][0])
 
-    # --- answers -----------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Send a message, and wait while the client does not read."""
@@ -152,7 +152,7 @@ class Server(DaphneServer):
         if protocol.gate.is_closed:
             await protocol.gate.wait()
 
-    # --- the end -----------------------------------------------------------------------------------
+    # --- shutdown ----------------------------------------------------------------------------------
 
     async def stop_listening(self) -> None:
         if self.port is not None:
@@ -168,7 +168,7 @@ class Server(DaphneServer):
                 while any(self._open(Socket, Request)):
                     self.connection_ended.clear()
                     await self.connection_ended.wait()
-                # The process ends without twisted's shutdown: the last data must be sent before.
+                # The process ends without twisted's shutdown, so the last data must be sent now.
                 while reactor.getWriters():  # noqa: ASYNC110 # twisted has no event for it
                     await asyncio.sleep(0.01)
 

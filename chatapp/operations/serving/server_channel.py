@@ -1,4 +1,4 @@
-"""One HTTP connection. Answers malformed and slow requests with errors as the API writes them."""
+"""One HTTP connection. Responds to malformed and slow requests with errors in the API's format."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LINGER_S = 5.0
 RETRY_AFTER_S = 5
 LENGTH_DIGITS = 20
 TARGETS = (b"/", b"http://", b"https://")
-"""How an address begins; `*` and a tunnel's `host:port` are none of ours."""
+"""How a request target begins. `*` and a tunnel's `host:port` are refused."""
 HOST = re.compile(rb"(?:[\w.~%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?")
-"""A name or an address, and a port: where two were joined, each reader takes another one."""
+"""A name or an address, and a port. If two hosts were joined, each parser could choose another one."""
 ONCE = frozenset(
     (
         b"authorization",
@@ -42,7 +42,7 @@ ONCE = frozenset(
         b"x-csrftoken",
     )
 )
-"""Headers that a request has once: of two, a proxy before us may have read the other. Lists may have several lines."""
+"""Headers that may occur only once, or a proxy may have read the other one. Headers with lists may be repeated."""
 reactor: Any = twisted_reactor
 UntypedChannel: Any = HTTPChannel  # Twisted annotates a part of it only
 
@@ -57,7 +57,7 @@ class RequestTimeout(ServiceError):
 
 
 class Channel(UntypedChannel):  # type: ignore[misc]
-    """Bounds the time for each part of a request; single bytes do not prolong it."""
+    """Limits the time for each part of a request. Single bytes do not extend it."""
 
     def connectionMade(self) -> None:
         self.is_refused = False
@@ -81,7 +81,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
     def is_http_1_1(self) -> bool:
         return self.request_line.endswith(b" HTTP/1.1")
 
-    # --- what arrives ------------------------------------------------------------------------------
+    # --- receiving ---------------------------------------------------------------------------------
 
     def dataReceived(self, data: bytes) -> None:
         if self.is_refused:
@@ -92,7 +92,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         super().dataReceived(data)
 
     def lineReceived(self, line: bytes) -> bool | None:
-        """Return True to stop the reading of further lines."""
+        """Return True to stop reading lines."""
         known = len(self.requests)
         super().lineReceived(line)
         if len(self.requests) > known:
@@ -105,9 +105,9 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self._respondToBadRequestAndDisconnect()
 
     def headerReceived(self, line: bytes) -> bool:
-        """Refuse what another server may read otherwise, where Twisted does not: the transfer encoding "identity", one
-        before HTTP/1.1, more digits than Python reads, what is no Host, and a second header of a kind of which
-        there is one."""
+        """Refuse headers that another server may read differently, if Twisted does not: a transfer encoding other than
+        "chunked" or before HTTP/1.1, a length with too many digits, an invalid Host, and a second header of those in
+        ONCE."""
         name, _, value = line.partition(b":")
         name, value = name.lower(), value.strip(b" \t")
         is_chunked = value.lower() == b"chunked" and self._version == b"HTTP/1.1"
@@ -122,8 +122,8 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         return bool(super().headerReceived(line))
 
     def allHeadersReceived(self) -> None:
-        """Refuse HTTP/1.1 without a Host, as RFC 9112 asks. Cookies in several lines, as HTTP/2 has them, become one:
-        Django, Channels and the handshake would each read them otherwise."""
+        """Refuse HTTP/1.1 without a Host, as RFC 9112 requires. Join several Cookie headers, which HTTP/2 allows,
+        because Django, Channels and the handshake would each read them differently."""
         headers = self.requests[-1].requestHeaders
         if self.is_http_1_1 and not headers.hasHeader(b"host"):
             self._respondToBadRequestAndDisconnect()
@@ -144,7 +144,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self._expire_in(self.limits.idle_s)
         super().requestDone(request)
 
-    # --- the end -----------------------------------------------------------------------------------
+    # --- deadlines and the end ---------------------------------------------------------------------
 
     def _expire_in(self, seconds: float) -> None:
         self._cancel_expiry()
@@ -159,7 +159,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self.expiry = None
         if self.is_idle:
             self.loseConnection()
-            # While a client reads nothing, what waits to be sent would keep the connection.
+            # If the client does not read, unsent data would keep the connection open.
             reactor.callLater(LINGER_S, self.transport.abortConnection)
         elif self.body_began is None:
             self.refuse(RequestTimeout("The headers of the request did not arrive in time."))
@@ -173,15 +173,15 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         return float(began + self.limits.body_s + earned_s - reactor.seconds())
 
     def _respondToBadRequestAndDisconnect(self) -> None:
-        """Answer what Twisted cannot parse as the API does. Twisted has no public method for this."""
+        """Respond to what Twisted cannot parse, as the API does. Twisted has no public method for this."""
         self.refuse(BadRequest("This is not a well-formed HTTP request."))
 
     def refuse(self, error: ServiceError) -> None:
-        """Answer at once, and read on for some seconds: a reset would discard the answer."""
+        """Respond at once, and continue to read for some seconds, because a reset would discard the response."""
         if self.is_refused:
             return
         self.is_refused = True
-        # What follows on the connection may be the rest of what was refused.
+        # The next bytes on the connection may belong to the refused request.
         self.persistent = False
         self._cancel_expiry()
         body = encode_error(error)
@@ -211,7 +211,7 @@ def busy(sentence: str) -> RateLimited:
 
 
 def encode_error(error: ServiceError) -> bytes:
-    """Return an error as the API writes it."""
+    """Return an error in the API's format."""
     content = {"code": error.code, "message": error.message}
     if error.details is not None:
         content["details"] = error.details

@@ -1,4 +1,4 @@
-"""HTTP on daphne's classes: bounded bodies, and answers no faster than their reader."""
+"""HTTP on daphne's classes: limited bodies, and responses no faster than their reader."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Request(WebRequest):
-    """Counts its body for its user or address, and finds the user before it reads a large one.
+    """Counts its body for its user or address, and identifies the user before reading a large one.
 
-    `user` is None while it is not needed: small bodies count for the address, while that has room.
+    `user` is None until it is needed: small bodies count for the address, while its budget has room.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Django reads forms. Twisted would read them on the event loop, and gives no reason for refusing one.
+        # Django parses forms. Twisted would do so on the event loop, and give no reason for refusing one.
         super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
         self.gate = Gate(self._drop)
         self.user: Hashable | None = None
@@ -39,7 +39,7 @@ class Request(WebRequest):
     # --- the body ----------------------------------------------------------------------------------
 
     def gotLength(self, length: int | None) -> None:
-        """Check the length before the body. The channel answers an Expect header that is left."""
+        """Check the length before the body. The channel responds to an Expect header, unless it is removed here."""
         super().gotLength(length)
         if not self.channel.is_refused:
             self._admit(length or 0)
@@ -57,7 +57,7 @@ class Request(WebRequest):
             self._admit(self.received_bytes)
 
     def _admit(self, size: int) -> None:
-        """Accept a body of this size, refuse it, or find its user first."""
+        """Accept a body of this size, refuse it, or identify its user first."""
         limits = self.server.limits
         limit = limits.bytes_of_route(self.channel.path)
         self.admitted_bytes = size
@@ -70,11 +70,11 @@ class Request(WebRequest):
             self.server.anonymous_budget, self.server.client_of(self), HEADERS_BYTES + size
         ):
             self.verifying = asyncio.get_running_loop().create_task(self._verify())
-            # Until the user is known, no more of the body is read.
+            # Do not read more of the body until the user is known.
             self.channel.transport.pauseProducing()
 
     async def _verify(self) -> None:
-        """Continue with the request if its headers name a user."""
+        """Continue with the request if its headers identify a user, else refuse it."""
         error: ServiceError | None = None
         try:
             self.user = await self.server.authenticate(self.server.scope_of(self))
@@ -92,7 +92,7 @@ class Request(WebRequest):
         if error or self.user is None:
             self._refuse(error or self._anonymous_error())
             return
-        # A body in chunks has no length, and more of it may have come meanwhile.
+        # A chunked body has no length, and more of it may have arrived meanwhile.
         self._admit(max(self.admitted_bytes, self.received_bytes))
         if self.channel.is_refused:
             return
@@ -108,7 +108,7 @@ class Request(WebRequest):
         return busy("Too many unfinished requests come from your address.")
 
     def _hold(self, budget: Budget, holder: Hashable, amount: int) -> bool:
-        """Return whether the holder, and the process, has room for this amount instead of what the request held."""
+        """Hold this amount instead of the former one. Return False, and hold nothing, if a budget has no room."""
         self.release()
         whole = self.server.whole_budgets[budget]
         if not budget.take(holder, amount):
@@ -131,26 +131,27 @@ class Request(WebRequest):
         self.channel.refuse(error)
 
     def process(self) -> Any:
-        """Start the application. A user's body counts until it is answered; an anonymous one is small and complete."""
+        """Start the application. A user's body counts until the response ends; an anonymous one is small and
+        complete."""
         self.is_complete = True
-        # `_verify` goes on with it once the user is known.
+        # `_verify` continues with it once the user is known.
         if self.channel.is_refused or self.verifying:
             return None
         if self.user is None:
             self.release()
         return super().process()
 
-    # --- the answer --------------------------------------------------------------------------------
+    # --- the response ------------------------------------------------------------------------------
 
     def handle_reply(self, message: dict[str, Any]) -> None:
         starts = message["type"] == "http.response.start" and not self.finished and self.channel is not None
         super().handle_reply(message)
         if starts:
-            # The transport tells a producer when its buffer is full.
+            # The transport pauses its producer when its buffer is full.
             self.registerProducer(self, True)
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
-        """Answer daphne's errors as the API does."""
+        """Send daphne's errors in the API's format."""
         headers = [(b"Content-Type", b"application/json")]
         self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
         code = status_text.decode().lower().replace(" ", "_")
@@ -173,7 +174,7 @@ class Request(WebRequest):
     # --- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        self.gate.open()  # what is left to be sent is the connection's, which has a deadline of its own
+        self.gate.open()  # the connection sends the rest, with its own deadline
         if self.channel is not None:
             self.unregisterProducer()
         super().finish()
@@ -188,7 +189,7 @@ class Factory(HTTPFactory):
 
     def __init__(self, server: Any) -> None:
         super().__init__(server)
-        self.timeOut = None  # the channel has deadlines of its own, which single bytes do not prolong
+        self.timeOut = None  # the channel has its own deadlines, which single bytes do not extend
 
     def buildProtocol(self, addr: Any) -> Any:
         protocol = super().buildProtocol(addr)

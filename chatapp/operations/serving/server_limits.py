@@ -1,4 +1,4 @@
-"""Limits for each client: sizes, times, what it may hold before its request is complete, and when it is dropped."""
+"""Limits for each client: sizes, times, the size of incomplete requests, and when it is dropped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE
 IPV6_NETWORK_BITS = 64
 HEADERS_BYTES = 16 * KILOBYTE
-"""Counted for each request besides its body: the largest headers that Twisted accepts."""
+"""Counted for each request in addition to its body: the largest headers that Twisted accepts."""
 STUCK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`route_bytes`: paths whose bodies are smaller than `request_bytes`."""
+    """Sizes, counts and times. `route_bytes`: paths with a lower limit than `request_bytes`."""
 
     request_bytes: int
     frame_bytes: int
@@ -26,15 +26,15 @@ class Limits:
     anonymous_request_bytes: int = 64 * KILOBYTE
     anonymous_address_bytes: int = 1024 * KILOBYTE
     all_users_bytes: int = 512 * MEGABYTE
-    """Of all bodies of users that this process holds at a time; at least that of one request."""
+    """The sum of all bodies of users in this process at one time; at least that of one request."""
     all_strangers_bytes: int = 64 * MEGABYTE
-    """Of all bodies of strangers: their addresses may be many."""
+    """The sum of all bodies of anonymous clients, who may have many addresses."""
     connections_per_address: int = 256
     idle_s: float = 60.0
     """Until the first byte of a request."""
     headers_s: float = 15.0
     body_s: float = 30.0
-    """Until the last byte of the body, prolonged by a second for every `body_bytes_per_s` received."""
+    """Until the last byte of the body, extended by a second for every `body_bytes_per_s` received."""
     body_bytes_per_s: int = 4 * KILOBYTE
 
     @property
@@ -46,14 +46,14 @@ class Limits:
 
 
 class Budget:
-    """Bounds the amount that each holder has at the same time."""
+    """Limits the amount that each holder has at one time."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._held: Counter[Hashable] = Counter()
 
     def take(self, holder: Hashable, amount: int) -> bool:
-        """Return whether the holder had room for the amount; if not, nothing is taken."""
+        """Take the amount and return True, or take nothing and return False if the holder has no room for it."""
         if self._held[holder] + amount > self._limit:
             return False
         self._held[holder] += amount
@@ -61,13 +61,13 @@ class Budget:
 
     def give_back(self, holder: Hashable, amount: int) -> None:
         self._held[holder] -= amount
-        # Addresses are many: none that holds nothing stays in memory.
+        # Addresses are many, so do not keep those that hold nothing.
         if not self._held[holder]:
             del self._held[holder]
 
 
 class Gate:
-    """Holds a writer back while the transport's buffer is full. Drops a reader that takes nothing for a minute."""
+    """Blocks a writer while the transport's buffer is full. Drops a client that reads nothing for a minute."""
 
     def __init__(self, drop: Callable[[], None]) -> None:
         self._drop = drop
@@ -94,12 +94,12 @@ class Gate:
 
     async def wait(self) -> None:
         if self._opened is not None:
-            # A writer that is cancelled must not cancel what others wait for.
+            # A cancelled writer must not cancel what others wait for.
             await asyncio.shield(self._opened)
 
 
 def network_of(address: str) -> str:
-    """Return what counts as one client: an IPv4 address, or the /64 network that an IPv6 client chooses from."""
+    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
     parsed = ip_address(address)
     if not isinstance(parsed, IPv6Address):
         return address

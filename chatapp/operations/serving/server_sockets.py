@@ -1,4 +1,4 @@
-"""WebSockets on daphne's classes: bounded frames, cheap sending, close codes with a reason."""
+"""WebSockets on daphne's classes: limited frames, cheap sending, close codes with a reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatapp.operations.serving.without_tls import WebSocketFactory, WebSocketPr
 
 TOO_BIG = 1009
 TEXT_FRAME = 0x81
-# A control frame has 125 bytes at most, two of them for the code.
+# A control frame has at most 125 bytes, two of them for the code.
 REASON_MAX_BYTES = 123
 
 
@@ -19,7 +19,7 @@ class Socket(WebSocketProtocol):
 
     def makeConnection(self, transport: Any) -> None:
         self.gate = Gate(transport.abortConnection)
-        transport.unregisterProducer()  # the HTTP channel that this connection began with
+        transport.unregisterProducer()  # the HTTP channel with which this connection began
         super().makeConnection(transport)
         transport.registerProducer(self, True)
 
@@ -39,34 +39,34 @@ class Socket(WebSocketProtocol):
     def handle_reply(self, message: dict[str, Any]) -> None:
         kind = message["type"]
         if kind == "websocket.send" and self.state in (self.STATE_CLOSING, self.STATE_CLOSED):
-            return  # nobody is there any more; autobahn would raise
+            return  # the client is gone; autobahn would raise
         if kind == "websocket.send" and message.get("text") is not None and self.state == self.STATE_OPEN:
             self.send_text(message["text"])
         elif kind == "websocket.close" and self.state != self.STATE_CONNECTING:
             self.close_with(message.get("code") or 1000, message.get("reason") or "")
         else:
-            if kind == "websocket.accept":  # the application knows who it is
+            if kind == "websocket.accept":  # the application knows the user
                 self.server.forget_connection(self.transport)
             super().handle_reply(message)
 
     def send_text(self, text: str) -> None:
-        """Send one frame, directly to the kernel where nothing is buffered: twisted needs two more system calls and a
-        turn of the event loop for each frame, autobahn four times the CPU."""
+        """Send one frame, directly to the kernel if nothing is buffered. Twisted would take two more system calls and a
+        turn of the event loop for each frame, and autobahn four times the CPU."""
         data = encode_text_frame(text.encode())
         transport = self.transport
-        # Behind what waits: written directly, the frame would overtake it.
+        # Append it: if written directly, the frame would overtake buffered data.
         if transport.dataBuffer or transport._tempDataBuffer:
             transport.write(data)
             return
         written = transport.writeSomeData(data)
-        # Twisted returns an error of the kernel instead of raising it.
+        # Twisted returns errors of the kernel instead of raising them.
         if isinstance(written, BaseException):
             transport.abortConnection()
         elif written < len(data):
             transport.write(data[written:])
 
     def close_with(self, code: int, reason: str) -> None:
-        """Close, also with codes that autobahn reserves, such as 1001 and 1012."""
+        """Close the socket. Allow codes that autobahn reserves, such as 1001 and 1012."""
         if self.state == self.STATE_OPEN:
             self.sendCloseFrame(code, reason.encode()[:REASON_MAX_BYTES], isReply=False)
 
@@ -77,7 +77,7 @@ class Socket(WebSocketProtocol):
 
 
 def encode_text_frame(payload: bytes) -> bytes:
-    """Return the frame as RFC 6455, section 5.2, describes it. A server does not mask."""
+    """Return the frame of RFC 6455, section 5.2. A server does not mask."""
     size = len(payload)
     if size < 126:
         return struct.pack("!BB", TEXT_FRAME, size) + payload

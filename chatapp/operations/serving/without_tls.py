@@ -1,8 +1,8 @@
-"""All that is used of daphne and of twisted's server, imported as where OpenSSL is missing: a proxy ends TLS."""
+"""Imports daphne and twisted's server as if OpenSSL were missing, because a proxy terminates TLS."""
 
 import sys
 
-sys.modules["OpenSSL"] = None  # type: ignore[assignment] # with it: 5 MB more
+sys.modules["OpenSSL"] = None  # type: ignore[assignment] # it takes 5 MB
 
 from daphne.http_protocol import HTTPFactory, WebRequest  # noqa: E402
 from daphne.server import Server as DaphneServer  # noqa: E402

@@ -1,1 +1,1 @@
-"""Django's backend for SQLite, whose connections outlive the thread that opened them."""
+"""Django's backend for SQLite, with connections that outlive the thread that opened them."""

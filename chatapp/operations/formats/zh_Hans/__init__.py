@@ -1,1 +1,1 @@
-"""Chinese as the page writes it."""
+"""Formats for Simplified Chinese."""

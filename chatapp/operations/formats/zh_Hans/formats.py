@@ -1,4 +1,4 @@
-"""Thousands apart, as `Intl.NumberFormat` has them; Django groups none."""
+"""Groups thousands, as `Intl.NumberFormat` does. Django would not group digits."""
 
 THOUSAND_SEPARATOR = ","
 NUMBER_GROUPING = 3

@@ -45,6 +45,8 @@ MAX_TOOLS = 100
 MAX_PAGES = 10
 MAX_NAME = 64
 """Limit of providers for the name of a tool."""
+MAX_SERVER_NAME = 200
+"""Limit for the name that a server gives its tool."""
 MAX_DESCRIPTION = 1_000
 MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_IMAGES = 10
@@ -156,14 +158,21 @@ def offer_tools(
     """Return the tools under names that providers accept. Of several tools with the same name, keep the first."""
     offered: dict[str, McpTool] = {}
     for facts in listed:
-        name = f"{endpoint.name}{SERVER_END}{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
+        name = _offered_name(endpoint, facts)
         offered.setdefault(name, McpTool(endpoint, facts, name, needs_consent, resolve))
     return list(offered.values())
 
 
+def _offered_name(endpoint: McpEndpoint, facts: McpToolFacts) -> str:
+    return f"{endpoint.name}{SERVER_END}{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
+
+
 async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> McpListing:
-    """Return the tools that the server offers. Raise McpProblem."""
-    found: list[McpToolFacts] = []
+    """Return the tools that the server offers. Raise McpProblem.
+
+    Leave out tools that no model can use, and those whose offered name another tool already has.
+    """
+    found: dict[str, McpToolFacts] = {}
     left_out: list[str] = []
     async with _session(endpoint, LIST_TIMEOUT_S, resolve) as client:
         cursor = None
@@ -171,14 +180,12 @@ async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> 
             page = await client.list_tools(cursor=cursor)
             for tool in page.tools:
                 facts = _facts(tool)
-                if facts is None:
+                if facts is None or found.setdefault(_offered_name(endpoint, facts), facts) is not facts:
                     left_out.append(_bounded(visible_line(storable_text(tool.name)), MAX_NAME))
-                else:
-                    found.append(facts)
             cursor = page.next_cursor
             if cursor is None or len(found) >= MAX_TOOLS:
                 break
-    return McpListing(tuple(found[:MAX_TOOLS]), tuple(left_out[:MAX_TOOLS]))
+    return McpListing(tuple(found.values())[:MAX_TOOLS], tuple(left_out[:MAX_TOOLS]))
 
 
 async def call_tool(
@@ -311,15 +318,17 @@ def _bounded(text: str, limit: int) -> str:
 
 
 def _facts(tool: Any) -> McpToolFacts | None:
-    """Return the tool as offered; None if no model can use its schema."""
+    """Return the tool as offered; None if no model can use its schema or its name is too long."""
     schema = readable(dict(tool.input_schema))
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
     if not is_storable(tool.name) or not is_visible(tool.name) or not is_usable(schema):
         return None
+    if len(tool.name) > MAX_SERVER_NAME:
+        return None
     hints = tool.annotations
     return McpToolFacts(
-        name=tool.name[:200],
+        name=tool.name,
         description=_bounded(neutralise(visible_line(tool.description or tool.name)), MAX_DESCRIPTION),
         # Some providers refuse an object without properties.
         parameters={"type": "object", "properties": {}, **without_slow_checks(schema)},

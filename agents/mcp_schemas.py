@@ -19,6 +19,8 @@ MAX_DEPTH = 30
 MAX_NODES = 10_000
 """Limit after following every reference: validating against a small schema could otherwise take forever."""
 _EXPLAINING = ("title", "description", "$comment")
+_NAMED_TARGETS = ("$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef")
+"""Keywords of references that `_referred` does not follow, so that their expanded size is unknown."""
 
 
 def readable(schema: Any) -> Any:
@@ -40,7 +42,9 @@ def is_usable(schema: dict[str, Any]) -> bool:
 
     A provider refuses the whole request for one invalid schema.
     """
-    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema):
+    # A nested identifier changes the target of `#/…` below it. Drafts 3 and 4 call it `id`.
+    is_old = any(draft in str(schema.get("$schema")) for draft in ("draft-03", "draft-04"))
+    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema, "id" if is_old else "$id"):
         return False
     if not is_storable(schema) or not is_visible(schema):
         return False
@@ -62,18 +66,21 @@ def _is_valid(schema: dict[str, Any]) -> bool:
     return True
 
 
-def _is_plain(schema: Any, depth: int = 0) -> bool:
-    """Return whether the schema has no external references and is not too deep for a recursive walk."""
+def _is_plain(schema: Any, identifier: str, depth: int = 0) -> bool:
+    """Return whether all references have the form `#/…` and the schema is not too deep for a recursive walk."""
     if depth > MAX_DEPTH:
         return False
     if isinstance(schema, list):
-        return all(_is_plain(item, depth + 1) for item in schema)
+        return all(_is_plain(item, identifier, depth + 1) for item in schema)
     if not isinstance(schema, dict):
         return True
     reference = schema.get("$ref", "#")
-    if not isinstance(reference, str) or not reference.startswith("#"):
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return False
-    return all(_is_plain(value, depth + 1) for value in schema.values())
+    # Properties may have these names, too, but their values are schemas.
+    if any(isinstance(schema.get(name), str) for name in (*_NAMED_TARGETS, *([identifier] if depth else ()))):
+        return False
+    return all(_is_plain(value, identifier, depth + 1) for value in schema.values())
 
 
 def _expanded_size(schema: dict[str, Any]) -> int:

@@ -84,7 +84,7 @@ _NEVER = _words("never ever niemals jamais nunca mai nooit никогда أبد
 _I = _words("i we ich wir je j nous yo nosotros io noi eu nos ik wij я мы انا نحن ja my")
 _THEIR_VERBS_END = frozenset("hkmwz")
 """First letters of modal verbs in languages that put the main verb last: können, möchten, zullen, hätten."""
-_YOU = _words("you du dir dich sie tu te toi vous ti usted lei voce se je jij u ты вы что ты")
+_YOU = _words("you du dir dich sie tu te toi vous ti usted lei voce se je jij u ты вы")
 _ONESELF = _words("te ti se t")
 """Reflexive forms of "you" before a denied verb: "não se esqueça", "non ti dimenticare"."""
 _THEY = re.compile(

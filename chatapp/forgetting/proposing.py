@@ -42,7 +42,8 @@ def propose_for_message(message_id: UUID) -> None:
     """Propose what a request to forget in a chat may mean. For the worker; idempotent."""
     asked = Message.objects.select_related("conversation__user").filter(pk=message_id).first()
     request = read_forget_request(message_values.text_of(asked.parts)) if asked else None
-    if asked is None or request is None:
+    # Without a user the conversation was deleted or moved to the trash meanwhile.
+    if asked is None or asked.conversation.user_id is None or request is None:
         return
     now = clock.now()
     items = _find_meant(asked.conversation.user, request, now, apart_from={asked.pk})

@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 from celery import Celery, Task, signals
+from kombu.transport import TRANSPORT_ALIASES
 
-from chatapp.operations import broker, telemetry
+from chatapp.operations import telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's system checks are for developers. For them, each worker would import every page and the admin.
@@ -31,7 +32,8 @@ class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run
             return result
 
 
-broker.use_for_redis()
+# By name, because only processes that use Redis may import it.
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "chatapp.operations.broker:Transport"))
 app = Celery("chatapp", task_cls="chatapp.operations.celery_app:SpannedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(

@@ -210,7 +210,8 @@ def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
 
 async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
     now = clock.now()
-    if hook.id == AUTO_COMPACT_ID and is_full(turn.loaded):
+    # In a thread, because assembling a full window takes too long for the event loop.
+    if hook.id == AUTO_COMPACT_ID and await persistently(is_full)(turn.loaded):
         # The view is cut at the trigger, or a little earlier to leave recall its share.
         state = replace(state, pressure=max(state.pressure, 1.0))
     if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):

@@ -1,4 +1,4 @@
-"""A wish to forget finds what is meant, asks, and is carried out when it is confirmed."""
+"""A request to forget proposes the texts that match it and is carried out once confirmed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
 from chatapp.forgetting.proposing import is_about, propose_forgetting
@@ -128,7 +128,7 @@ FORGET = "/api/v1/memory/forget"
         ("パリに住んでいることは覚えないで", "パリに住んでいる"),
     ],
 )
-def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
+def test_forget_requests_are_distinguished_from_other_messages(text: str, what: str | None):
     assert read_forget_request(text) == what
 
 
@@ -205,10 +205,12 @@ def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
         ("Souviens-toi : jamais de porc.", ["jamais de porc."]),
         ("Zapamiętaj nie jem mięsa.", ["nie jem mięsa."]),
         ("تذكر: لا آكل اللحم", ["لا آكل اللحم"]),
+        ("Ну что ж, запомни, что я живу в Омске", ["я живу в Омске"]),
+        ("Так что запомни: я не ем мясо.", ["я не ем мясо."]),
         ("记住我从不吃猪肉。", ["我从不吃猪肉。"]),
     ],
 )
-def test_a_wish_to_remember_says_what(text: str, wished: list[str]):
+def test_remember_requests_are_parsed(text: str, wished: list[str]):
     assert list(read_remember_requests(text)) == wished
 
 
@@ -222,7 +224,7 @@ def test_a_wish_to_remember_says_what(text: str, wished: list[str]):
         ("forget that I live in Paris", False),
     ],
 )
-def test_a_wish_may_be_for_good(text: str, expected: bool):
+def test_a_forget_request_may_be_for_good(text: str, expected: bool):
     assert is_for_good(text) == expected
     assert read_forget_request(text)
 
@@ -233,7 +235,7 @@ def post(client: Client, path: str, status: int = 200, **body: object) -> dict:
     return answer.json()
 
 
-def test_what_is_meant_is_proposed_and_nothing_is_forgotten_yet(alice: User, api_client: Clients):
+def test_a_proposal_lists_the_matching_texts_and_forgets_nothing_yet(alice: User, api_client: Clients):
     life = live(alice)
     found = post(api_client(alice), f"{FORGET}/propose", query=f"forget that my favourite colour is {SECRET}")
     assert {item["id"] for item in found["items"]} == {str(life.told.pk), str(life.entry.pk)}
@@ -258,7 +260,9 @@ def test_what_is_meant_is_proposed_and_nothing_is_forgotten_yet(alice: User, api
         ("ベンは私に九十ユーロ借りています。", "ベンについて話したことを忘れてください"),
     ],
 )
-def test_a_wish_in_another_language_finds_what_it_means(alice: User, said: str, wish: str) -> None:
+def test_a_forget_request_in_another_language_finds_the_matching_message(
+    alice: User, said: str, wish: str
+) -> None:
     conversation = new_conversation(alice)
     [told, _] = say(conversation, said, "OK.")
     index_conversation(conversation.pk)
@@ -279,7 +283,7 @@ def test_confirmed_items_are_forgotten_and_others_stay(alice: User, charlie: Use
     assert again == {**receipt, "proposal": None}
 
 
-def test_only_what_was_proposed_can_be_confirmed(alice: User, api_client: Clients):
+def test_only_proposed_items_can_be_confirmed(alice: User, api_client: Clients):
     life = live(alice)
     found = post(api_client(alice), f"{FORGET}/propose", query=f"my favourite colour {SECRET}")
     for item_ids in ([str(life.messages[2].pk)], []):
@@ -292,7 +296,7 @@ def test_only_what_was_proposed_can_be_confirmed(alice: User, api_client: Client
         )
 
 
-def test_a_wish_in_a_chat_becomes_a_fact_of_the_conversation_once(alice: User):
+def test_a_forget_request_in_a_conversation_appends_one_event(alice: User):
     life = live(alice)
     chat = new_conversation(alice)
     asked, _ = say(
@@ -309,7 +313,17 @@ def test_a_wish_in_a_chat_becomes_a_fact_of_the_conversation_once(alice: User):
     assert SECRET not in json.dumps(event.payload)
 
 
-def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: User, api_client: Clients):
+def test_a_forget_request_whose_conversation_was_moved_to_the_trash_proposes_nothing(alice: User):
+    chat = new_conversation(alice)
+    asked, _ = say(chat, f"Please forget that my favourite colour is {SECRET}.", "Of course.")
+    Conversation.objects.filter(pk=chat.pk).update(user=None)
+    forgetting_tasks.propose_forgetting(str(asked.pk))
+    assert not ForgetProposal.objects.exists()
+
+
+def test_confirming_also_forgets_the_message_with_the_request_and_its_answer(
+    alice: User, api_client: Clients
+):
     live(alice)
     chat = new_conversation(alice)
     asked, answer = say(
@@ -330,7 +344,7 @@ def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: Us
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("wish", "for_good"), [("Please forget that", False), ("Never remember that", True)])
-def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
+def test_the_wording_of_a_request_in_a_conversation_decides_whether_it_is_for_good(
     alice: User, api_client: Clients, wish: str, for_good: bool
 ):
     live(alice)
@@ -349,13 +363,13 @@ def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
         ("gardens", "The garden is wet.", True),  # the stemmer finds both
         ("heliotropes", "My heliotrop fades.", True),  # a shorter form
         ("heliotr", "My heliotrope fades.", True),  # a longer form
-        ("hel", "My heliotrope fades.", False),  # too short for a beginning
+        ("hel", "My heliotrope fades.", False),  # too short for a prefix
         ("heliotrope", "He said hel.", False),
         ("heliotrope quillfeather marzipan", "A heliotropium, and Quillfeather.", True),
         ("heliotrope quillfeather marzipan", "A heliotropium.", False),
     ],
 )
-def test_a_text_is_about_most_of_the_words_in_longer_and_shorter_forms(
+def test_a_text_matches_most_of_the_words_in_longer_and_shorter_forms(
     request_words: str, text: str, expected: bool
 ) -> None:
     assert is_about(vocabulary.telling_without_stops(request_words), text) == expected
@@ -366,9 +380,7 @@ LETTERS = st.text("xyz", min_size=1, max_size=7)
 
 @settings(max_examples=200, deadline=None)
 @given(words=st.frozensets(LETTERS, min_size=1, max_size=6), said=st.frozensets(LETTERS, max_size=12))
-def test_the_forms_of_a_word_are_those_that_begin_with_it_and_those_it_begins_with(
-    words: frozenset[str], said: frozenset[str]
-) -> None:
+def test_words_match_if_one_is_a_prefix_of_the_other(words: frozenset[str], said: frozenset[str]) -> None:
     text = " ".join(sorted(said))
     telling = vocabulary.telling_words(text)
     found = [
@@ -383,7 +395,7 @@ def test_the_forms_of_a_word_are_those_that_begin_with_it_and_those_it_begins_wi
 
 
 @pytest.mark.sqlite
-def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):
+def test_a_forget_request_without_a_match_proposes_nothing(alice: User):
     chat = new_conversation(alice)
     say(chat, SAID, "Noted.")
     [asked] = say(chat, "forget that my cousin plays the oboe", role="user")

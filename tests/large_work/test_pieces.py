@@ -1,4 +1,4 @@
-"""Large deletions and imports go in pieces, show at once, and go on after a kill."""
+"""Large deletions and imports run in pieces, take effect at once, and continue after a kill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNT = 60
 
 @dataclass
 class FakeClock:
-    """Each look at it takes a moment, so that time is a count of what was done."""
+    """A clock that advances by `step` at each reading, so that time counts the work done."""
 
     step: float = 0.0
     now: float = 0.0
@@ -54,7 +54,7 @@ class FakeClock:
 
 @dataclass
 class Counting:
-    """A pace that ends after `pieces` and notes what each left."""
+    """A pace that ends after `pieces` pieces, and the number of messages that each left."""
 
     pieces: int
     rows: int
@@ -80,7 +80,9 @@ def imported(user: User, count: int = COUNT, **options: Any) -> Conversation:
     return import_conversation(user=user, messages=said(count), now=clock.now(), title=SECRET, **options)
 
 
-def test_a_deletion_shows_at_every_door_before_any_row_is_gone(alice: User, api_client: Clients) -> None:
+def test_a_deletion_takes_effect_everywhere_before_any_row_is_deleted(
+    alice: User, api_client: Clients
+) -> None:
     chat = imported(alice)
     buffer = io.BytesIO()
     Image.new("L", (4, 4), 7).save(buffer, "PNG")
@@ -113,7 +115,7 @@ def test_a_deletion_shows_at_every_door_before_any_row_is_gone(alice: User, api_
 
 
 @pytest.mark.mechanism("contract.pieces")
-def test_rows_go_in_pieces_of_the_budget(alice: User) -> None:
+def test_rows_are_deleted_in_pieces_within_the_budget(alice: User) -> None:
     chat = imported(alice)
     counting = Counting(pieces=1_000, rows=7)
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=counting.pace())
@@ -151,7 +153,7 @@ def test_pieces_are_bounded_by_characters(alice: User) -> None:
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 3, 9, 14])
-def test_what_a_killed_process_left_the_sweep_goes_on_with(alice: User, pieces: int) -> None:
+def test_the_sweep_continues_the_deletion_of_a_killed_process(alice: User, pieces: int) -> None:
     chat, kept = imported(alice), imported(alice, count=4)
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=Counting(pieces, rows=7).pace())
     for _ in range(20):  # a slow machine needs more than one turn
@@ -164,7 +166,7 @@ def test_what_a_killed_process_left_the_sweep_goes_on_with(alice: User, pieces: 
     assert len(search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now(), zone=UTC)) == 4
 
 
-def test_a_kill_inside_of_a_transaction_leaves_it_for_the_next(
+def test_a_kill_inside_a_transaction_leaves_the_deletion_to_the_next_process(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = imported(alice)
@@ -189,7 +191,7 @@ def test_a_kill_inside_of_a_transaction_leaves_it_for_the_next(
     assert not Message.objects.exists()
 
 
-def test_the_clean_up_goes_in_pieces_too(alice: User) -> None:
+def test_the_clean_up_deletes_in_pieces_too(alice: User) -> None:
     chat = imported(alice)
     Conversation.objects.update(last_activity_at=clock.now() - timedelta(days=40))
     pace = Counting(pieces=2, rows=7).pace()
@@ -201,7 +203,7 @@ def test_the_clean_up_goes_in_pieces_too(alice: User) -> None:
     assert not Tombstone.objects.exists(), "what retention deletes may be learned again"
 
 
-def test_a_key_is_free_once_its_conversation_is_deleted(alice: User) -> None:
+def test_an_idempotency_key_is_free_once_its_conversation_is_deleted(alice: User) -> None:
     first, second = imported(alice, count=2), imported(alice, count=2)
     new = NewMessage(text="Hello", client_id="key")
     send_message(user=alice, conversation_id=str(first.pk), new=new, model=None, now=clock.now())
@@ -210,7 +212,7 @@ def test_a_key_is_free_once_its_conversation_is_deleted(alice: User) -> None:
     assert receipt.conversation_id == str(second.pk)
 
 
-def test_what_is_not_sealed_yet_is_never_sealed_once_it_is_deleted(alice: User) -> None:
+def test_documents_of_a_deleted_conversation_are_never_sealed(alice: User) -> None:
     chat, other = imported(alice, count=100), imported(alice, count=100)
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=Counting(pieces=0, rows=5).pace())
     import_conversation(user=alice, messages=said(200, "plum"), now=clock.now())
@@ -223,7 +225,7 @@ def test_what_is_not_sealed_yet_is_never_sealed_once_it_is_deleted(alice: User) 
 # --- Imports --------------------------------------------------------------------------------------------
 
 
-def test_nobody_sees_an_import_before_it_is_complete(alice: User, api_client: Clients) -> None:
+def test_an_import_is_hidden_until_it_is_complete(alice: User, api_client: Clients) -> None:
     client, seen = api_client(alice), []
 
     def look(_: float) -> None:
@@ -239,6 +241,19 @@ def test_nobody_sees_an_import_before_it_is_complete(alice: User, api_client: Cl
     assert client.get(f"/api/v1/conversations/{chat.pk}").status_code == 200
     assert list(chat.messages.order_by("position").values_list("position", flat=True)) == list(range(20))
     assert not Removal.objects.exists()
+
+
+def test_large_tool_results_count_towards_the_size_of_a_piece(alice: User) -> None:
+    parts = [
+        {"type": "text", "text": "See."},
+        {"type": "tool_result", "call_id": "c", "name": "clock", "text": "x" * 900, "is_error": False},
+    ]
+    messages = [ImportedMessage("assistant", "See.", columns={"parts": parts}) for _ in range(4)]
+    stored: list[int] = []
+    budget = Budget(100, 1_000, 1e9, FakeClock())
+    pace = Pace(1e9, budget, FakeClock(), lambda _: stored.append(Message.objects.count()))
+    import_conversation(user=alice, messages=messages, now=clock.now(), pace=pace)
+    assert stored == [0, 2, 4, 4]
 
 
 def test_a_failed_import_leaves_nothing(alice: User) -> None:
@@ -258,7 +273,7 @@ def test_a_failed_import_leaves_nothing(alice: User) -> None:
     assert not Message.objects.exists()
 
 
-def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
+def test_an_abandoned_import_adds_no_more_messages(alice: User) -> None:
     def give_up(_: float) -> None:
         Removal.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
         for removal_id in list(Removal.objects.values_list("pk", flat=True)):
@@ -270,7 +285,7 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
     assert not Message.objects.exists()
 
 
-def test_what_is_prepared_between_two_pieces_shortens_the_rest() -> None:
+def test_work_prepared_between_two_pieces_shortens_the_rest() -> None:
     moments = iter([10.0, 11.0, 11.5, 20.0, 22.0, 30.0, 40.0, 41.0])
     rests: list[float] = []
     turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append), lambda _: True)
@@ -296,7 +311,7 @@ def test_rests_are_short_while_nobody_else_writes(alice: User, bob: User) -> Non
 
 
 def in_thread(work: Callable[[], object]) -> None:
-    """Do it on another connection."""
+    """Run `work` on another connection."""
 
     def run() -> None:
         try:
@@ -327,7 +342,7 @@ def test_index_batches_are_bounded_by_characters(alice: User) -> None:
 
 
 @pytest.mark.mechanism("contract.pieces")
-def test_a_large_backlog_lets_others_in_between(alice: User, bob: User) -> None:
+def test_a_large_backlog_lets_other_work_run_in_between(alice: User, bob: User) -> None:
     backlog, short = imported(alice, count=900, index_at_once=0), imported(bob, count=2, index_at_once=0)
     pace = Pace(0.0, clock=FakeClock(step=1.0), sleep=lambda _: None)
     assert index_conversation(backlog.pk, pace) == BATCH

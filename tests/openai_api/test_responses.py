@@ -89,7 +89,7 @@ def test_a_history_that_is_sent_back_continues_its_conversation(
 
 
 @pytest.mark.parametrize("streams", [False, True])
-def test_an_answer_with_thoughts_in_its_middle_is_known_when_it_is_sent_back(
+def test_an_answer_with_reasoning_between_texts_is_recognised_when_sent_back(
     service: Service, model: ModelServer, guest: str, streams: bool
 ) -> None:
     mine = client_of(service, guest)
@@ -119,7 +119,7 @@ def test_an_answer_with_thoughts_in_its_middle_is_known_when_it_is_sent_back(
     assert len({item.id for item in first.output}) == len(first.output)
 
 
-def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(
+def test_a_history_kept_by_the_client_reaches_the_model_unchanged(
     service: Service, model: ModelServer, guest: str
 ) -> None:
     mine = client_of(service, guest)
@@ -133,8 +133,11 @@ def test_a_history_of_the_clients_own_reaches_the_model_as_it_is(
     assert sent_texts(model) == ["Your key is RED-7.", "What is my key?"]
     call = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "call_1", "output": "Rain."}
-    called = mine.responses.create(model="test-model", input=[own[1], call, result])
+    thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "I look."}]}
+    called = mine.responses.create(model="test-model", input=[own[1], thought, call, result])
     assert (called.output_text, called.store) == ("Rain.", False)
+    [calling] = [each for each in model.requests_of("chat")[-1].body["messages"] if each.get("tool_calls")]
+    assert calling["reasoning_content"] == "I look."
     with pytest.raises(openai.BadRequestError) as kept:
         mine.responses.create(model="test-model", input=own, store=True)
     assert kept.value.param == "store"
@@ -182,7 +185,7 @@ def test_deleting_a_response_forgets_its_turn(service: Service, model: ModelServ
     assert [item["id"] for item in api.get("/api/v1/conversations").json()["items"]] == [kept["id"]]
 
 
-def test_nothing_is_stored_where_the_client_says_so(service: Service, model: ModelServer, guest: str) -> None:
+def test_nothing_is_stored_if_the_client_forbids_it(service: Service, model: ModelServer, guest: str) -> None:
     mine = client_of(service, guest)
     model.script(says("Hello."))
     answer = mine.responses.create(
@@ -204,7 +207,7 @@ class Weather(BaseModel):
     rains: bool
 
 
-def test_a_format_reaches_the_model_and_is_refused_where_the_server_answers(
+def test_an_output_format_reaches_the_model_and_is_refused_in_stored_conversations(
     client: openai.OpenAI, model: ModelServer
 ) -> None:
     told = says('{"city": "Oslo", "rains": true}')
@@ -235,7 +238,7 @@ def test_a_format_reaches_the_model_and_is_refused_where_the_server_answers(
     assert plain.output_text == "Noted."
 
 
-def test_tools_and_their_results_go_there_and_back(client: openai.OpenAI, model: ModelServer) -> None:
+def test_tool_calls_and_results_are_passed_through(client: openai.OpenAI, model: ModelServer) -> None:
     model.script(CALLS, CALLS, says("It rains in Oslo."))
     question: list[Any] = [{"role": "user", "content": "The weather in Oslo?"}]
     asked = client.responses.create(model="test-model", input=question, tools=[WEATHER])
@@ -253,7 +256,7 @@ def test_tools_and_their_results_go_there_and_back(client: openai.OpenAI, model:
     assert roles == ["user", "assistant", "tool"]
 
 
-def test_an_image_is_kept_with_its_question(service: Service, model: ModelServer, guest: str) -> None:
+def test_images_reach_the_model_with_their_question(service: Service, model: ModelServer, guest: str) -> None:
     content = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": picture()}]
     client_of(service, guest).responses.create(
         model="test-model", input=[{"role": "user", "content": content}]
@@ -298,7 +301,7 @@ def test_a_conversation_has_items_that_can_be_paged_added_and_deleted(
         mine.conversations.retrieve(made.id)
 
 
-def test_charlie_finds_nothing(service: Service, client: openai.OpenAI) -> None:
+def test_charlie_cannot_access_responses_of_alice(service: Service, client: openai.OpenAI) -> None:
     other = client_of(service, CHARLIE)
     response = client.responses.create(model="test-model", input="Secret.")
     name = response.conversation.id
@@ -318,7 +321,9 @@ def test_charlie_finds_nothing(service: Service, client: openai.OpenAI) -> None:
             attempt()
 
 
-def test_failed_and_impossible_responses(service: Service, model: ModelServer, client: openai.OpenAI) -> None:
+def test_failed_and_invalid_requests_are_reported(
+    service: Service, model: ModelServer, client: openai.OpenAI
+) -> None:
     model.script(ERRORS["wrong_key"](), says("One two three four.", fault="cut", fault_after=2))
     with pytest.raises(openai.InternalServerError):
         client.responses.create(model="test-model", input="Hello")
@@ -348,7 +353,7 @@ def test_failed_and_impossible_responses(service: Service, model: ModelServer, c
         )
 
 
-def test_a_repeated_request_is_one_response(service: Service, model: ModelServer, guest: str) -> None:
+def test_a_resent_request_returns_the_same_response(service: Service, model: ModelServer, guest: str) -> None:
     headers = {"Idempotency-Key": "once-only"}
     made = [
         client_of(service, guest).responses.create(model="test-model", input="Hello", extra_headers=headers)
@@ -359,7 +364,7 @@ def test_a_repeated_request_is_one_response(service: Service, model: ModelServer
 
 
 @pytest.mark.parametrize("is_continued", [False, True])
-def test_a_repeated_request_keeps_its_instructions_once(
+def test_a_repeated_request_stores_its_instructions_once(
     service: Service, model: ModelServer, guest: str, is_continued: bool
 ) -> None:
     mine = client_of(service, guest)
@@ -382,7 +387,7 @@ def test_a_repeated_request_keeps_its_instructions_once(
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter", "a reason of its own"])
-def test_an_answer_that_is_not_whole_is_incomplete(
+def test_a_truncated_or_filtered_answer_is_incomplete(
     service: Service, model: ModelServer, guest: str, reason: str
 ) -> None:
     model.script(Behaviour(text="Half of", finish_reason=reason))
@@ -400,7 +405,7 @@ def at_once(call: Callable[[], Any], times: int = 4) -> list[Any]:
         return [each.result() for each in [threads.submit(call) for _ in range(times)]]
 
 
-def test_what_is_asked_for_at_once_with_one_key_is_made_once(
+def test_concurrent_requests_with_one_key_create_one_resource(
     service: Service, model: ModelServer, guest: str
 ) -> None:
     client, headers = client_of(service, guest), {"Idempotency-Key": "at-once"}
@@ -424,7 +429,7 @@ def test_what_is_asked_for_at_once_with_one_key_is_made_once(
     assert [item.id for item in again.data] == [added[0].data[0].id]
 
 
-def test_each_post_makes_its_thing_once_or_makes_nothing() -> None:
+def test_every_post_operation_is_idempotent_or_creates_nothing() -> None:
     made = {
         path: hasattr(operation.view_func, "creation")
         for router in ROUTERS
@@ -432,12 +437,12 @@ def test_each_post_makes_its_thing_once_or_makes_nothing() -> None:
         for operation in view.operations
         if "POST" in operation.methods
     }
-    of_messages = {"/chat/completions", "/responses"}  # there the key is the message's own
+    of_messages = {"/chat/completions", "/responses"}  # the message stores the key
     makes_nothing = {"/embeddings", "/conversations/{conversation_id}"}
     assert {path for path, is_declared in made.items() if not is_declared} == of_messages | makes_nothing
 
 
-def test_the_async_client_streams_alike(service: Service, model: ModelServer) -> None:
+def test_the_async_client_can_stream_responses(service: Service, model: ModelServer) -> None:
     model.script(says("One two three."))
 
     async def ask() -> str:

@@ -1,4 +1,4 @@
-"""What finished turns wake the index for is gathered over users, and indexed in few transactions."""
+"""Finished turns of several users are indexed together, in few transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_conversations_of_several_users_are_indexed_together(alice: User, bob: U
     for number, conversation in enumerate(conversations):
         say(conversation, f"Note {number} is about Lisbon", "Noted.")
     waiting = deque(conversation.pk for conversation in conversations)
-    while waiting:  # a slow machine takes fewer at once
+    while waiting:  # a slow machine indexes fewer at once
         assert index_some(waiting) == []
     assert set(Conversation.objects.values_list("indexed_below", flat=True)) == {2}
 
@@ -45,19 +45,27 @@ def test_a_long_conversation_is_left_to_a_task_of_its_own(alice: User, bob: User
     assert Conversation.objects.get(pk=short.pk).indexed_below == 2
 
 
+def test_few_long_messages_are_left_to_a_task_of_their_own_too(alice: User) -> None:
+    conversation = new_conversation(alice)
+    for number in range(2):
+        say(conversation, f"Note {number} about Lisbon. " * 2_000, "Noted.")
+    assert index_some(deque([conversation.pk])) == [conversation.pk]
+    assert has_more_to_index(conversation.pk)
+
+
 def test_a_turn_is_indexed_in_few_statements(
     alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     conversation = new_conversation(alice)
     say(conversation, "Hello Lisbon", "Hello.")
-    index_some(deque([conversation.pk]))  # the first makes the index of its user
+    index_some(deque([conversation.pk]))  # the first turn creates the user's index
     say(conversation, "Is Porto near?", "By train it is.")
     with django_assert_max_num_queries(13):
         index_some(deque([conversation.pk]))
     assert Conversation.objects.get().indexed_below == 4
 
 
-def test_what_nobody_searches_is_not_indexed(alice: User) -> None:
+def test_temporary_conversations_are_not_indexed(alice: User) -> None:
     temporary = new_conversation(alice)
     say(temporary, "Hello Lisbon", "Hello.")
     Conversation.objects.update(temporary=True)
@@ -66,7 +74,7 @@ def test_what_nobody_searches_is_not_indexed(alice: User) -> None:
     assert not has_more_to_index(temporary.pk)
 
 
-def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:
+def test_a_deleted_conversation_is_skipped(alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, "Hello Lisbon", "Hello.")
     gone = new_conversation(alice)
@@ -76,7 +84,7 @@ def test_a_conversation_that_is_gone_is_passed_over(alice: User) -> None:
     assert Conversation.objects.get().indexed_below == 2
 
 
-def test_what_was_indexed_is_embedded_though_the_time_of_its_batch_was_over(
+def test_indexed_conversations_are_embedded_even_if_their_batch_ran_out_of_time(
     alice: User, bob: User, settings: Settings
 ) -> None:
     settings.EMBEDDINGS_MODEL, settings.EMBEDDED = "embeddings", True
@@ -93,7 +101,7 @@ def test_what_was_indexed_is_embedded_though_the_time_of_its_batch_was_over(
 
     before_task_publish.connect(note)
     try:
-        # Of however few conversations its one piece had the time for, the first is of them; the last never is.
+        # However little time there is, the one piece includes the first conversation, and never the last.
         moments = iter(range(100))
         pace = Pace(0.0, clock=lambda: float(next(moments)), sleep=lambda _: None)
         index_together([str(one.pk) for one in (*many, last)], pace)

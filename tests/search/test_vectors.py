@@ -17,7 +17,7 @@ from chatapp.recall import embedding
 from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import indexing as index_actions
 from chatapp.recall.actions import removal
-from chatapp.recall.actions.vectors import begin_vectors, drop_other_vectors
+from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, drop_other_vectors, store_vectors
 from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
 from chatapp.recall.selectors.user_index import SearchFilter, open_index
 from chatapp.recall.turn_recall import recall_for
@@ -58,7 +58,7 @@ def recalled(user: User, question: str = QUESTION) -> str:
     return "\n".join(turn.text for turn in recall_for(user_id=user.pk, question=question, now=NOW, room=room))
 
 
-def test_what_means_the_same_in_other_words_is_recalled(
+def test_a_turn_of_the_same_meaning_in_other_words_is_recalled(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     assert "greyhound" not in recalled(alice)
@@ -69,7 +69,7 @@ def test_what_means_the_same_in_other_words_is_recalled(
 
 
 @pytest.mark.sqlite
-def test_without_an_endpoint_nothing_is_asked_and_the_words_decide(
+def test_without_an_endpoint_recall_uses_words_alone(
     alice: User, conversation: Conversation, server: EmbeddingsServer, settings
 ):
     settings.EMBEDDINGS_MODEL = ""
@@ -84,7 +84,7 @@ def resting() -> float:
 
 
 @pytest.mark.sqlite
-def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metrics(
+def test_an_endpoint_that_is_down_is_called_once_and_reported_in_log_and_metrics(
     alice: User, conversation: Conversation, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
 ):
     embedding.embed_index(alice.pk)
@@ -101,7 +101,7 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metr
 
 
 @pytest.mark.sqlite
-def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
+def test_the_doctor_checks_the_endpoint(server: EmbeddingsServer):
     well, languages = doctor.check_embeddings()
     assert well.what == "answers, 96 dimensions; 0 texts are about 0 tokens to embed and 0 MB"
     assert "Chinese" in languages.what
@@ -112,7 +112,7 @@ def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
     assert "EMBEDDINGS_BASE_URL" in finding.remedy
 
 
-def test_the_doctor_says_what_embeddings_would_cost_before_there_are_any(
+def test_the_doctor_estimates_the_cost_of_embeddings_before_they_are_enabled(
     alice: User, conversation: Conversation, settings
 ):
     settings.EMBEDDINGS_MODEL = ""
@@ -124,7 +124,7 @@ def test_the_doctor_says_what_embeddings_would_cost_before_there_are_any(
 
 
 @pytest.mark.sqlite
-def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
+def test_a_worker_resumes_embedding_once_the_endpoint_is_back(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     server.is_down = True
@@ -137,12 +137,12 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     assert embedding.embed_index(alice.pk) == 1
     owner = SearchOwner.objects.get()
     assert owner.embedded_ordinal == owner.next_ordinal == 122
-    assert SearchCodes.objects.count() == 1  # what comes later is put behind
+    assert SearchCodes.objects.count() == 1  # later codes are appended
     assert stored_vectors() > 122
 
 
 @pytest.mark.sqlite
-def test_a_text_that_the_endpoint_refuses_holds_up_no_other(
+def test_a_text_that_the_endpoint_refuses_does_not_block_others(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     say(conversation, "The zeppelin has landed.")
@@ -170,10 +170,10 @@ def test_vectors_of_another_model_are_replaced(
     assert SearchOwner.objects.get().vector_model == "other"
 
 
-def test_vectors_of_another_model_go_in_pieces_and_are_compared_with_no_more(
+def test_vectors_of_another_model_are_deleted_in_pieces_and_not_compared(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
-    """A changed EMBEDDINGS_MODEL is everybody's: their vectors in one transaction would stop all writing."""
+    """A change of EMBEDDINGS_MODEL affects all users. Deleting all vectors in one transaction would block writers."""
     embedding.embed_index(alice.pk)
     left, budget = [SearchVectors.objects.count()], Budget(rows=50, seconds=float("inf"))
     while not drop_other_vectors(user_id=alice.pk, model="other", budget=budget):
@@ -186,7 +186,7 @@ def test_vectors_of_another_model_go_in_pieces_and_are_compared_with_no_more(
     assert begin_vectors(user_id=alice.pk, model="other") == range(121)
 
 
-def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversation, server: EmbeddingsServer):
+def test_removed_messages_lose_vectors(alice: User, conversation: Conversation, server: EmbeddingsServer):
     embedding.embed_index(alice.pk)
     size = stored_vectors()
     gone = conversation.messages.get(position=60)
@@ -196,8 +196,20 @@ def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversati
     assert stored_vectors() == 0
 
 
+def test_vectors_stored_in_any_order_are_removed_with_their_messages(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    drop_other_vectors(user_id=alice.pk, model="concepts")
+    missing = begin_vectors(user_id=alice.pk, model="concepts")
+    documents = [DocumentVectors(ordinal, [[1.0] * 96]) for ordinal in missing]
+    documents[0], documents[-1], documents[60] = documents[60], documents[0], documents[-1]
+    assert store_vectors(user_id=alice.pk, model="concepts", ordinals=missing, documents=documents)
+    removal.remove_messages(alice.pk, [conversation.messages.get(position=0).pk])
+    assert stored_vectors() == len(missing) - 1
+
+
 def stored_vectors() -> int:
-    """By their codes, of which there is one for each."""
+    """Return the number of vectors, which is the number of their codes."""
     of_codes = [
         ordinal
         for row in SearchCodes.objects.all()
@@ -207,7 +219,7 @@ def stored_vectors() -> int:
     return len(of_codes)
 
 
-def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
+def test_a_message_can_be_removed_after_the_vector_length_changed(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     embedding.embed_index(alice.pk)
@@ -221,14 +233,14 @@ def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
 
 
 @pytest.mark.sqlite
-def test_nobody_meets_the_vectors_of_another_user(
+def test_vectors_of_other_users_are_not_searched(
     alice: User, charlie: User, conversation: Conversation, server: EmbeddingsServer
 ):
     embedding.embed_index(alice.pk)
     assert recalled(charlie) == ""
 
 
-def test_what_came_in_since_stands_for_nothing_in_an_index_that_is_open(
+def test_an_open_index_ignores_vectors_that_were_stored_later(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     say(conversation, "A quiet evening.")
@@ -243,14 +255,14 @@ def test_what_came_in_since_stands_for_nothing_in_an_index_that_is_open(
     assert max(near) < index.first_unstored
 
 
-def test_what_is_near_is_ranked_among_what_the_words_found():
+def test_near_documents_are_merged_into_the_ranking_by_words():
     fused = add_nearness({1: 10.0, 2: 9.0, 3: 1.0}, {2: 2.0, 4: 3.0})
     assert list(fused) == [2, 1, 4, 3]
     assert fused[1] == 10.0
 
 
 @pytest.mark.sqlite
-def test_a_filter_is_asked_before_the_nearest_are_counted(
+def test_a_filter_applies_before_the_nearest_are_counted(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     elsewhere = new_conversation(alice)

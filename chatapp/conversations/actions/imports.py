@@ -160,8 +160,14 @@ def import_at_once(
 
 
 def _fits_at_once(new: NewConversation, budget: Budget) -> bool:
-    chars = sum(len(message.text) for message in new.messages)
+    chars = sum(len(message.text) + _chars_beside_text(message) for message in new.messages)
     return len(new.messages) <= budget.rows and chars <= budget.chars
+
+
+def _chars_beside_text(message: ImportedMessage) -> int:
+    """Return the length of the parts that are not in `message.text`, such as tool results."""
+    parts = message.columns.get("parts", ())
+    return sum(len(json.dumps(part)) for part in parts if part["type"] != "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +271,7 @@ def _message_rows(begun: _Begun, now: datetime) -> Iterator[_MessageRow]:
         branch, role = lines[message.branch], message.role
         own = (key, home, branch, parent, position, role, stored, tokens, model_name, said_at)
         others = None if not columns or columns.keys() <= _OWN else _others_of(columns)
-        yield _MessageRow(own, others, len(text))
+        yield _MessageRow(own, others, len(text) + _chars_beside_text(message))
 
 
 def _others_of(columns: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ class ItemReference(Body):
 
 
 class ReasoningItem(Body):
-    """Reasoning that is sent back. It is accepted, but not read."""
+    """Reasoning that is sent back. Models that require it get it with the calls that follow it."""
 
     type: Literal["reasoning"]
     id: Label | None = None
@@ -124,6 +124,12 @@ class ReasoningItem(Body):
     content: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
     encrypted_content: Annotated[str, Field(max_length=MAX_CHARS)] | None = None
     status: Label | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the reasoning, or its summary if the content is missing; empty if it is encrypted."""
+        texts = [part.get("text") for part in self.content or self.summary if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
 
 
 ITEM_TYPES = ("message", "function_call", "function_call_output", "reasoning", "item_reference")
@@ -233,19 +239,29 @@ class NewResponse(Body):
         return self.names_place or not brings_own if self.store is None else self.store
 
     def chat_messages(self) -> list[ChatMessage]:
-        """Return the input as chat messages, without references and reasoning. Merge adjacent calls into one message,
+        """Return the input as chat messages, without references. Merge reasoning and adjacent calls into one message,
         as models write them."""
         if isinstance(self.input, str):
             return [ChatMessage(role="user", content=self.input)]
         messages: list[ChatMessage] = []
+        reasoning = None
         for item in self.input:
-            if isinstance(item, ReasoningItem | ItemReference):
+            if isinstance(item, ItemReference):
+                continue
+            if isinstance(item, ReasoningItem):
+                reasoning = item.text
                 continue
             message = item.chat_message()
+            if reasoning and message.role == "assistant":
+                message = message.model_copy(update={"reasoning_content": reasoning})
+            reasoning = None
             before = messages[-1] if messages else None
             if message.tool_calls and before is not None and before.role == "assistant":
                 messages[-1] = before.model_copy(
-                    update={"tool_calls": [*(before.tool_calls or ()), *message.tool_calls]}
+                    update={
+                        "tool_calls": [*(before.tool_calls or ()), *message.tool_calls],
+                        "reasoning_content": before.reasoning_content or message.reasoning_content,
+                    }
                 )
             else:
                 messages.append(message)

@@ -12,6 +12,7 @@ from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.features.titles.actions import claim_title, end_title, store_title
 from chatapp.features.titles.selectors import Untitled, untitled
 from chatapp.operations import clock
+from chatapp.operations.database import AWAY
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
@@ -34,6 +35,9 @@ def write_title(conversation_id: UUID) -> None:
         log.warning("No title for %s: %s (%s)", conversation_id, error.category, error.detail)
     except (NotFound, ReadForgotten) as error:
         log.info("No title for %s: %s", conversation_id, error.message)
+    except AWAY:
+        # The job stays claimed: the sweep tries again after its lease.
+        raise
     except Exception:
         log.exception("The title of %s could not be written.", conversation_id)
     # End the job after a failure, too: the first message is a good enough title, and a second call would cost again.

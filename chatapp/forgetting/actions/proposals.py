@@ -27,10 +27,11 @@ def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetim
 def propose_in_chat(
     *, asked: Message, items: Sequence[dict[str, Any]], now: datetime
 ) -> ForgetProposal | None:
-    """Store a proposal and append its event to the conversation, once per message. Return None if the conversation is
-    gone or the message already has a proposal."""
+    """Store a proposal and append its event to the conversation, once per message. Return None if the conversation was
+    deleted or moved to the trash, or the message already has a proposal."""
     with transaction.atomic():
-        conversation = Conversation.objects.select_for_update().filter(pk=asked.conversation_id).first()
+        owned = Conversation.objects.filter(pk=asked.conversation_id, user__isnull=False)
+        conversation = owned.select_for_update().first()
         if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():
             return None
         proposal = ForgetProposal.objects.create(

@@ -113,7 +113,8 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
 
     Use one transaction for all on SQLite, and one per conversation on PostgreSQL.
     """
-    read, spending = [], PIECE.start()
+    read: list[tuple[Batch, _Said]] = []
+    spending = PIECE.start()
     while conversation_ids and not spending.is_spent:
         batch = next_batch(conversation_ids.popleft(), FEW)
         if batch is not None:
@@ -126,10 +127,7 @@ def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
     users = {batch.user_id for batch, _ in read}
     unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
     to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
-    # A full batch may have left messages behind.
-    return [
-        batch.conversation_id for batch, _ in read if len(batch.messages) >= FEW or batch.user_id in to_seal
-    ]
+    return [batch.conversation_id for batch, _ in read if batch.is_full or batch.user_id in to_seal]
 
 
 @dataclass(frozen=True, slots=True)

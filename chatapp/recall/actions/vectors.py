@@ -81,7 +81,9 @@ def store_vectors(
 
 
 def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> None:
-    flat = [(document.ordinal, vector) for document in documents for vector in document.vectors]
+    # Codes are ordered by document: a removal finds their row by its first and last ordinal.
+    in_order = sorted(documents, key=lambda document: document.ordinal)
+    flat = [(document.ordinal, vector) for document in in_order for vector in document.vectors]
     if not flat:
         return
     ordinals = pack_ordinals([ordinal for ordinal, _ in flat])

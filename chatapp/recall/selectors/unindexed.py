@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -74,13 +74,15 @@ class StoredDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The next messages of a conversation to index, from position `start` on, and their documents."""
+    """The next messages of a conversation to index, from position `start` on, and their documents. More may follow a
+    full batch."""
 
     conversation_id: UUID
     user_id: UUID
     start: int
     messages: list[Message]
     documents: list[StoredDocument]
+    is_full: bool = False
 
     @property
     def end(self) -> int:
@@ -154,16 +156,18 @@ ORDER BY message.position LIMIT %s
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
     """Return the next messages to index, before any answer that is still streaming; None if there are none, or if the
     conversation is temporary or has no user."""
-    batch, most_chars = None, BATCH_CHARS
+    batch, chars = None, 0
     sql = _BATCH.format(message=columns_of(Message, "message"))
     for row, user_id, start in read_models([Message], sql, conversation_id, limit):
-        if row.status == Message.Status.STREAMING or most_chars <= 0:
+        if row.status == Message.Status.STREAMING or chars >= BATCH_CHARS:
             break
         batch = batch or Batch(conversation_id, as_key(user_id), start, [], [])
         new = list(message_documents(row))
         batch.messages.append(row)
         batch.documents.extend(document.stored() for document in new)
-        most_chars -= new[-1].end if new else 0
+        chars += new[-1].end if new else 0
+    if batch and (len(batch.messages) == limit or chars >= BATCH_CHARS):
+        return replace(batch, is_full=True)
     return batch
 
 

@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer that runs beside the tests. Loaded before Django is set up: models only by name."""
+"""An OpenID Connect issuer in its own process. Must not import models: pytest loads this before Django is set up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers.service import OwnProcess
 
 
 class RunningIssuer:
-    """`address` is its issuer; `say` sets the claims of a person."""
+    """A running issuer at `address`; `say` sets the claims of a person."""
 
     def __init__(self, folder: Path) -> None:
         self.people = folder / "people.json"

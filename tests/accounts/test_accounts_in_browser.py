@@ -1,4 +1,4 @@
-"""Accounts as people meet them in a browser, on a service whose operators invite."""
+"""Account pages in a browser, on a service with sign-up by invitation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def operator(browser: Browser, service: Service) -> Iterator[Page]:
         yield page
 
 
-def test_an_invited_person_signs_up_by_the_link_once(operator: Page, page: Page, browser: Browser) -> None:
+def test_an_invitation_link_can_be_used_once(operator: Page, page: Page, browser: Browser) -> None:
     operator.goto("/admin/chatapp/invitation/")
     operator.locator(".object-tools a").click()
     operator.get_by_label("Email address of the invited person").fill("erin@example.com")
@@ -69,9 +69,7 @@ def test_an_invited_person_signs_up_by_the_link_once(operator: Page, page: Page,
         assert barriers(another) == []
 
 
-def test_somebody_signs_in_at_the_issuer_and_arrives_where_they_wanted_to_go(
-    page: Page, issuer: RunningIssuer
-) -> None:
+def test_signing_in_at_the_issuer_returns_to_the_requested_page(page: Page, issuer: RunningIssuer) -> None:
     issuer.say("frida", email="frida@example.com", email_verified=True, name="Frida")
     page.goto("/memory")
     link = page.get_by_role("link", name="Sign in with Example ID")
@@ -104,14 +102,14 @@ def confirm_who_it_is(page: Page) -> None:
 
 
 def code_of(secret: str, steps_from_now: int = 0) -> str:
-    """Return what an authenticator app shows (RFC 6238)."""
+    """Return the code that an authenticator app shows (RFC 6238)."""
     step = struct.pack(">Q", int(time.time()) // 30 + steps_from_now)
     digest = hmac.digest(base64.b32decode(secret), step, "sha1")
     place = digest[-1] & 15
     return f"{(struct.unpack('>I', digest[place : place + 4])[0] & 0x7FFFFFFF) % 1_000_000:06}"
 
 
-def test_an_authenticator_app_is_set_up_and_asked_for_and_a_recovery_code_works_once(
+def test_an_authenticator_app_is_required_once_set_up_and_a_recovery_code_works_once(
     page: Page, service: Service
 ) -> None:
     email = service.newcomer(GUESTS)
@@ -153,7 +151,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(browser: Browser, se
     email = service.newcomer(GUESTS)
     with open_tab(
         browser, f"http://localhost:{service.port}"
-    ) as page:  # a passkey is of a name, not of an address
+    ) as page:  # a passkey belongs to a host name, not to an IP address
         keys = page.context.new_cdp_session(page)
         keys.send("WebAuthn.enable")
         options = {"protocol": "ctap2", "transport": "internal", "automaticPresenceSimulation": True}

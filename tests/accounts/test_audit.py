@@ -1,4 +1,4 @@
-"""What concerns who may do what is written down, once, in the same transaction, and read by operators."""
+"""Changes of accounts and rights are audited once, in the transaction that makes them, for operators to read."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_tokens_are_audited_without_secret_and_name(alice: User) -> None:
     assert "mine" not in stored
 
 
-def test_what_is_rolled_back_is_not_audited(alice: User) -> None:
+def test_rolled_back_actions_are_not_audited(alice: User) -> None:
     with transaction.atomic():
         create_token(user=alice, name="mine", scopes=["read"])
         transaction.set_rollback(True)
     assert kinds() == []
 
 
-def test_no_row_is_changed_or_deleted(alice: User) -> None:
+def test_audit_events_cannot_be_changed_or_deleted(alice: User) -> None:
     audit.record(AuditEvent.Kind.EXPORTED, user_id=alice.pk)
     row = AuditEvent.objects.get()
     row.kind = AuditEvent.Kind.SIGNED_IN
@@ -53,14 +53,14 @@ def test_no_row_is_changed_or_deleted(alice: User) -> None:
     assert kinds() == ["exported"]
 
 
-def test_a_deleted_account_leaves_its_id_and_nothing_else(alice: User) -> None:
+def test_a_deleted_account_leaves_only_its_id(alice: User) -> None:
     user_id = alice.pk
     delete_account(alice, now=clock.now())
     assert ("account_deleted", user_id) in AuditEvent.objects.values_list("kind", "user_id")
     assert "alice" not in str(list(AuditEvent.objects.values()))
 
 
-def test_what_operators_did_about_an_account_does_not_name_it_once_it_is_deleted(
+def test_logs_of_operator_actions_do_not_name_a_deleted_account(
     admin_client: Client, admin_user: User, settings: Settings
 ) -> None:
     settings.SIGNUP = "invite"
@@ -79,13 +79,13 @@ def test_what_operators_did_about_an_account_does_not_name_it_once_it_is_deleted
     assert "erin" not in str(list(LogEntry.objects.values()))
 
 
-def test_what_is_old_goes(alice: User) -> None:
+def test_old_audit_events_are_deleted(alice: User) -> None:
     audit.record(AuditEvent.Kind.EXPORTED, user_id=alice.pk)
     assert audit.delete_old_events(now=clock.now()) == 0
     assert audit.delete_old_events(now=clock.now() + audit.KEPT + timedelta(days=1)) == 1
 
 
-def test_what_operators_change_is_audited(admin_client: Client, admin_user: User, alice: User) -> None:
+def test_changes_by_operators_are_audited(admin_client: Client, admin_user: User, alice: User) -> None:
     model = ModelConfig.objects.create(name="Old", model_id="old")
     page = admin_client.get(f"/admin/chatapp/user/{alice.pk}/change/")
     form = {name: value for name, value in page.context["adminform"].form.initial.items() if value}
@@ -104,7 +104,7 @@ def test_what_operators_change_is_audited(admin_client: Client, admin_user: User
     assert (deletion.detail["done"], deletion.detail["name"]) == ("deleted", "Old")
 
 
-def test_operators_read_filter_search_and_export_it(admin_client: Client, alice: User, bob: User) -> None:
+def test_operators_can_filter_search_and_export_the_log(admin_client: Client, alice: User, bob: User) -> None:
     audit.record(AuditEvent.Kind.EXPORTED, user_id=alice.pk)
     audit.record(AuditEvent.Kind.TOKEN_CREATED, user_id=bob.pk, token="pal_abc", scopes=["read"])
     shown = admin_client.get(LOG, {"kind": "token_created"}).content.decode()
@@ -119,13 +119,13 @@ def test_operators_read_filter_search_and_export_it(admin_client: Client, alice:
     assert {row[2] for row in rows[1:]} >= {alice.email, bob.email}
 
 
-def test_no_address_of_an_account_is_a_formula_in_the_export(admin_client: Client) -> None:
+def test_the_export_escapes_addresses_that_are_formulas(admin_client: Client) -> None:
     create_user(email="=cmd|'/C'!A1@example.com", password="a long enough passphrase")
     chosen = {"action": "export", "_selected_action": [str(row.pk) for row in AuditEvent.objects.all()]}
     rows = csv.reader(io.StringIO(admin_client.post(LOG, chosen).content.decode()))
     assert "'=cmd|'/c'!a1@example.com" in {row[2] for row in rows}
 
 
-def test_nobody_else_reads_it(client: Client, alice: User) -> None:
+def test_other_users_cannot_read_the_log(client: Client, alice: User) -> None:
     client.force_login(alice)
     assert client.get(LOG).status_code == 404

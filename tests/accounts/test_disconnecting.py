@@ -1,4 +1,4 @@
-"""Open connections end when the rights behind them do."""
+"""Connections are closed when their user loses the right to them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Socket:
 async def connected(*users: User, holders: Sequence[str] = ()) -> AsyncIterator[list[Socket]]:
     await hub.start()
     sockets = [Socket(holder) for _, holder in zip_longest(users, holders, fillvalue="")]
-    topics = [user_topic(user.pk) for user in users]  # a deleted user has no id any more
+    topics = [user_topic(user.pk) for user in users]  # read now, because a deleted user has no id
     try:
         for topic, socket in zip(topics, sockets, strict=True):
             await hub.subscribe(socket, topic)
@@ -58,7 +58,7 @@ async def connected(*users: User, holders: Sequence[str] = ()) -> AsyncIterator[
         await hub.stop()
 
 
-def test_a_check_of_rights_that_fails_is_made_again(
+def test_a_failed_check_of_rights_is_retried(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.SOCKET_CHECK_S = 0.01
@@ -87,7 +87,7 @@ def test_a_check_of_rights_that_fails_is_made_again(
 def change_password(user: User) -> None:
     client = Client()
     user.set_password(PASSWORD)
-    User.objects.filter(pk=user.pk).update(password=user.password)  # disconnects nobody
+    User.objects.filter(pk=user.pk).update(password=user.password)  # sends no signal, disconnects nobody
     client.force_login(user)
     form = {
         "oldpassword": PASSWORD,
@@ -108,7 +108,7 @@ def lose_a_role(user: User) -> None:
 
 
 @pytest.mark.parametrize("lose_rights", [change_password, deactivate, lose_a_role, User.delete])
-async def test_connections_end_with_the_rights_behind_them(
+async def test_connections_are_closed_when_their_user_loses_rights(
     alice: User, bob: User, lose_rights: Callable[[User], object]
 ) -> None:
     async with connected(alice, bob) as (hers, his):
@@ -119,7 +119,7 @@ async def test_connections_end_with_the_rights_behind_them(
 
 def two_sessions(user: User) -> tuple[Client, Client]:
     user.set_password(PASSWORD)
-    User.objects.filter(pk=user.pk).update(password=user.password)  # disconnects nobody
+    User.objects.filter(pk=user.pk).update(password=user.password)  # sends no signal, disconnects nobody
     browsers = Client(), Client()
     for browser in browsers:
         browser.post("/accounts/login/", {"login": user.email, "password": PASSWORD})

@@ -1,4 +1,4 @@
-"""Groups say which models and agents their members may use, at every interface."""
+"""Groups restrict which models and agents their members may use, in every interface."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def names(client: Client, what: str) -> list[str]:
     return [each["name"] for each in client.get(f"{API}/{what}").json()["items"]]
 
 
-def test_members_find_and_use_the_models_of_their_group_alone(
+def test_members_see_and_use_only_the_models_of_their_group(
     client: Client,
     api_client: Callable[..., Client],
     alice: User,
@@ -89,7 +89,7 @@ def test_members_find_and_use_the_models_of_their_group_alone(
     assert names(api_client(bob), "models") == ["Large", "Small"]
 
 
-def test_a_list_that_comes_later_counts_for_conversations_there_are(
+def test_a_new_restriction_applies_to_existing_conversations(
     alice: User, large: ModelConfig, small: ModelConfig
 ) -> None:
     of_operators = Agent.objects.create(name="Writer")
@@ -106,7 +106,7 @@ def test_a_list_that_comes_later_counts_for_conversations_there_are(
     assert (model_of(conversation), agent_of(conversation)) == (large, of_operators)
 
 
-def test_lists_of_several_groups_add_up_and_a_group_without_one_says_nothing(
+def test_lists_of_several_groups_add_up_and_a_group_without_one_restricts_nothing(
     alice: User, bob: User, large: ModelConfig, small: ModelConfig
 ) -> None:
     third = ModelConfig.objects.create(name="Third", model_id="third")
@@ -123,7 +123,7 @@ def test_lists_of_several_groups_add_up_and_a_group_without_one_says_nothing(
     assert default_model(bob.pk) == large
 
 
-def test_what_groups_say_is_read_again_only_when_it_has_changed(
+def test_group_settings_are_read_again_only_after_a_change(
     alice: User, large: ModelConfig, small: ModelConfig, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     interns = group("Interns", alice, models=[small])
@@ -140,7 +140,7 @@ def test_what_groups_say_is_read_again_only_when_it_has_changed(
     assert read() == (None, "Large", 30)
 
 
-def test_where_all_allowed_models_are_off_nothing_takes_their_place(
+def test_no_other_model_replaces_disabled_allowed_models(
     alice: User, large: ModelConfig, small: ModelConfig
 ) -> None:
     group("Interns", alice, models=[small])
@@ -149,7 +149,7 @@ def test_where_all_allowed_models_are_off_nothing_takes_their_place(
         default_model(alice.pk)
 
 
-def test_members_choose_the_agents_of_their_group_and_their_own(
+def test_members_can_use_only_the_agents_of_their_group_and_their_own(
     client: Client, alice: User, large: ModelConfig
 ) -> None:
     writer, coder = (Agent.objects.create(name=name) for name in ("Writer", "Coder"))
@@ -162,7 +162,7 @@ def test_members_choose_the_agents_of_their_group_and_their_own(
     assert client.get(f"{API}/agents/{coder.pk}").status_code == 404
 
 
-def test_operators_choose_them_in_the_admin(
+def test_operators_choose_the_models_and_agents_of_a_group_in_the_admin(
     admin_client: Client, large: ModelConfig, small: ModelConfig
 ) -> None:
     writer = Agent.objects.create(name="Writer")
@@ -184,7 +184,9 @@ def test_operators_choose_them_in_the_admin(
     assert (list(access.models.all()), list(access.agents.all())) == ([small], [writer])
 
 
-def test_a_deployment_file_says_them(tmp_path: Path, large: ModelConfig, small: ModelConfig) -> None:
+def test_a_deployment_file_can_restrict_groups(
+    tmp_path: Path, large: ModelConfig, small: ModelConfig
+) -> None:
     file = tmp_path / "deployment.yaml"
 
     def apply(text: str, *options: str) -> str:
@@ -207,7 +209,7 @@ def test_a_deployment_file_says_them(tmp_path: Path, large: ModelConfig, small: 
 
 
 @pytest.mark.parametrize("kind", ["model", "agent"])
-def test_what_is_the_last_of_a_groups_list_is_not_deleted(
+def test_the_last_model_or_agent_of_a_groups_list_cannot_be_deleted(
     admin_client: Client, alice: User, large: ModelConfig, small: ModelConfig, kind: str
 ) -> None:
     third = ModelConfig.objects.create(name="Third", model_id="third")
@@ -225,9 +227,7 @@ def test_what_is_the_last_of_a_groups_list_is_not_deleted(
     assert not type(other).objects.filter(pk=other.pk).exists()
 
 
-def test_agents_that_are_a_groups_whole_list_are_not_deleted_together(
-    admin_client: Client, alice: User
-) -> None:
+def test_all_agents_of_a_groups_list_cannot_be_deleted_together(admin_client: Client, alice: User) -> None:
     agents = [Agent.objects.create(name=name) for name in ("Writer", "Coder")]
     group("Interns", alice, agents=agents)
     chosen = {"action": "delete_selected", "_selected_action": [agent.pk for agent in agents], "post": "yes"}

@@ -1,4 +1,4 @@
-"""A stranger's wrong passwords slow the stranger down, and nobody else."""
+"""Wrong passwords lock out the stranger who enters them, and nobody else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_strangers_guesses_lock_out_the_stranger_only(dora: User) -> None:
     assert sign_in(Client(), PASSWORD, HERE)
 
 
-def test_guesses_from_everywhere_do_not_lock_out_a_browser_that_is_known(dora: User) -> None:
+def test_guesses_from_everywhere_do_not_lock_out_a_known_browser(dora: User) -> None:
     known = Client()
     assert sign_in(known)
     known.post("/accounts/logout/")
@@ -56,7 +56,7 @@ def test_guesses_from_everywhere_do_not_lock_out_a_browser_that_is_known(dora: U
     assert sign_in(known)
 
 
-def test_a_known_browser_guesses_no_more_than_ten_times(dora: User) -> None:
+def test_a_known_browser_is_locked_out_after_ten_guesses(dora: User) -> None:
     known = Client()
     sign_in(known)
     known.post("/accounts/logout/")
@@ -66,12 +66,12 @@ def test_a_known_browser_guesses_no_more_than_ten_times(dora: User) -> None:
 
 
 def claim_address(browser: Client) -> None:
-    """Enter dora's address as one more of the signed-in user's own."""
+    """Add dora's address to the account of the signed-in user."""
     browser.post("/accounts/reauthenticate/", {"password": PASSWORD})
     browser.post("/accounts/email/", {"email": "dora@example.com", "action_add": ""})
 
 
-def test_an_address_that_has_an_account_is_not_added_to_another_one(dora: User) -> None:
+def test_the_address_of_an_account_cannot_be_added_to_another_one(dora: User) -> None:
     eve = create_user(email="eve@example.com", password=PASSWORD)
     browser = Client()
     browser.post("/accounts/login/", {"login": "eve@example.com", "password": PASSWORD})
@@ -79,9 +79,9 @@ def test_an_address_that_has_an_account_is_not_added_to_another_one(dora: User) 
     assert not EmailAddress.objects.filter(user=eve, email="dora@example.com").exists()
 
 
-def test_who_entered_an_address_without_confirming_it_guesses_as_a_stranger(dora: User) -> None:
+def test_entering_an_address_without_confirming_it_makes_no_browser_known(dora: User) -> None:
     eve = create_user(email="eve@example.com", password=PASSWORD)
-    # Entered before dora had an account.
+    # Eve entered the address before dora had an account.
     EmailAddress.objects.create(user=eve, email="dora@example.com")
     browser = Client()
     browser.post("/accounts/login/", {"login": "eve@example.com", "password": PASSWORD})
@@ -91,14 +91,14 @@ def test_who_entered_an_address_without_confirming_it_guesses_as_a_stranger(dora
     assert not sign_in(browser, PASSWORD, ELSEWHERE), "a new browser of eve's would have ten more"
 
 
-def test_guesses_are_counted_though_many_others_are(dora: User) -> None:
+def test_many_other_cache_entries_do_not_reset_the_count_of_guesses(dora: User) -> None:
     guess(5, ELSEWHERE)
     for number in range(1_000):
         cache.set(f"of-another-{number}", [0.0])
     assert not sign_in(Client(), PASSWORD, ELSEWHERE)
 
 
-def test_a_forged_browser_is_a_stranger(dora: User) -> None:
+def test_a_browser_with_a_forged_cookie_is_a_stranger(dora: User) -> None:
     guess(5, HERE)
     forged = Client()
     forged.cookies["device"] = f'["x", ["{dora.pk}"]]:forged:signature'
@@ -124,7 +124,7 @@ def test_a_password_of_a_megabyte_is_not_hashed(dora: User, monkeypatch: pytest.
     assert not dora.check_password("x" * 2**20)
 
 
-def test_signing_in_and_failing_to_is_audited(dora: User) -> None:
+def test_sign_ins_sign_outs_and_failures_are_audited(dora: User) -> None:
     browser = Client()
     sign_in(browser, "wrong")
     sign_in(browser)

@@ -1,4 +1,4 @@
-"""Operators invite an address; its link lets that address sign up, once and for a week."""
+"""Operators invite an address. The link lets that address sign up once, within a week."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sign_up(link: str, email: str = "erin@example.com") -> int:
     return client.post(SIGN_UP, form).status_code
 
 
-def test_whoever_holds_the_link_signs_up_once_and_the_address_counts_as_shown(link: str) -> None:
+def test_the_link_signs_up_once_and_confirms_the_address(link: str) -> None:
     page = Client().get(link).content.decode()
     assert 'value="erin@example.com"' in page
     assert "readonly" in page
@@ -66,7 +66,7 @@ def test_whoever_holds_the_link_signs_up_once_and_the_address_counts_as_shown(li
     assert not User.objects.filter(email="erin@example.com").exists()
 
 
-def test_nobody_signs_up_without_one_or_for_another_address_or_where_it_is_closed(
+def test_sign_up_fails_without_an_invitation_for_another_address_and_if_closed(
     link: str, settings: Settings
 ) -> None:
     sign_up(SIGN_UP)
@@ -77,7 +77,7 @@ def test_nobody_signs_up_without_one_or_for_another_address_or_where_it_is_close
     assert not User.objects.filter(is_superuser=False).exists()
 
 
-def test_a_link_that_somebody_made_up_leaves_no_session(link: str) -> None:
+def test_an_invalid_link_leaves_no_session(link: str) -> None:
     Client().get(f"{SIGN_UP}?invitation=anything")
     assert not Session.objects.exists()
     visitor = Client()
@@ -85,29 +85,29 @@ def test_a_link_that_somebody_made_up_leaves_no_session(link: str) -> None:
     assert "needs an invitation" in visitor.get(f"{link}x").content.decode()
 
 
-def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(link: str, alice: User) -> None:
+def test_an_unconfirmed_address_of_another_user_does_not_lock_out_its_owner(link: str, alice: User) -> None:
     EmailAddress.objects.create(user=alice, email="erin@example.com")
     assert sign_up(link) == 302
     assert User.objects.filter(email="erin@example.com").exists()
     assert not EmailAddress.objects.filter(user=alice).exists()
 
 
-def test_an_address_that_somebody_confirmed_is_not_invited(operator: Client, alice: User) -> None:
+def test_an_address_that_a_user_confirmed_cannot_be_invited(operator: Client, alice: User) -> None:
     EmailAddress.objects.create(user=alice, email="erin@example.com", verified=True)
     answer = operator.post(INVITATIONS, {"email": "Erin@example.com"}, "application/json")
     assert (answer.status_code, answer.json()["error"]["details"]) == (409, {"field": "email"})
 
 
-def test_of_two_who_opened_the_link_one_signs_up(link: str) -> None:
+def test_only_one_of_two_visitors_of_a_link_can_sign_up(link: str) -> None:
     late = Client()
     late.get(link)
-    Invitation.objects.all().delete()  # between the check of the form and its saving, to the late one
+    Invitation.objects.all().delete()  # as if the other visitor had signed up
     form = {"email": "erin@example.com", "password1": PASSWORD, "password2": PASSWORD}
     assert "needs an invitation" in late.post(SIGN_UP, form).content.decode()
     assert not User.objects.filter(email="erin@example.com").exists()
 
 
-def test_it_expires_and_goes(link: str) -> None:
+def test_an_invitation_expires_and_is_deleted_later(link: str) -> None:
     Invitation.objects.update(expires_at=clock.now())
     sign_up(link)
     assert not User.objects.filter(email="erin@example.com").exists()
@@ -117,7 +117,7 @@ def test_it_expires_and_goes(link: str) -> None:
     assert not Invitation.objects.exists()
 
 
-def test_its_token_is_stored_nowhere(link: str) -> None:
+def test_the_token_of_an_invitation_is_not_stored(link: str) -> None:
     token = urlsplit(link).query.partition("=")[2]
     client = Client()
     client.get(link)
@@ -125,7 +125,7 @@ def test_its_token_is_stored_nowhere(link: str) -> None:
     assert token not in str(dict(client.session.items()))
 
 
-def test_programs_of_operators_invite_list_and_withdraw(operator: Client, admin_user: User) -> None:
+def test_operators_can_invite_list_and_withdraw_by_the_api(operator: Client, admin_user: User) -> None:
     made = operator.post(INVITATIONS, {"email": "Erin@Example.com"}, content_type="application/json")
     assert made.status_code == 201
     assert made.json()["email"] == "erin@example.com"
@@ -133,7 +133,7 @@ def test_programs_of_operators_invite_list_and_withdraw(operator: Client, admin_
     assert "link" not in listed
     again = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
     assert [each["id"] for each in operator.get(INVITATIONS).json()["items"]] == [again.json()["id"]]
-    sign_up(made.json()["link"])  # void: the later one took its place
+    sign_up(made.json()["link"])  # invalid: the second invitation replaced this link
     assert not User.objects.filter(email="erin@example.com").exists()
     assert operator.delete(f"{INVITATIONS}/{again.json()['id']}").status_code == 204
     assert operator.delete(f"{INVITATIONS}/{again.json()['id']}").status_code == 404
@@ -149,19 +149,19 @@ def test_programs_of_operators_invite_list_and_withdraw(operator: Client, admin_
 
 
 @pytest.mark.parametrize("email", ["nobody", "a\x00@b.c", "alice@example.com", f"{'a' * 250}@b.cd"])
-def test_a_wrong_or_taken_address_is_refused(operator: Client, alice: User, email: str) -> None:
+def test_an_invalid_or_taken_address_is_refused(operator: Client, alice: User, email: str) -> None:
     answer = operator.post(INVITATIONS, {"email": email}, content_type="application/json")
     assert answer.status_code == (409 if email == alice.email else 422)
     assert not Invitation.objects.exists()
 
 
-def test_where_nobody_may_sign_up_nobody_is_invited(operator: Client, settings: Settings) -> None:
+def test_nobody_can_be_invited_if_sign_up_is_closed(operator: Client, settings: Settings) -> None:
     settings.SIGNUP = "closed"
     answer = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "signup_closed")
 
 
-def test_pages_of_the_list_follow_each_other(operator: Client, admin_user: User) -> None:
+def test_the_list_of_invitations_is_paginated(operator: Client, admin_user: User) -> None:
     for number in range(5):
         invite(email=f"guest{number}@example.com", invited_by=admin_user, own_address="http://testserver")
     first = operator.get(INVITATIONS, {"limit": 3}).json()
@@ -171,7 +171,7 @@ def test_pages_of_the_list_follow_each_other(operator: Client, admin_user: User)
     assert rest["next_cursor"] is None
 
 
-def test_an_account_takes_the_invitation_of_its_address_with_it(alice: User, admin_user: User) -> None:
+def test_deleting_an_account_deletes_the_invitation_of_its_address(alice: User, admin_user: User) -> None:
     Invitation.objects.create(
         email=alice.email, token_hash="x", created_at=clock.now(), expires_at=clock.now() + timedelta(days=1)
     )
@@ -190,7 +190,7 @@ def _mailing(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("_mailing")
-def test_where_mail_works_the_link_goes_by_mail_alone(operator: Client) -> None:
+def test_the_link_is_only_mailed_if_mail_works(operator: Client) -> None:
     made = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
     assert made.json()["link"] is None
     [sent] = mail.outbox
@@ -200,7 +200,7 @@ def test_where_mail_works_the_link_goes_by_mail_alone(operator: Client) -> None:
 
 
 @pytest.mark.usefixtures("_mailing")
-def test_the_mail_is_in_the_language_of_whoever_invites(operator: Client) -> None:
+def test_the_mail_is_in_the_language_of_the_inviter(operator: Client) -> None:
     User.objects.filter(is_superuser=True).update(language="zh-hans")
     operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
     [sent] = mail.outbox
@@ -209,7 +209,7 @@ def test_the_mail_is_in_the_language_of_whoever_invites(operator: Client) -> Non
 
 
 @pytest.mark.usefixtures("_mailing")
-def test_where_the_mail_is_not_sent_the_link_is_shown_and_not_logged(
+def test_the_link_is_returned_and_not_logged_if_the_mail_cannot_be_sent(
     operator: Client, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"

@@ -1,4 +1,4 @@
-"""Mail goes out where a server is set, over a real connection; nothing that needs it is offered where none is."""
+"""Mail is sent over a real connection to the configured server. Without one, nothing that needs mail is offered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESET = "/accounts/password/reset/"
 
 
 class Mailbox(Message):
-    """What the server took."""
+    """The mails that the server received."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     settings.DEFAULT_FROM_EMAIL = read.sender
 
 
-def test_a_password_is_reset_by_a_mail(
+def test_a_password_can_be_reset_by_mail(
     dora: User,
     client: Client,
     settings: Settings,
@@ -99,7 +99,7 @@ def test_a_password_is_reset_by_a_mail(
 
 
 @pytest.mark.parametrize("tls", ["", "&tls=off"])
-def test_a_mail_that_is_not_sent_is_told_and_its_link_is_not_logged(
+def test_a_mail_that_cannot_be_sent_is_reported_and_its_link_is_not_logged(
     dora: User,
     client: Client,
     settings: Settings,
@@ -108,7 +108,7 @@ def test_a_mail_that_is_not_sent_is_told_and_its_link_is_not_logged(
     caplog: pytest.LogCaptureFixture,
     tls: str,
 ) -> None:
-    """Where nobody listens; and where a server offers no encryption, which was not switched off."""
+    """Either the server offers no encryption, which is required by default, or its port is closed."""
     box, port = mailbox
     use(settings, monkeypatch, f"smtp://127.0.0.1:{1 if tls else port}?from=chat@example.com{tls}")
     answer = client.post(RESET, {"email": dora.email})
@@ -119,7 +119,7 @@ def test_a_mail_that_is_not_sent_is_told_and_its_link_is_not_logged(
     assert "reset/key" not in caplog.text
 
 
-def test_nothing_that_needs_mail_is_offered_without_it(dora: User, client: Client) -> None:
+def test_features_that_need_mail_are_not_offered_without_it(dora: User, client: Client) -> None:
     assert RESET not in client.get("/accounts/login/").content.decode()
     for answer in (client.get(RESET), client.post(RESET, {"email": dora.email})):
         assert answer.status_code == 404
@@ -143,7 +143,7 @@ def test_nothing_that_needs_mail_is_offered_without_it(dora: User, client: Clien
         "console:",
     ],
 )
-def test_a_wrong_address_is_told_at_start_without_its_password(
+def test_an_invalid_mail_url_is_reported_at_start_without_its_password(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     problems: list[str] = []
@@ -163,7 +163,7 @@ def test_a_wrong_address_is_told_at_start_without_its_password(
         ("smtp://127.0.0.1:25/?from=a@b.c&tls=off", (25, False, False, "")),
     ],
 )
-def test_how_a_connection_is_encrypted(
+def test_the_mail_url_determines_the_encryption(
     monkeypatch: pytest.MonkeyPatch, url: str, expected: tuple[object, ...]
 ) -> None:
     monkeypatch.setenv("EMAIL_URL", url)
@@ -171,6 +171,6 @@ def test_how_a_connection_is_encrypted(
     assert (read.port, read.use_ssl, read.use_starttls, read.password) == expected
 
 
-def test_mails_are_printed_only_where_that_is_debugging(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mails_can_be_printed_when_debugging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMAIL_URL", "console:")
     assert mail("EMAIL_URL", may_print=True).backend.endswith("console.EmailBackend")

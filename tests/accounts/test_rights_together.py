@@ -1,4 +1,4 @@
-"""The rights of many sockets are read together, with the same answer as one by one."""
+"""The rights of many sockets are read in few queries, with the same result as one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def token_of(user: User) -> SignIn:
     return SignIn(user.pk, None, token.pk)
 
 
-def test_it_is_the_same_as_one_by_one_in_few_statements(
+def test_rights_read_together_equal_those_read_one_by_one(
     alice: User, bob: User, charlie: User, django_assert_max_num_queries
 ) -> None:
     kept = [session_of(alice), token_of(alice), SignIn(alice.pk), session_of(bob), token_of(bob)]
@@ -43,7 +43,7 @@ def test_it_is_the_same_as_one_by_one_in_few_statements(
         still_signed_in(set(kept))
 
 
-def test_nobody_stays_who_is_switched_off(alice: User) -> None:
+def test_a_deactivated_user_is_signed_out_everywhere(alice: User) -> None:
     asked = {session_of(alice), token_of(alice), SignIn(alice.pk)}
     alice.is_active = False
     alice.save()

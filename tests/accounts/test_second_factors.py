@@ -1,4 +1,4 @@
-"""Second factors: stored encrypted, told of where they cannot be read, removed by an operator for who lost them."""
+"""Second factors: their encryption, the error if they cannot be decrypted, and their removal by an operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USERS = "/admin/chatapp/user/"
 
 @pytest.fixture
 def guarded(alice: User) -> User:
-    """Return alice, whose password an authenticator app and recovery codes stand behind."""
+    """Return alice with a password, an authenticator app and recovery codes."""
     alice.set_password(PASSWORD)
     alice.save()
     TOTP.activate(alice, SECRET)
@@ -39,19 +39,19 @@ def guarded(alice: User) -> User:
 
 
 def code_now() -> str:
-    """Return what the app shows now, which is taken for half a minute more."""
+    """Return the current code of the app, which is accepted for half a minute after it changes."""
     return format_hotp_value(hotp_value(SECRET, int(time.time()) // 30))
 
 
 def enter(user: User, code: str) -> Any:
-    """Sign in with the password and a code, and return what the code is answered with."""
+    """Sign in with the password and a code. Return the response to the code."""
     browser = Client()
     asked = browser.post(reverse("account_login"), {"login": user.email, "password": PASSWORD})
     assert asked.headers["location"] == reverse("mfa_authenticate")
     return browser.post(reverse("mfa_authenticate"), {"code": code})
 
 
-def test_their_secrets_are_stored_encrypted(guarded: User) -> None:
+def test_secrets_of_second_factors_are_stored_encrypted(guarded: User) -> None:
     stored = {row.type: row.data for row in Authenticator.objects.all()}
     assert SECRET not in str(stored)
     assert decrypt(stored["totp"]["secret"]) == SECRET
@@ -59,7 +59,7 @@ def test_their_secrets_are_stored_encrypted(guarded: User) -> None:
     assert enter(guarded, code_now()).headers["location"] == reverse("chat")
 
 
-def test_those_of_before_are_encrypted_by_the_migration_and_read_again_without_it(alice: User) -> None:
+def test_the_migration_encrypts_existing_second_factors_and_is_reversible(alice: User) -> None:
     migration = import_module("chatapp.migrations.0039_encrypt_second_factors")
     former = {
         "totp": {"secret": SECRET},
@@ -74,7 +74,7 @@ def test_those_of_before_are_encrypted_by_the_migration_and_read_again_without_i
     assert dict(Authenticator.objects.values_list("type", "data")) == former
 
 
-def test_with_another_secret_key_it_is_said_what_to_do_and_nobody_gets_in(
+def test_nobody_can_sign_in_after_the_secret_key_changed_and_the_error_says_why(
     guarded: User, settings: Any
 ) -> None:
     settings.SECRET_KEY = "another"
@@ -83,7 +83,7 @@ def test_with_another_secret_key_it_is_said_what_to_do_and_nobody_gets_in(
     assert b"It was stored with another SECRET_KEY." in answer.content
 
 
-def test_a_command_removes_them_and_ends_the_sessions(guarded: User) -> None:
+def test_a_command_removes_second_factors_and_ends_sessions(guarded: User) -> None:
     browser = Client()
     browser.force_login(guarded)
     browser.get("/")
@@ -103,7 +103,7 @@ def test_a_command_removes_them_and_ends_the_sessions(guarded: User) -> None:
 @pytest.mark.parametrize(
     ("language", "subject"), [("en", "Your second factors were removed"), ("zh-hans", "你的两步验证已被移除")]
 )
-def test_their_owner_is_mailed_once_in_their_language(
+def test_the_user_is_mailed_once_in_their_language_about_the_removal(
     guarded: User, settings: Any, language: str, subject: str
 ) -> None:
     settings.HAS_MAIL = True
@@ -115,7 +115,7 @@ def test_their_owner_is_mailed_once_in_their_language(
     assert guarded.email in str(sent.body)
 
 
-def test_where_the_mail_is_not_sent_they_are_removed_all_the_same(
+def test_second_factors_are_removed_even_if_the_mail_cannot_be_sent(
     guarded: User, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.HAS_MAIL = True
@@ -127,7 +127,7 @@ def test_where_the_mail_is_not_sent_they_are_removed_all_the_same(
 
 
 @pytest.mark.parametrize("is_admin", [True, False])
-def test_in_the_panel_admins_alone_remove_them(guarded: User, bob: User, is_admin: bool) -> None:
+def test_only_admins_can_remove_second_factors_in_the_panel(guarded: User, bob: User, is_admin: bool) -> None:
     bob.is_staff, bob.is_superuser = True, is_admin
     bob.save()
     bob.user_permissions.set(Permission.objects.filter(codename__in=["view_user", "change_user"]))

@@ -1,4 +1,4 @@
-"""Provider keys at rest."""
+"""Encryption of stored secrets, e.g. provider keys."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from chatapp.operations import encryption
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 
 
-def test_what_was_encrypted_can_be_decrypted_and_not_be_read() -> None:
+def test_an_encrypted_secret_is_unreadable_and_can_be_decrypted() -> None:
     stored = encrypt("sk-very-secret")
     assert "very" not in stored
     assert decrypt(stored) == "sk-very-secret"
 
 
-def test_no_secret_stays_no_secret() -> None:
+def test_an_empty_secret_stays_empty() -> None:
     assert (encrypt(""), decrypt("")) == ("", "")
 
 
-def test_another_secret_key_cannot_decrypt_and_says_how_to_mend(settings: Settings) -> None:
+def test_decrypting_with_another_secret_key_fails_with_advice(settings: Settings) -> None:
     stored = encrypt("sk-very-secret")
     settings.SECRET_KEY = "another"
     with pytest.raises(SecretUnreadable, match="SECRET_KEY has changed: enter the key again"):
@@ -34,6 +34,6 @@ def test_a_former_secret_key_still_decrypts(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("stored", ["nonsense", "gAAAA", "ü"])
-def test_a_damaged_secret_is_told_apart(stored: str) -> None:
+def test_decrypting_a_damaged_secret_fails(stored: str) -> None:
     with pytest.raises(SecretUnreadable):
         encryption.decrypt(stored)

@@ -1,4 +1,4 @@
-"""Sessions: those that have ended leave no row behind."""
+"""Sessions leave no rows after they end."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ def signed_in(user: User) -> Client:
     return browser
 
 
-def test_the_clean_up_deletes_expired_sessions_and_the_records_of_those_that_are_gone(
-    alice: User, bob: User
-) -> None:
+def test_the_clean_up_deletes_expired_sessions_and_records_of_missing_ones(alice: User, bob: User) -> None:
     expired, signed_out, lasting = signed_in(alice), signed_in(alice), signed_in(bob)
     Session.objects.filter(pk=expired.session.session_key).update(
         expire_date=clock.now() - timedelta(seconds=1)
     )
     signed_out.session.flush()
-    for number in range(120):  # of strangers, in more than one piece
+    for number in range(120):  # anonymous, and too many for one piece
         Session.objects.create(
             pk=f"stranger-{number}", session_data="", expire_date=clock.now() - timedelta(days=1)
         )

@@ -1,4 +1,4 @@
-"""The first visitor with the link becomes the admin. Nobody else, and nobody twice."""
+"""The setup link makes its first visitor the admin, and works only once."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_the_first_visitor_becomes_the_admin_and_is_signed_in(token: str, client
     assert UserSession.objects.get().user == admin
 
 
-def test_the_first_admin_says_how_long_chats_are_kept(token: str, client: Client) -> None:
+def test_the_first_admin_chooses_the_retention_period(token: str, client: Client) -> None:
     assert "How long are chats kept?" in client.get(f"/setup/{token}").content.decode()
     client.post(f"/setup/{token}", {**FORM, "retention_days": "365"})
     assert current("RETENTION_DAYS") == 365
     assert 'name="retention-days" content="365"' in client.get("/").content.decode()
 
 
-def test_it_is_not_asked_where_the_environment_says_it(
+def test_the_setup_does_not_ask_for_a_retention_period_that_the_environment_sets(
     token: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RETENTION_DAYS", "30")
@@ -74,7 +74,7 @@ def test_a_guessed_link_is_refused(token: str, client: Client) -> None:
     assert not User.objects.exists()
 
 
-def test_a_weak_password_is_told_and_the_link_stays_good(token: str, client: Client) -> None:
+def test_a_weak_password_is_reported_and_the_link_stays_valid(token: str, client: Client) -> None:
     response = client.post(f"/setup/{token}", {**FORM, "password": "password"})
     assert response.status_code == 400
     assert "too short" in response.content.decode()
@@ -98,7 +98,7 @@ def test_processes_that_start_together_print_one_link(token: str, client: Client
     assert client.get(f"/setup/{token}").status_code == 200
 
 
-def test_a_used_link_never_comes_back(token: str, client: Client) -> None:
+def test_a_used_link_is_never_valid_again(token: str, client: Client) -> None:
     client.post(f"/setup/{token}", FORM)
     User.objects.update(is_superuser=False)
     newer = ensure_setup_link()
@@ -106,7 +106,7 @@ def test_a_used_link_never_comes_back(token: str, client: Client) -> None:
     assert client.get(f"/setup/{newer}").status_code == 200
 
 
-def test_the_link_is_known_only_with_the_secret_key(token: str, settings: Settings) -> None:
+def test_the_link_depends_on_the_secret_key(token: str, settings: Settings) -> None:
     settings.SECRET_KEY = "of another deployment, and long enough"
     assert ensure_setup_link() != token
 
@@ -122,13 +122,13 @@ def test_an_ordinary_user_does_not_end_the_setup(token: str, client: Client) -> 
     assert client.post(f"/setup/{token}", FORM).status_code == 302
 
 
-def test_an_admin_who_does_not_get_into_the_panel_does_not_end_the_setup(token: str, client: Client) -> None:
+def test_an_admin_without_access_to_the_panel_does_not_end_the_setup(token: str, client: Client) -> None:
     User.objects.create_user("shut-out@example.com", is_superuser=True)
     assert client.post(f"/setup/{token}", FORM).status_code == 302
     assert ensure_setup_link() is None
 
 
-def test_a_taken_address_is_told_and_the_link_stays_good(token: str, client: Client) -> None:
+def test_a_taken_address_is_reported_and_the_link_stays_valid(token: str, client: Client) -> None:
     create_user(email="root@example.com", password=PASSWORD)
     response = client.post(f"/setup/{token}", FORM)
     assert response.status_code == 400
@@ -137,7 +137,7 @@ def test_a_taken_address_is_told_and_the_link_stays_good(token: str, client: Cli
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_visitors_at_the_same_moment_one_becomes_the_admin() -> None:
+def test_only_one_of_several_concurrent_visitors_becomes_the_admin() -> None:
     token = ensure_setup_link()
     assert token
     start = threading.Barrier(4)

@@ -1,4 +1,4 @@
-"""Signing in, out, and what ends with it."""
+"""Signing in, signing out and signing up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sign_in(client: Client, email: str, password: str = PASSWORD) -> int:
     return client.post("/accounts/login/", {"login": email, "password": password}).status_code
 
 
-def test_one_signs_in_with_the_address_in_any_case(dora: User, client: Client) -> None:
+def test_a_user_can_sign_in_with_the_address_in_any_case(dora: User, client: Client) -> None:
     assert sign_in(client, "DORA@example.com") == 302
     assert client.get("/").status_code == 200
 
@@ -46,7 +46,7 @@ def test_a_wrong_password_does_not_sign_in(dora: User, client: Client) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_guessing_passwords_is_slowed_down(dora: User, client: Client) -> None:
+def test_guessing_passwords_is_rate_limited(dora: User, client: Client) -> None:
     for _ in range(12):
         sign_in(client, "dora@example.com", "wrong")
     assert sign_in(client, "dora@example.com") != 302
@@ -57,7 +57,7 @@ def test_passwords_are_stored_with_argon2(dora: User) -> None:
 
 
 @pytest.mark.parametrize("address", ["/", "/memory", "/c/01930000-0000-7000-8000-000000000000"])
-def test_pages_send_strangers_to_sign_in(db: None, client: Client, address: str) -> None:
+def test_pages_redirect_strangers_to_the_sign_in_page(db: None, client: Client, address: str) -> None:
     response = client.get(address)
     assert (response.status_code, response["Location"]) == (302, f"/accounts/login/?next={address}")
 
@@ -68,7 +68,7 @@ def test_signing_out_ends_the_session(dora: User, client: Client) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_a_deactivated_user_is_out_at_once_and_cannot_come_back(dora: User, client: Client) -> None:
+def test_a_deactivated_user_is_signed_out_and_cannot_sign_in_again(dora: User, client: Client) -> None:
     sign_in(client, "dora@example.com")
     dora.is_active = False
     dora.save(update_fields=["is_active"])
@@ -92,7 +92,7 @@ def test_a_changed_password_ends_other_sessions(dora: User, client: Client) -> N
     assert AuditEvent.objects.filter(kind="password_changed", user_id=dora.pk).exists()
 
 
-def test_a_session_that_is_ended_from_another_is_out_and_audited(dora: User, client: Client) -> None:
+def test_ending_other_sessions_signs_them_out_and_is_audited(dora: User, client: Client) -> None:
     other = Client()
     sign_in(client, "dora@example.com")
     sign_in(other, "dora@example.com")
@@ -103,7 +103,7 @@ def test_a_session_that_is_ended_from_another_is_out_and_audited(dora: User, cli
 
 
 @pytest.mark.parametrize("address", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"])
-def test_the_pages_of_strangers_render(db: None, client: Client, address: str, settings: Settings) -> None:
+def test_the_public_account_pages_render(db: None, client: Client, address: str, settings: Settings) -> None:
     settings.HAS_MAIL = True
     assert client.get(address).status_code == 200
 
@@ -122,7 +122,7 @@ def test_a_taken_address_is_refused_whatever_its_case(dora: User) -> None:
     ("email", "password"),
     [("nobody", PASSWORD), ("a@example.com", "short"), ("a\x00@b.c", PASSWORD), ("", PASSWORD)],
 )
-def test_unacceptable_addresses_and_passwords_are_refused(db: None, email: str, password: str) -> None:
+def test_invalid_addresses_and_passwords_are_refused(db: None, email: str, password: str) -> None:
     with pytest.raises(InvalidInput):
         create_user(email=email, password=password)
     assert not User.objects.exists()
@@ -136,17 +136,17 @@ def sign_up(client: Client, email: str) -> bool:
     return User.objects.filter(email=email).exists()
 
 
-def test_nobody_signs_up_where_that_is_closed(db: None, client: Client) -> None:
+def test_nobody_can_sign_up_if_sign_up_is_closed(db: None, client: Client) -> None:
     assert not sign_up(client, "erin@example.com")
 
 
-def test_everybody_signs_up_where_that_is_open(db: None, client: Client, settings: Settings) -> None:
+def test_everybody_can_sign_up_if_sign_up_is_open(db: None, client: Client, settings: Settings) -> None:
     settings.SIGNUP = "open"
     assert sign_up(client, "erin@example.com")
     assert not User.objects.get().is_staff
 
 
-def test_an_address_that_somebody_else_entered_is_free_where_everybody_signs_up(
+def test_an_address_that_another_user_has_not_confirmed_can_sign_up(
     dora: User, client: Client, settings: Settings
 ) -> None:
     settings.SIGNUP = "open"
@@ -158,19 +158,19 @@ def test_an_address_that_somebody_else_entered_is_free_where_everybody_signs_up(
     assert not EmailAddress.objects.filter(pk=entered.pk).exists()
 
 
-def test_an_address_that_was_confirmed_is_not_free(dora: User, client: Client, settings: Settings) -> None:
+def test_a_confirmed_address_cannot_sign_up_again(dora: User, client: Client, settings: Settings) -> None:
     settings.SIGNUP = "open"
     EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
     assert not sign_up(client, "erin@example.com")
 
 
-def test_of_two_who_sign_up_with_one_address_at_once_the_second_is_told(
+def test_the_second_of_two_concurrent_sign_ups_with_one_address_gets_an_error(
     db: None, client: Client, settings: Settings
 ) -> None:
     settings.SIGNUP = "open"
 
     def be_first(**_: Any) -> None:
-        """Sign up after the form of the other was checked, and before it is saved."""
+        """Sign up after the other form was validated and before it is saved."""
         pre_save.disconnect(be_first, sender=User)
         create_user(email="erin@example.com", password=PASSWORD)
 
@@ -182,7 +182,7 @@ def test_of_two_who_sign_up_with_one_address_at_once_the_second_is_told(
     assert client.get("/").status_code == 302
 
 
-def test_nobody_gives_a_confirmed_address_to_another_account(dora: User, admin_client: Client) -> None:
+def test_a_confirmed_address_cannot_be_given_to_another_account(dora: User, admin_client: Client) -> None:
     EmailAddress.objects.create(user=dora, email="erin@example.com", verified=True)
     with pytest.raises(Conflict):
         create_user(email="Erin@example.com", password=PASSWORD)
@@ -199,7 +199,9 @@ def test_nobody_gives_a_confirmed_address_to_another_account(dora: User, admin_c
     assert admin_client.post(f"/admin/chatapp/user/{dora.pk}/change/", own).status_code == 302
 
 
-def test_an_account_takes_its_address_from_whoever_entered_it_before(dora: User, client: Client) -> None:
+def test_a_new_account_removes_its_address_from_a_user_who_has_not_confirmed_it(
+    dora: User, client: Client
+) -> None:
     sign_in(client, "dora@example.com")
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     EmailAddress.objects.create(user=dora, email="erin@example.com")

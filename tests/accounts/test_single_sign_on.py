@@ -1,4 +1,4 @@
-"""Signing in at an issuer of one's own: a real one, in a process beside the tests."""
+"""Signing in at an OpenID Connect issuer, a real one in its own process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def configure(settings: Settings, address: str) -> None:
 
 
 def sign_in(person: str, client: Client | None = None, begin: str = BEGIN) -> tuple[Client, Any]:
-    """Return (the browser, the answer to its return from the issuer)."""
+    """Return (browser, response to it when it comes back from the issuer)."""
     client = client or Client()
     asked = client.get(begin)
     assert asked.status_code == 302, asked.content
@@ -61,7 +61,7 @@ def is_signed_in(client: Client) -> bool:
     return client.get("/").status_code == 200
 
 
-def test_a_new_person_gets_an_account_without_a_password_and_comes_back_to_it(
+def test_a_new_person_gets_an_account_without_a_password_and_returns_to_it(
     db: None, issuer: RunningIssuer
 ) -> None:
     issuer.say("frida", email="Frida@Example.com", email_verified=True, name="Frida K")
@@ -71,11 +71,11 @@ def test_a_new_person_gets_an_account_without_a_password_and_comes_back_to_it(
     assert (frida.email, frida.name, frida.has_usable_password()) == ("frida@example.com", "Frida K", False)
     issuer.say("frida", email="other@example.com", email_verified=True)
     assert is_signed_in(sign_in("frida")[0])
-    assert User.objects.get() == frida  # found by who she is, whatever her address is now
+    assert User.objects.get() == frida  # found by the subject, though the address changed
     assert set(AuditEvent.objects.values_list("kind", flat=True)) >= {"account_created", "signed_in"}
 
 
-def test_the_account_that_an_operator_made_is_linked_and_keeps_its_password(
+def test_an_account_made_by_an_operator_is_linked_and_keeps_its_password(
     db: None, issuer: RunningIssuer
 ) -> None:
     dora = create_user(email="dora@example.com", password=PASSWORD)
@@ -90,13 +90,13 @@ def test_the_account_that_an_operator_made_is_linked_and_keeps_its_password(
 @pytest.mark.parametrize(
     "name",
     [
-        # Upper-case ASCII letters to PostgreSQL: SQLite compares such signs by themselves.
+        # PostgreSQL maps these to upper-case ASCII letters; SQLite leaves them as they are.
         pytest.param("\N{LATIN SMALL LETTER DOTLESS I}sk", marks=pytest.mark.postgres),
         pytest.param("i\N{LATIN SMALL LETTER LONG S}k", marks=pytest.mark.postgres),
         "is\N{KELVIN SIGN}",
     ],
 )
-def test_an_address_that_only_looks_like_it_in_another_case_is_somebody_elses(
+def test_an_address_that_only_unicode_case_folding_makes_equal_is_not_linked(
     db: None, issuer: RunningIssuer, name: str
 ) -> None:
     isk = create_user(email="isk@example.com", password=PASSWORD)
@@ -106,10 +106,10 @@ def test_an_address_that_only_looks_like_it_in_another_case_is_somebody_elses(
 
 
 @pytest.mark.parametrize("made_by", ["command", "panel", "change of the address"])
-def test_an_account_of_an_operator_is_linked_though_allauth_stored_what_it_lacked(
+def test_an_account_made_by_an_operator_is_linked_after_allauth_stored_its_address(
     db: None, issuer: RunningIssuer, admin_client: Client, made_by: str
 ) -> None:
-    """allauth makes the row of an address where a page shows it, and where somebody asks to reset the password."""
+    """allauth creates the row of an address when a page shows it or a password reset is requested."""
     email, users = "dora@example.com", "/admin/chatapp/user"
     if made_by == "panel":
         new = {"email": email, "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
@@ -127,15 +127,15 @@ def test_an_account_of_an_operator_is_linked_though_allauth_stored_what_it_lacke
     assert SocialAccount.objects.get().user.email == email
 
 
-def test_accounts_from_before_are_told_apart_by_who_made_them(alice: User, bob: User) -> None:
-    EmailAddress.objects.create(user=bob, email=bob.email, primary=True)  # as of who signed up
+def test_the_migration_confirms_only_addresses_that_operators_entered(alice: User, bob: User) -> None:
+    EmailAddress.objects.create(user=bob, email=bob.email, primary=True)  # as after signing up
     import_module("chatapp.migrations.0040_addresses_of_operators").prove_addresses(apps, None)
     rows = EmailAddress.objects.values_list("email", "verified", "primary")
     assert set(rows) == {(alice.email, True, True), (bob.email, False, True)}
 
 
-def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer: RunningIssuer) -> None:
-    """Somebody may have signed up with the address of somebody else, and know the password."""
+def test_an_account_with_an_unconfirmed_address_is_not_linked(db: None, issuer: RunningIssuer) -> None:
+    """Somebody else may have signed up with the address, and knows the password."""
     squatted = create_user(email="dora@example.com", password=PASSWORD)
     EmailAddress.objects.filter(user=squatted).update(verified=False)
     issuer.say("dora", email="dora@example.com", email_verified=True)
@@ -146,7 +146,7 @@ def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer:
     assert not SocialAccount.objects.exists()
 
 
-def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(
+def test_an_unconfirmed_address_of_another_user_does_not_lock_out_its_owner(
     db: None, issuer: RunningIssuer
 ) -> None:
     eve = create_user(email="eve@example.com", password=PASSWORD)
@@ -157,9 +157,7 @@ def test_an_address_that_somebody_else_entered_keeps_its_owner_not_out(
     assert not EmailAddress.objects.filter(user=eve, email="dora@example.com").exists()
 
 
-def test_an_account_is_linked_by_another_address_that_its_owner_confirmed(
-    db: None, issuer: RunningIssuer
-) -> None:
+def test_an_account_is_linked_by_another_confirmed_address(db: None, issuer: RunningIssuer) -> None:
     dora = create_user(email="dora@example.com", password=PASSWORD)
     EmailAddress.objects.create(user=dora, email="dora@home.example", verified=True)
     issuer.say("d", email="Dora@home.example", email_verified=True)
@@ -179,14 +177,12 @@ def test_an_address_that_two_accounts_have_links_neither(db: None, issuer: Runni
     assert not SocialAccount.objects.exists()
 
 
-def test_no_form_asks_a_new_person_for_an_address_that_nobody_checked(
-    db: None, issuer: RunningIssuer
-) -> None:
+def test_no_form_lets_a_new_person_enter_an_unconfirmed_address(db: None, issuer: RunningIssuer) -> None:
     assert Client().get("/accounts/3rdparty/signup/").status_code == 404
     assert Client().post("/accounts/3rdparty/signup/", {"email": "any@example.com"}).status_code == 404
 
 
-def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIssuer) -> None:
+def test_a_signed_in_user_can_link_the_account(db: None, issuer: RunningIssuer) -> None:
     squatted = create_user(email="dora@example.com", password=PASSWORD)
     EmailAddress.objects.filter(user=squatted).update(verified=False)
     issuer.say("dora", email="dora@example.com", email_verified=True)
@@ -199,7 +195,7 @@ def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIss
 
 
 @pytest.mark.parametrize("said", [False, "false", None, "yes", 1])
-def test_an_address_that_the_issuer_did_not_check_lets_nobody_in(
+def test_an_address_that_the_issuer_has_not_verified_is_refused(
     db: None, issuer: RunningIssuer, said: Any, settings: Settings
 ) -> None:
     create_user(email="dora@example.com", password=PASSWORD)
@@ -212,7 +208,7 @@ def test_an_address_that_the_issuer_did_not_check_lets_nobody_in(
     assert is_signed_in(sign_in("mallory")[0])
 
 
-def test_accounts_are_made_only_where_that_is_set(
+def test_accounts_are_created_only_if_the_setting_allows_it(
     db: None, issuer: RunningIssuer, settings: Settings
 ) -> None:
     settings.OIDC_MAKES_ACCOUNTS = False
@@ -223,7 +219,7 @@ def test_accounts_are_made_only_where_that_is_set(
     assert not User.objects.exists()
 
 
-def test_an_invitation_opens_nothing_where_nobody_may_sign_up_any_more(
+def test_an_invitation_is_not_accepted_while_sign_up_is_closed(
     db: None, issuer: RunningIssuer, settings: Settings
 ) -> None:
     settings.OIDC_MAKES_ACCOUNTS = False
@@ -239,9 +235,7 @@ def test_an_invitation_opens_nothing_where_nobody_may_sign_up_any_more(
     assert is_signed_in(sign_in("gina", client)[0])
 
 
-def test_groups_follow_the_claim_where_one_is_configured(
-    db: None, issuer: RunningIssuer, settings: Settings
-) -> None:
+def test_groups_follow_the_configured_claim(db: None, issuer: RunningIssuer, settings: Settings) -> None:
     research, sales = (Group.objects.create(name=name) for name in ("Research", "Sales"))
     claims = {"email": "hedy@example.com", "email_verified": True}
     issuer.say("hedy", **claims, roles=["Research", "unknown here"])
@@ -264,14 +258,14 @@ def test_groups_follow_the_claim_where_one_is_configured(
     assert [event.detail["groups"] for event in told] == [["Research"], ["Sales"], ["Sales"]]
 
 
-def test_a_deactivated_account_stays_out(db: None, issuer: RunningIssuer) -> None:
+def test_a_deactivated_account_cannot_sign_in(db: None, issuer: RunningIssuer) -> None:
     issuer.say("jan", email="jan@example.com", email_verified=True)
     sign_in("jan")
     User.objects.update(is_active=False)
     assert not is_signed_in(sign_in("jan")[0])
 
 
-def test_an_answer_of_another_browser_signs_nobody_in(db: None, issuer: RunningIssuer) -> None:
+def test_a_response_for_another_browser_signs_nobody_in(db: None, issuer: RunningIssuer) -> None:
     issuer.say("kim", email="kim@example.com", email_verified=True)
     back = httpx2.post(Client().get(BEGIN)["Location"], data={"person": "kim"}, timeout=PATIENCE_S).headers[
         "Location"
@@ -297,10 +291,10 @@ def test_an_answer_of_another_browser_signs_nobody_in(db: None, issuer: RunningI
         {"email": {}},
     ],
 )
-def test_an_answer_that_does_not_say_who_somebody_is_is_told(
+def test_claims_without_a_valid_subject_or_address_are_refused(
     db: None, issuer: RunningIssuer, claims: dict[str, Any]
 ) -> None:
-    """The token says who it is; what is asked for with it may say no other."""
+    """The ID token identifies the user, and the userinfo response must name the same subject."""
     issuer.say("mia", **{"email": "mia@example.com", "email_verified": True, **claims})
     client, answer = sign_in("mia")
     assert answer.status_code in (403, 502), answer.content
@@ -319,7 +313,7 @@ def test_an_answer_that_does_not_say_who_somebody_is_is_told(
         {"roles": 5},
     ],
 )
-def test_odd_claims_beside_it_keep_nobody_out(
+def test_other_invalid_claims_do_not_prevent_signing_in(
     db: None, issuer: RunningIssuer, settings: Settings, claims: dict[str, Any]
 ) -> None:
     settings.OIDC_GROUPS_CLAIM = "roles"
@@ -329,10 +323,10 @@ def test_odd_claims_beside_it_keep_nobody_out(
     assert "\0" not in User.objects.get().name
 
 
-def test_a_fault_of_our_own_is_not_told_as_the_issuers(
+def test_an_internal_error_is_not_reported_as_one_of_the_issuer(
     db: None, issuer: RunningIssuer, settings: Settings
 ) -> None:
-    settings.OIDC_GROUPS_CLAIM = ["roles"]  # never a claim's name
+    settings.OIDC_GROUPS_CLAIM = ["roles"]  # a list cannot be the name of a claim
     issuer.say("mia", email="mia@example.com", email_verified=True)
     with pytest.raises(TypeError):
         sign_in("mia")
@@ -340,7 +334,7 @@ def test_a_fault_of_our_own_is_not_told_as_the_issuers(
 
 
 @pytest.mark.parametrize("email", ["not an address", "mia@", "x" * 300 + "@example.com", "mia@example.com\0"])
-def test_an_address_that_is_none_makes_no_account(db: None, issuer: RunningIssuer, email: str) -> None:
+def test_an_invalid_address_creates_no_account(db: None, issuer: RunningIssuer, email: str) -> None:
     issuer.say("mia", email=email, email_verified=True)
     client, answer = sign_in("mia")
     assert answer.status_code < 500 or answer.status_code == 502
@@ -348,21 +342,21 @@ def test_an_address_that_is_none_makes_no_account(db: None, issuer: RunningIssue
     assert not User.objects.exists()
 
 
-def test_an_issuer_that_does_not_answer_is_told(db: None, settings: Settings) -> None:
+def test_an_unreachable_issuer_is_reported(db: None, settings: Settings) -> None:
     configure(settings, "http://127.0.0.1:1")
     answer = Client().get(BEGIN)
     assert answer.status_code == 503
     assert "Example ID does not answer." in answer.content.decode()
 
 
-def test_without_an_issuer_nothing_offers_one(db: None, settings: Settings) -> None:
+def test_single_sign_on_is_not_offered_without_an_issuer(db: None, settings: Settings) -> None:
     settings.OIDC_ISSUER = ""
     assert BEGIN not in Client().get("/accounts/login/").content.decode()
     assert Client().get(BEGIN).status_code == 404
     assert Client().get("/accounts/oidc/other/login/").status_code == 404
 
 
-def test_who_has_no_password_exports_and_deletes_the_account(db: None, issuer: RunningIssuer) -> None:
+def test_a_user_without_a_password_can_export_and_delete_the_account(db: None, issuer: RunningIssuer) -> None:
     issuer.say("lea", email="lea@example.com", email_verified=True)
     client, _ = sign_in("lea")
     account = json.loads(str(dict(account_files(User.objects.get()))["account.json"]))
@@ -379,7 +373,7 @@ def test_who_has_no_password_exports_and_deletes_the_account(db: None, issuer: R
     assert not SocialAccount.objects.exists()
 
 
-def test_each_sign_in_has_its_own_nonce_state_and_challenge_whatever_the_link_says(db: None) -> None:
+def test_each_sign_in_has_a_new_nonce_state_and_challenge_that_a_link_cannot_set(db: None) -> None:
     first, second = asked_for(), asked_for()
     for name in ("nonce", "state", "code_challenge"):
         assert len(first[name]) >= 16
@@ -394,7 +388,7 @@ def test_each_sign_in_has_its_own_nonce_state_and_challenge_whatever_the_link_sa
 
 
 @pytest.mark.parametrize("nonce", [None, "", "of another sign-in", 7, ["a"]])
-def test_a_token_without_the_nonce_of_this_sign_in_lets_nobody_in(
+def test_a_token_without_the_nonce_of_this_sign_in_is_refused(
     db: None, issuer: RunningIssuer, nonce: Any
 ) -> None:
     issuer.say("noa", email="noa@example.com", email_verified=True, id_token={"nonce": nonce})
@@ -405,10 +399,8 @@ def test_a_token_without_the_nonce_of_this_sign_in_lets_nobody_in(
     assert not User.objects.exists()
 
 
-def test_a_token_of_somebody_elses_sign_in_is_not_taken_for_a_known_user(
-    db: None, issuer: RunningIssuer
-) -> None:
-    """The code of the victim, brought back to the attacker's own browser with the attacker's state."""
+def test_a_stolen_code_does_not_sign_in_the_attacker(db: None, issuer: RunningIssuer) -> None:
+    """The attacker's browser sends the code of the victim with its own state."""
     issuer.say("olga", email="olga@example.com", email_verified=True)
     assert is_signed_in(sign_in("olga")[0])
     victim, attacker = Client(), Client()
@@ -421,7 +413,7 @@ def test_a_token_of_somebody_elses_sign_in_is_not_taken_for_a_known_user(
     assert not is_signed_in(attacker)
 
 
-def test_an_answer_is_taken_once(db: None, issuer: RunningIssuer) -> None:
+def test_a_response_of_the_issuer_is_accepted_once(db: None, issuer: RunningIssuer) -> None:
     issuer.say("pia", email="pia@example.com", email_verified=True)
     client = Client()
     back = httpx2.post(client.get(BEGIN)["Location"], data={"person": "pia"}, timeout=PATIENCE_S).headers[

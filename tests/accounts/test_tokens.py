@@ -1,4 +1,4 @@
-"""API tokens: told once, stored as hashes, void with their owner."""
+"""API tokens: shown once, stored as hashes, invalid if their owner is deactivated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def authenticate_token(raw: str) -> tuple[User, frozenset[str]] | None:
     return (token.user, scopes_of(token)) if token else None
 
 
-def test_a_token_speaks_for_its_owner_within_its_scopes(alice: User) -> None:
+def test_a_token_authenticates_its_owner_with_its_scopes(alice: User) -> None:
     _, secret = create_token(user=alice, name="ci", scopes=["read", "chat"])
     assert authenticate_token(secret) == (alice, frozenset({"chat", "read"}))
 
@@ -33,18 +33,18 @@ def test_the_database_does_not_hold_the_secret(alice: User) -> None:
 
 
 @pytest.mark.parametrize("raw", ["", "pal_wrong", "pal_\ud800", "x" * 100_000])
-def test_an_unknown_token_speaks_for_nobody(alice: User, raw: str) -> None:
+def test_an_unknown_token_is_rejected(alice: User, raw: str) -> None:
     create_token(user=alice, name="ci", scopes=["read"])
     assert authenticate_token(raw) is None
 
 
-def test_a_deleted_token_is_void(alice: User) -> None:
+def test_a_deleted_token_is_rejected(alice: User) -> None:
     token, secret = create_token(user=alice, name="ci", scopes=["read"])
     delete_token(user=alice, token_id=str(token.pk))
     assert authenticate_token(secret) is None
 
 
-def test_the_tokens_of_a_deactivated_user_are_void(alice: User) -> None:
+def test_tokens_of_a_deactivated_user_are_rejected(alice: User) -> None:
     _, secret = create_token(user=alice, name="ci", scopes=["read"])
     alice.is_active = False
     alice.save(update_fields=["is_active"])
@@ -52,7 +52,7 @@ def test_the_tokens_of_a_deactivated_user_are_void(alice: User) -> None:
 
 
 @pytest.mark.parametrize("token_id", ["nonsense", "01930000-0000-7000-8000-000000000000"])
-def test_a_token_that_is_not_there_cannot_be_deleted(alice: User, token_id: str) -> None:
+def test_deleting_a_missing_token_raises_not_found(alice: User, token_id: str) -> None:
     with pytest.raises(NotFound):
         delete_token(user=alice, token_id=token_id)
 
@@ -70,7 +70,7 @@ def test_unknown_scopes_are_refused(alice: User, scopes: list[str]) -> None:
         create_token(user=alice, name="ci", scopes=scopes)
 
 
-def test_the_scope_admin_is_void_for_who_is_no_admin(alice: User) -> None:
+def test_the_admin_scope_has_no_effect_for_other_users(alice: User) -> None:
     _, secret = create_token(user=alice, name="ci", scopes=["read", "admin"])
     assert authenticate_token(secret) == (alice, frozenset({"read"}))
     alice.is_superuser = True
@@ -78,7 +78,7 @@ def test_the_scope_admin_is_void_for_who_is_no_admin(alice: User) -> None:
     assert authenticate_token(secret) == (alice, frozenset({"read", "admin"}))
 
 
-def test_its_use_is_noted_at_most_once_a_minute(alice: User) -> None:
+def test_the_use_of_a_token_is_recorded_at_most_once_a_minute(alice: User) -> None:
     token, _ = create_token(user=alice, name="ci", scopes=["read"])
     record_token_use(token=token)
     token.refresh_from_db()

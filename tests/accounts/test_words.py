@@ -1,4 +1,4 @@
-"""The pages of accounts, of which allauth makes most, speak as the others do: sentence case, one spelling of each word."""
+"""Account pages, most of them from allauth, use sentence case and our spelling, as all other pages do."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def texts_at(client: Client, address: str) -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("address", OPEN)
-def test_who_comes_in_reads_sentence_case(client: Client, settings: Settings, address: str) -> None:
+def test_public_account_pages_use_sentence_case(client: Client, settings: Settings, address: str) -> None:
     settings.SIGNUP, settings.HAS_MAIL = "open", True
     assert [text for text in texts_at(client, address) if TITLE_CASE.search(text)] == []
 
 
 @pytest.mark.parametrize("address", OF_ONES_OWN)
-def test_who_is_in_reads_sentence_case(
+def test_account_pages_of_users_use_sentence_case(
     browser_client: Callable[[User], Client], alice: User, address: str
 ) -> None:
     assert [text for text in texts_at(browser_client(alice), address) if TITLE_CASE.search(text)] == []
 
 
-def test_the_english_catalogue_has_words_of_allauth_alone() -> None:
+def test_the_english_catalogue_contains_only_texts_of_allauth() -> None:
     own = msgids(Path(settings.LOCALE_PATHS[0], "en", "LC_MESSAGES", "django.po"))
     assert (
         own - msgids(Path(allauth.__file__).parent / "locale" / "de" / "LC_MESSAGES" / "django.po") == set()

@@ -1,4 +1,4 @@
-"""Connect a model: the address lists what it offers, a model is asked, and only one that answers is stored."""
+"""Connect a model: list the models of an address, test the chosen one, and store it only if it answers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ def real_models() -> list[ModelConfig]:
     return list(ModelConfig.objects.exclude(kind=ModelConfig.Kind.DEMO))
 
 
-def test_the_panel_offers_it_until_a_model_is_connected(admin_client: Client, server: ModelServer) -> None:
+def test_the_panel_offers_to_connect_a_model_until_one_is_connected(
+    admin_client: Client, server: ModelServer
+) -> None:
     ensure_first_model()
     assert "No model is connected yet" in admin_client.get("/admin/").content.decode()
     connect(admin_client, base_url=server.base_url, api_key=KEY, model_id="test-model")
     assert "No model is connected yet" not in admin_client.get("/admin/").content.decode()
 
 
-def test_every_preset_fills_the_form_in(admin_client: Client) -> None:
+def test_every_preset_fills_in_the_form(admin_client: Client) -> None:
     page = admin_client.get(CONNECT)
     slugs = [preset.slug for preset in page.context["presets"]]
     assert slugs == ["openai", "ollama", "vllm", "deepseek", "openrouter", "lmstudio", "azure", "other"]
@@ -55,7 +57,7 @@ def test_every_preset_fills_the_form_in(admin_client: Client) -> None:
         assert address in shown.content.decode()
 
 
-def test_the_models_of_an_address_are_offered_with_their_windows(
+def test_the_chat_models_of_an_address_are_offered_with_their_windows(
     admin_client: Client, server: ModelServer
 ) -> None:
     page = admin_client.post(CONNECT, {"_list": "1", "base_url": server.base_url, "api_key": KEY})
@@ -65,7 +67,7 @@ def test_the_models_of_an_address_are_offered_with_their_windows(
     assert KEY not in page.content.decode()
 
 
-def test_the_key_is_kept_for_the_next_page_and_for_this_address_alone(
+def test_the_key_is_kept_for_the_next_page_and_only_for_its_address(
     admin_client: Client, server: ModelServer
 ) -> None:
     page = admin_client.post(CONNECT, {"_list": "1", "base_url": server.base_url, "api_key": KEY})
@@ -94,7 +96,9 @@ def test_a_model_that_answers_is_stored_with_its_sizes_and_replaces_the_demo(
     assert (event.detail["done"], event.detail["name"], event.actor_id) == ("added", "Ours", admin_user.pk)
 
 
-def test_a_second_one_becomes_the_default_where_asked(admin_client: Client, server: ModelServer) -> None:
+def test_a_second_model_becomes_the_default_only_on_request(
+    admin_client: Client, server: ModelServer
+) -> None:
     ensure_first_model()
     connect(admin_client, base_url=server.base_url, api_key=KEY, model_id="test-model")
     connect(admin_client, base_url=server.base_url, api_key=KEY, model_id="plain")
@@ -120,7 +124,7 @@ def test_a_model_that_fails_its_test_is_not_stored(
 
 
 @pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[fd00:ec2::254]/v1"])
-def test_where_a_cloud_keeps_its_credentials_is_never_asked(admin_client: Client, address: str) -> None:
+def test_metadata_addresses_of_clouds_are_never_requested(admin_client: Client, address: str) -> None:
     page = admin_client.post(CONNECT, {"_list": "1", "base_url": address}).content.decode()
     assert "which is never asked" in page
     page = connect(admin_client, base_url=address, model_id="m").content.decode()
@@ -128,7 +132,7 @@ def test_where_a_cloud_keeps_its_credentials_is_never_asked(admin_client: Client
     assert not real_models()
 
 
-def test_a_server_that_lists_nothing_can_be_connected_by_name(admin_client: Client) -> None:
+def test_a_server_that_lists_no_models_can_be_connected_by_model_name(admin_client: Client) -> None:
     with ModelServer(models=[]) as server:
         page = admin_client.post(CONNECT, {"_list": "1", "base_url": server.base_url})
         assert "enter the name of one" in page.content.decode()
@@ -137,7 +141,7 @@ def test_a_server_that_lists_nothing_can_be_connected_by_name(admin_client: Clie
     assert model.context_size == 9_000
 
 
-def test_what_is_wrong_is_said_at_its_field(admin_client: Client, server: ModelServer) -> None:
+def test_errors_are_shown_at_their_fields(admin_client: Client, server: ModelServer) -> None:
     ensure_first_model()
     page = connect(admin_client, base_url="ftp://x", context_size=-1, name="Demo")
     assert page.status_code == 400
@@ -147,6 +151,6 @@ def test_what_is_wrong_is_said_at_its_field(admin_client: Client, server: ModelS
     assert not server.requests
 
 
-def test_a_row_of_a_strange_address_is_no_row(admin_client: Client) -> None:
+def test_invalid_query_parameters_show_no_connected_model(admin_client: Client) -> None:
     for query in ("connected=7", "connected=019e0000-0000-7000-8000-000000000000", "preset=none"):
         assert admin_client.get(f"{CONNECT}?{query}").context["connected"] is None

@@ -1,4 +1,4 @@
-"""Every page with odd addresses, queries and forms: whatever is asked, nothing fails on our side."""
+"""No page returns a server error for odd addresses, queries or forms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.api import odd
 
 pytestmark = pytest.mark.slow
 
-# Besides GET and POST, which every page is asked with: one at each page, in turn.
+# Each page gets GET and POST requests, and one of these methods in turn.
 METHODS = ("head", "put", "patch", "delete", "options")
-# Of Django and of its admin: pages, filters, orders, what a popup or an autocompletion asks.
+# Parameters of Django and its admin: paging, filters, ordering, popups, autocompletion.
 QUERY_NAMES = (
     "p",
     "q",
@@ -48,12 +48,12 @@ def patterns(found: list[Any], prefix: str = "") -> Iterator[str]:
 
 
 def pages() -> list[str]:
-    """Return the addresses of the route table that are not the API's own operations."""
+    """Return the routes that are not operations of the API."""
     return [route for route in patterns(get_resolver().url_patterns) if not route.startswith("api/v1")]
 
 
 def addresses(route: str) -> list[str]:
-    """With odd values for what is named in it."""
+    """Return addresses of the route with odd values for its parameters."""
     named = re.compile(r"<[^>]+>|\(\?P<\w+>(?:[^()]|\([^()]*\))*\)|\(\?:.*\)|\.\*")
     plain = route.replace("^", "").replace("$", "")
     values = (odd.ROW_ID, "9" * 400, "%00", "_FF") if named.search(plain) else ("",)
@@ -61,7 +61,7 @@ def addresses(route: str) -> list[str]:
 
 
 class Fields(HTMLParser):
-    """The fields of a form with what stands in them."""
+    """Collects the fields of a form with their values."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class Fields(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
         name = given.get("name")
-        # `__prefix__` stands in the template of a further row, which the server never reads.
+        # `__prefix__` marks the template of an extra row, which the server never reads.
         is_read = name and "__prefix__" not in name and given.get("type") != "submit"
         if tag in ("input", "select", "textarea") and is_read:
             self.found.setdefault(name, given.get("value") or "")
 
 
 def refused(answer: Any) -> set[str]:
-    """Return the names of the fields that a page's form refuses."""
+    """Return the names of the fields that the form of a page rejects."""
     context = answer.context or {}
     admin_form = context.get("adminform")
     form = admin_form.form if admin_form else context.get("form")
@@ -86,8 +86,8 @@ def refused(answer: Any) -> set[str]:
 
 @pytest.fixture
 def asked(admin_client: Client) -> Iterator[list[str]]:
-    """Yield the list of requests that failed on our side; the fixture fails where there is one."""
-    # Forms show each of hundreds as a choice, and each choice is a template of its own.
+    """Yield a list for requests that returned a server error; fail if it has any."""
+    # Forms offer each of the hundreds of permissions, and each choice renders a template of its own.
     Permission.objects.exclude(content_type__app_label="auth").delete()
     admin_client.raise_request_exception = False
     failures: list[str] = []
@@ -100,7 +100,7 @@ def note(failures: list[str], answer: HttpResponse, *request: object) -> None:
         failures.append(f"{answer.status_code} " + " ".join(str(part)[:200] for part in request))
 
 
-def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: list[str]) -> None:
+def test_no_page_returns_a_server_error(admin_client: Client, client: Client, asked: list[str]) -> None:
     client.raise_request_exception = False
     for route, method in zip(pages(), cycle(METHODS), strict=False):
         if LEAVES_ALONE.match(route):
@@ -108,15 +108,15 @@ def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: 
         for address in addresses(route):
             note(asked, admin_client.get(address), "admin", address)
         if connection.vendor != "sqlite":
-            continue  # who is nobody, sends nothing or by another method is answered with the same statements
+            continue  # The requests below execute the same statements on every database.
         note(asked, client.get(address), "nobody", address)
         note(asked, admin_client.post(address), "post", address)
         note(asked, getattr(admin_client, method)(address), method, address)
 
 
-def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> None:
+def test_no_query_returns_a_server_error(admin_client: Client, asked: list[str]) -> None:
     lists = [route for route in pages() if re.search(r"^(admin/\w+/\w+/|admin/autocomplete/)?$", route)]
-    # Each list with each name, each name with each value at a third of the lists.
+    # Request each list with each name, and each value of a name at a third of the lists.
     for (number, route), (place, name) in product(enumerate(lists), enumerate(QUERY_NAMES)):
         value = QUERY_TEXTS[(number + place) % len(QUERY_TEXTS)]
         note(asked, admin_client.get(f"/{route}", {name: value}), "get", f"/{route}", name, repr(value)[:50])
@@ -125,7 +125,7 @@ def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> N
 @pytest.mark.parametrize(
     "route", [route for route in pages() if re.search(r"^admin/.*(add|import|invite|connect)/$", route)]
 )
-def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route: str) -> None:
+def test_no_form_returns_a_server_error(admin_client: Client, asked: list[str], route: str) -> None:
     shown = admin_client.get(f"/{route}")
     reader = Fields()
     reader.feed(shown.content.decode())
@@ -134,7 +134,7 @@ def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route
     made = count(1)
 
     def send(some: Sequence[str], text: str) -> HttpResponse:
-        """Send what stands in the form, with the text in some of its fields."""
+        """Send the values of the form, with the text in some of its fields."""
         form = {**reader.found, "name": f"Made {next(made)}", **dict.fromkeys(some, text)}
         answer = admin_client.post(f"/{route}", form)
         note(asked, answer, "post", f"/{route}", *some[:5], repr(text)[:50])
@@ -151,10 +151,10 @@ def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route
             if rest == left:
                 break
             left = rest
-        # A form that was taken has read each field; elsewhere something else was in the way.
+        # An accepted form has read each field. A rejected one may have stopped at an error of another field.
         for name in left if len(left) > 1 and answer.status_code != 302 else ():
             send([name], text)
-    # How many rows a form has is asked of no database.
+    # The number of rows of a form does not reach the database, so one database suffices.
     for name in counts if connection.vendor == "sqlite" else ():
         form = {**reader.found, name: "9" * 30}
         answer = admin_client.post(f"/{route}", form)

@@ -1,4 +1,4 @@
-"""The first page of the panel: what happens, what failed, what it costs, and whether every part is there."""
+"""The first page of the panel: current runs, failures, costs, and the checks of all parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def new_run(user: User, status: str, category: str = "") -> Run:
     )
 
 
-def test_answers_failures_and_what_waits_are_counted(alice: User) -> None:
+def test_complete_failed_and_queued_runs_are_counted(alice: User) -> None:
     for status, category in [("complete", ""), ("failed", "auth"), ("failed", "auth"), ("queued", "")]:
         new_run(alice, status, category)
     overview = read_overview(clock.now())
@@ -48,7 +48,7 @@ def test_answers_failures_and_what_waits_are_counted(alice: User) -> None:
     assert 30 <= overview["waiting_s"] < 90
 
 
-def test_tokens_are_added_up_by_day(alice: User) -> None:
+def test_tokens_are_summed_by_day(alice: User) -> None:
     now = clock.now()
     for tokens, age in [(100, 0), (200, 0), (50, 2), (9_000, DAYS + 1)]:
         row = Usage.objects.create(
@@ -63,7 +63,7 @@ def test_tokens_are_added_up_by_day(alice: User) -> None:
     assert float(today.input_percent) + float(today.output_percent) == pytest.approx(100)
 
 
-def test_hours_that_are_over_are_summed_up_once_and_read_from_their_sums(alice: User) -> None:
+def test_past_hours_are_summed_once_and_read_from_their_sums(alice: User) -> None:
     now = clock.now()
     costs = [Decimal("0.25"), None, Decimal("0.5"), Decimal(1)]
     for hours, cost in enumerate(costs):
@@ -91,7 +91,7 @@ def test_hours_that_are_over_are_summed_up_once_and_read_from_their_sums(alice: 
     assert read_overview(now)["input"] == 400, "an hour that is over is not read from its calls"
 
 
-def test_a_call_that_is_stored_in_the_hour_after_it_is_counted_there(alice: User) -> None:
+def test_a_call_is_counted_in_the_hour_in_which_it_was_stored(alice: User) -> None:
     now = clock.now()
     hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
     row = Usage(user=alice, model_name="m", purpose="chat", input_tokens=100, output_tokens=10, exact=True)
@@ -103,7 +103,7 @@ def test_a_call_that_is_stored_in_the_hour_after_it_is_counted_there(alice: User
     assert [(each.hour, each.input_tokens) for each in UsageHour.objects.all()] == [(hour, 100)]
 
 
-def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
+def test_the_first_id_at_a_moment_is_less_than_later_ids() -> None:
     made = new_id()
     assert (
         first_id_at(clock.now() - timedelta(seconds=60))
@@ -121,12 +121,14 @@ def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
         ("", True),
     ],
 )
-def test_an_address_without_encryption_is_told(settings: Settings, address: str, is_well: bool) -> None:
+def test_the_checks_warn_about_a_public_address_without_encryption(
+    settings: Settings, address: str, is_well: bool
+) -> None:
     settings.PUBLIC_URL = address
     assert check_address().is_well is is_well
 
 
-def test_an_address_that_is_set_is_not_asked_for(settings: Settings) -> None:
+def test_the_checks_ask_for_the_public_address_only_if_it_is_not_set(settings: Settings) -> None:
     settings.IS_BEHIND_PROXY = True
     settings.PUBLIC_URL = "http://localhost:8080"
     assert "set PUBLIC_URL" not in check_address().what
@@ -134,7 +136,7 @@ def test_an_address_that_is_set_is_not_asked_for(settings: Settings) -> None:
     assert "set PUBLIC_URL" in check_address().what
 
 
-@pytest.mark.sqlite  # of one process: others have another finding
+@pytest.mark.sqlite  # SQLite means a single process; other databases have other findings.
 def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
     shown = admin_client.get("/admin/checks/").content.decode()
     assert "<code>manage.py serve</code>" in shown
@@ -143,7 +145,7 @@ def test_commands_in_a_finding_are_shown_as_code(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize(("has_mail", "state"), [(False, "Unused"), (True, "Works")])
-def test_what_is_not_set_up_is_not_said_to_work(
+def test_mail_that_is_not_set_up_is_shown_as_unused(
     admin_client: Client, settings: Settings, has_mail: bool, state: str
 ) -> None:
     settings.HAS_MAIL = has_mail
@@ -153,7 +155,7 @@ def test_what_is_not_set_up_is_not_said_to_work(
     assert ("not set up" in of_mail) is not has_mail
 
 
-def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, alice: User) -> None:
+def test_only_operators_can_open_the_page_with_the_checks_of_doctor(client: Client, alice: User) -> None:
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, model_id="demo")
     client.force_login(alice)
     assert client.get("/admin/checks/").status_code == 404
@@ -172,7 +174,7 @@ def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, ali
     assert "Tokens by day" in home
 
 
-def test_the_filter_of_runs_names_those_without_an_error(admin_client: Client, alice: User) -> None:
+def test_the_error_filter_of_runs_names_the_empty_category(admin_client: Client, alice: User) -> None:
     for category in ("", "auth"):
         new_run(alice, "complete" if not category else "failed", category)
     page = admin_client.get("/admin/chatapp/run/").content.decode()

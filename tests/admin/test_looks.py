@@ -1,4 +1,4 @@
-"""Operators do not read chats, unless the deployment says so: then users are told, and each look is recorded."""
+"""Operators can read chats only if the deployment permits it. Users are informed, and each look is recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def look(client: Client, conversation: Conversation, **form: object) -> str:
     return answer.content.decode() if answer.status_code == 200 else str(answer.status_code)
 
 
-def test_an_admin_gives_a_reason_and_reads_and_the_log_has_it(
+def test_an_admin_reads_a_chat_after_giving_a_reason_which_is_logged(
     admin_client: Client, admin_user: User, alice: User, conversation: Conversation
 ) -> None:
     page = f"/admin/chatapp/conversation/{conversation.pk}"
@@ -47,7 +47,9 @@ def test_an_admin_gives_a_reason_and_reads_and_the_log_has_it(
     assert "Ticket 7" in listed
 
 
-def test_each_page_of_a_long_one_is_a_look(admin_client: Client, conversation: Conversation) -> None:
+def test_each_page_of_a_long_chat_is_recorded_as_a_look(
+    admin_client: Client, conversation: Conversation
+) -> None:
     for number in range(MESSAGES_SHOWN // 2):
         say(conversation, f"Question {number}", "Answer")
     newest = look(admin_client, conversation, reason="Ticket 7")
@@ -57,7 +59,7 @@ def test_each_page_of_a_long_one_is_a_look(admin_client: Client, conversation: C
     assert AuditEvent.objects.filter(kind="looked").count() == 2
 
 
-def test_nobody_reads_where_the_deployment_does_not_say_so(
+def test_admins_cannot_read_chats_unless_the_deployment_permits_it(
     admin_client: Client, conversation: Conversation, settings: Settings
 ) -> None:
     settings.OPERATORS_READ_CHATS = False
@@ -67,12 +69,12 @@ def test_nobody_reads_where_the_deployment_does_not_say_so(
     assert not AuditEvent.objects.filter(kind="looked").exists()
 
 
-def test_temporary_chats_are_never_read(admin_client: Client, conversation: Conversation) -> None:
+def test_admins_cannot_read_temporary_chats(admin_client: Client, conversation: Conversation) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(temporary=True)
     assert look(admin_client, conversation, reason="Ticket 7") == "404"
 
 
-def test_an_operator_who_is_no_admin_reads_nothing(
+def test_operators_who_are_not_admins_and_users_cannot_read_chats(
     client: Client, bob: User, charlie: User, conversation: Conversation
 ) -> None:
     bob.is_staff = True
@@ -84,7 +86,7 @@ def test_an_operator_who_is_no_admin_reads_nothing(
     assert not AuditEvent.objects.filter(kind="looked").exists()
 
 
-def test_users_and_their_programs_are_told(
+def test_the_page_and_the_api_tell_users_that_operators_read_chats(
     browser_client: Callable[[User], Client],
     alice: User,
     conversation: Conversation,

@@ -1,4 +1,4 @@
-"""Operators enter models; keys go in and never come out; Test says what it found."""
+"""The forms of models in the panel, the keys stored in them, and the test of a model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def whole_database() -> str:
     return "\n".join(rows)
 
 
-def test_a_key_goes_in_and_never_comes_out(admin_client: Client) -> None:
+def test_a_stored_key_is_encrypted_and_never_shown(admin_client: Client) -> None:
     model = add_model(admin_client)
     assert decrypt(model.api_key_encrypted) == KEY
     for page in (page_of(model), "/admin/chatapp/modelconfig/", f"{page_of(model)[:-7]}history/"):
@@ -117,7 +117,7 @@ def test_a_stored_key_is_not_sent_to_another_address(admin_client: Client) -> No
     "address",
     ["ftp://example.com/v1", "example.com/v1", "http://", "http://user:pw@example.com/v1", "javascript:1"],
 )
-def test_an_address_that_is_none_is_refused(admin_client: Client, address: str) -> None:
+def test_an_invalid_address_is_rejected(admin_client: Client, address: str) -> None:
     assert admin_client.post(ADD, form_of(address)).status_code == 200
     assert not ModelConfig.objects.exists()
 
@@ -129,7 +129,7 @@ def test_addresses_of_the_operators_own_network_are_accepted(admin_client: Clien
     assert add_model(admin_client, address).base_url == address
 
 
-def test_the_first_real_model_becomes_the_default_and_another_one_can(
+def test_the_first_real_model_becomes_the_default_and_a_later_one_on_request(
     admin_client: Client, server: ModelServer
 ) -> None:
     ensure_first_model()
@@ -153,7 +153,7 @@ def test_a_model_that_fails_its_test_does_not_become_the_default(
     assert default_model() == good
 
 
-def test_the_default_stays_the_default_when_it_is_edited(admin_client: Client, server: ModelServer) -> None:
+def test_editing_the_default_keeps_it_and_does_not_test_it(admin_client: Client, server: ModelServer) -> None:
     model = add_model(admin_client, server.base_url)
     asked = len(server.requests)
     admin_client.post(page_of(model), form_of(server.base_url, make_default="on", context_size=9_000))
@@ -166,7 +166,9 @@ def test_the_default_cannot_be_disabled(admin_client: Client) -> None:
     assert "The default model has to be enabled." in response.content.decode()
 
 
-def test_there_is_always_a_default(admin_client: Client, server: ModelServer) -> None:
+def test_the_default_cannot_be_cleared_or_deleted_without_another_one(
+    admin_client: Client, server: ModelServer
+) -> None:
     ensure_first_model()
     model = add_model(admin_client, server.base_url)
     unticked = form_of(server.base_url) | {"initial-make_default": "True"}
@@ -178,7 +180,7 @@ def test_there_is_always_a_default(admin_client: Client, server: ModelServer) ->
     assert ModelConfig.objects.get(is_default=True).name == "Second"
 
 
-def test_a_page_that_was_open_for_long_takes_back_no_choice_of_the_default(
+def test_a_stale_form_does_not_revert_the_choice_of_the_default(
     admin_client: Client, server: ModelServer
 ) -> None:
     ensure_first_model()
@@ -195,7 +197,7 @@ def test_a_page_that_was_open_for_long_takes_back_no_choice_of_the_default(
 
 
 @pytest.mark.parametrize("policy", ['{"no_such": 1}', '{"trigger": 7}', "[1]"])
-def test_a_context_policy_that_is_not_valid_is_refused(admin_client: Client, policy: str) -> None:
+def test_an_invalid_context_policy_is_rejected(admin_client: Client, policy: str) -> None:
     response = admin_client.post(ADD, form_of(context_policy=policy))
     assert response.status_code == 200
     assert "errorlist" in response.content.decode()
@@ -215,7 +217,7 @@ def test_prices_are_stored_as_entered(admin_client: Client) -> None:
         ({"input_price": "0", "cached_price": "1"}, {"output_price"}),
     ],
 )
-def test_a_price_that_would_not_count_is_refused(
+def test_a_price_without_the_prices_it_needs_is_rejected(
     admin_client: Client, entered: dict[str, str], missing: set[str]
 ) -> None:
     response = admin_client.post(ADD, form_of(**entered))
@@ -223,7 +225,7 @@ def test_a_price_that_would_not_count_is_refused(
     assert {*response.context["adminform"].form.errors} == missing
 
 
-def test_the_sizes_in_effect_are_told_with_their_source(admin_client: Client, settings: Settings) -> None:
+def test_the_effective_sizes_are_shown_with_their_sources(admin_client: Client, settings: Settings) -> None:
     settings.LLM_MAX_OUTPUT_TOKENS = 1_000
     model = add_model(admin_client, model_id="gpt-4o", context_size=20_000)
     page = admin_client.get(page_of(model)).content.decode()
@@ -233,12 +235,12 @@ def test_the_sizes_in_effect_are_told_with_their_source(admin_client: Client, se
 
 
 @pytest.mark.mechanism("fim.budget-floor")
-def test_a_window_too_small_is_warned_of(admin_client: Client) -> None:
+def test_a_window_that_is_too_small_shows_a_warning(admin_client: Client) -> None:
     model = add_model(admin_client, context_size=6_000, max_output_tokens=3_000)
     assert "leaves less than 4,000" in admin_client.get(page_of(model)).content.decode()
 
 
-def test_what_the_environment_says_is_read_only_here(admin_client: Client, settings: Settings) -> None:
+def test_fields_that_the_environment_sets_cannot_be_changed(admin_client: Client, settings: Settings) -> None:
     settings.OPENAI_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "test-model"
     ensure_first_model()
     model = default_model()
@@ -251,7 +253,7 @@ def test_what_the_environment_says_is_read_only_here(admin_client: Client, setti
     assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 403
 
 
-def test_a_model_that_the_next_start_finds_again_is_not_deleted(
+def test_a_model_that_the_next_start_would_find_again_cannot_be_deleted(
     admin_client: Client, settings: Settings
 ) -> None:
     ensure_first_model()
@@ -261,15 +263,15 @@ def test_a_model_that_the_next_start_finds_again_is_not_deleted(
     found = ModelConfig.objects.create(base_url=settings.OLLAMA_URL, **rows)
     deletion = f"{page_of(found)[:-7]}delete/"
     assert admin_client.post(deletion, {"post": "yes"}).status_code == 403
-    # There it is not looked for any more.
+    # Without the address, the next start does not find the model again.
     settings.OLLAMA_URL = ""
     assert admin_client.post(deletion, {"post": "yes"}).status_code == 302
 
 
-# --- the test -------------------------------------------------------------------------------------------
+# --- testing a model ------------------------------------------------------------------------------------
 
 
-def test_test_tells_what_it_found_and_keeps_the_window(admin_client: Client, server: ModelServer) -> None:
+def test_the_test_reports_its_result_and_stores_the_window(admin_client: Client, server: ModelServer) -> None:
     model = add_model(admin_client, server.base_url)
     told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
     assert "test-model answers" in told
@@ -279,13 +281,13 @@ def test_test_tells_what_it_found_and_keeps_the_window(admin_client: Client, ser
     assert "test-model answers" in admin_client.get(page_of(model)).content.decode()
 
 
-def test_save_and_test_tests_what_was_just_entered(admin_client: Client, server: ModelServer) -> None:
+def test_save_and_test_tests_the_entered_values(admin_client: Client, server: ModelServer) -> None:
     told = messages_after(admin_client, ADD, form_of(server.base_url, _test="Save and test"))
     assert "test-model answers" in told
     assert server.requests
 
 
-def test_several_are_tested_from_the_list(admin_client: Client, server: ModelServer) -> None:
+def test_several_models_are_tested_from_the_list(admin_client: Client, server: ModelServer) -> None:
     good = add_model(admin_client, server.base_url)
     dead = add_model(admin_client, name="Dead")
     form = {"action": "test_selected", "_selected_action": [str(good.pk), str(dead.pk)]}
@@ -294,7 +296,7 @@ def test_several_are_tested_from_the_list(admin_client: Client, server: ModelSer
     assert "Dead: test-model does not answer: nothing can be reached" in told
 
 
-def test_a_wrong_key_is_told_without_repeating_it(admin_client: Client, server: ModelServer) -> None:
+def test_a_wrong_key_is_reported_without_repeating_it(admin_client: Client, server: ModelServer) -> None:
     model = add_model(admin_client, server.base_url, api_key="sk-wrong-and-echoed")
     told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
     assert "the key is not accepted" in told
@@ -305,7 +307,7 @@ def test_a_wrong_key_is_told_without_repeating_it(admin_client: Client, server: 
     ("fault", "sentence"),
     [("quota", "no credit left"), ("server", "failure of its own"), ("no_model", "knows no such model")],
 )
-def test_a_failing_provider_is_told_in_a_sentence(
+def test_a_failing_provider_is_reported_in_a_sentence(
     admin_client: Client, server: ModelServer, fault: str, sentence: str
 ) -> None:
     server.script(*[ERRORS[fault]() for _ in range(4)])
@@ -313,14 +315,14 @@ def test_a_failing_provider_is_told_in_a_sentence(
     assert sentence in messages_after(admin_client, f"{page_of(model)[:-7]}test/")
 
 
-def test_a_key_that_cannot_be_read_any_more_is_explained(admin_client: Client) -> None:
+def test_a_key_that_cannot_be_decrypted_is_explained(admin_client: Client) -> None:
     model = add_model(admin_client)
     ModelConfig.objects.filter(pk=model.pk).update(api_key_encrypted="gAAAAA-of-another-key")
     told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
     assert "SECRET_KEY has changed: enter the key again" in told
 
 
-def test_a_window_entered_larger_than_the_models_is_warned_of(
+def test_a_window_larger_than_that_of_the_model_shows_a_warning(
     admin_client: Client, server: ModelServer
 ) -> None:
     model = add_model(admin_client, server.base_url, context_size=100_000)
@@ -328,14 +330,14 @@ def test_a_window_entered_larger_than_the_models_is_warned_of(
     assert "known to hold only 16,384" in told
 
 
-def test_looking_at_the_test_address_tests_nothing(admin_client: Client, server: ModelServer) -> None:
+def test_a_get_request_does_not_test_the_model(admin_client: Client, server: ModelServer) -> None:
     model = add_model(admin_client, server.base_url)
     server.clear()
     assert admin_client.get(f"{page_of(model)[:-7]}test/").status_code == 405
     assert not server.requests
 
 
-def test_the_demo_says_what_it_is(admin_client: Client) -> None:
+def test_the_demo_model_says_that_it_is_no_language_model(admin_client: Client) -> None:
     ensure_first_model()
     demo = default_model()
     assert "not a language model" in messages_after(admin_client, f"{page_of(demo)[:-7]}test/")
@@ -345,7 +347,7 @@ def test_the_demo_says_what_it_is(admin_client: Client) -> None:
     ("field", "value"),
     [("context_size", 10**12), ("max_output_tokens", 10**9), ("system_prompt", "x" * 40_000)],
 )
-def test_numbers_and_texts_have_the_bounds_of_the_api(
+def test_numbers_and_texts_beyond_the_bounds_of_the_api_are_rejected(
     admin_client: Client, field: str, value: object
 ) -> None:
     response = admin_client.post(ADD, form_of(**{field: value}))

@@ -1,4 +1,4 @@
-"""Operators get in, nobody else; they see who, when and how much, and never what was said."""
+"""Only operators can open the panel. They see users, times and amounts, but never the text of chats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_list_and_the_index_render(admin_client: Client, listed: str) -> N
     assert admin_client.get(f"/admin/chatapp/{listed}/").status_code == 200
 
 
-def test_an_operator_gives_a_group_its_clean_up_period(admin_client: Client) -> None:
+def test_an_operator_sets_the_clean_up_period_of_a_group(admin_client: Client) -> None:
     fields = {
         "name": "Researchers",
         "access-TOTAL_FORMS": 0,
@@ -42,18 +42,18 @@ def test_an_operator_gives_a_group_its_clean_up_period(admin_client: Client) -> 
 
 
 @pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/connect/", "nonsense/"])
-def test_charlie_finds_nothing_there(
+def test_users_who_are_not_operators_get_404(
     browser_client: Callable[[User], Client], charlie: User, path: str
 ) -> None:
     assert browser_client(charlie).get(f"/admin/{path}").status_code == 404
 
 
-def test_strangers_are_sent_to_the_one_sign_in(db: None, client: Client) -> None:
+def test_anonymous_visitors_are_redirected_to_the_sign_in_page(db: None, client: Client) -> None:
     response = client.get("/admin/chatapp/user/", follow=True)
     assert response.redirect_chain[-1][0] == "/accounts/login/?next=%2Fadmin%2Fchatapp%2Fuser%2F"
 
 
-def test_signing_out_of_the_panel_signs_out(admin_client: Client) -> None:
+def test_signing_out_of_the_panel_ends_the_session(admin_client: Client) -> None:
     assert admin_client.post("/admin/logout/").status_code == 302
     assert admin_client.get("/").status_code == 302
 
@@ -79,7 +79,7 @@ def conversation(alice: User) -> Conversation:
     return conversation
 
 
-def test_operators_see_that_a_conversation_exists_and_not_what_it_says(
+def test_operators_see_conversations_without_their_texts(
     admin_client: Client, conversation: Conversation
 ) -> None:
     compaction = Compaction.objects.get()
@@ -104,10 +104,10 @@ def test_operators_see_that_a_conversation_exists_and_not_what_it_says(
         "user/?instructions__contains=",
     ],
 )
-def test_no_filter_tells_what_the_lists_do_not_show(
+def test_filters_do_not_reveal_texts_that_the_lists_hide(
     admin_client: Client, conversation: Conversation, asked: str
 ) -> None:
-    """Whoever asks letter by letter would read it."""
+    """A filter by prefix would reveal a text letter by letter."""
     User.objects.update(instructions="A secret matter")
     for guess in ("A", "B"):
         assert admin_client.get(f"/admin/chatapp/{asked}{guess}").status_code == 400
@@ -121,12 +121,12 @@ def test_no_filter_tells_what_the_lists_do_not_show(
 
 
 @pytest.mark.parametrize("listed", ["conversation", "run", "compaction", "usage", "apitoken"])
-def test_what_happened_cannot_be_changed(admin_client: Client, listed: str) -> None:
+def test_records_of_past_activity_cannot_be_added(admin_client: Client, listed: str) -> None:
     assert admin_client.get(f"/admin/chatapp/{listed}/add/").status_code == 403
 
 
 @pytest.mark.mechanism("ours.ledger", "ours.saved")
-def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User) -> None:
+def test_usage_is_summed_over_the_filtered_rows(admin_client: Client, alice: User) -> None:
     for purpose, tokens in (("chat", 1000), ("chat", 500), ("compaction", 70)):
         Usage.objects.create(
             user=alice,
@@ -144,7 +144,7 @@ def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-def test_numbers_have_their_thousands_apart(admin_client: Client, alice: User, language: str) -> None:
+def test_numbers_have_thousands_separators(admin_client: Client, alice: User, language: str) -> None:
     Usage.objects.create(
         user=alice, model_name="m", purpose="chat", input_tokens=2494, output_tokens=1, exact=True
     )
@@ -154,7 +154,7 @@ def test_numbers_have_their_thousands_apart(admin_client: Client, alice: User, l
         assert "2494" not in shown
 
 
-def test_a_token_is_shown_without_its_secret_and_can_be_taken_away(admin_client: Client, alice: User) -> None:
+def test_a_token_is_shown_without_its_secret_and_can_be_deleted(admin_client: Client, alice: User) -> None:
     token, secret = create_token(user=alice, name="ci", scopes=["read"])
     for page in ("", f"{token.pk}/change/"):
         content = admin_client.get(f"/admin/chatapp/apitoken/{page}").content.decode()
@@ -175,13 +175,13 @@ def test_second_factors_and_session_keys_have_no_page(admin_client: Client, path
 PASSWORDS = {"password1": "a long enough passphrase", "password2": "a long enough passphrase"}
 
 
-def test_an_admin_makes_a_user_who_can_sign_in(admin_client: Client, client: Client) -> None:
+def test_an_admin_creates_a_user_who_can_sign_in(admin_client: Client, client: Client) -> None:
     admin_client.post("/admin/chatapp/user/add/", {"email": "Erin@Example.com", "name": "Erin", **PASSWORDS})
     form = {"login": "erin@example.com", "password": PASSWORDS["password1"]}
     assert client.post("/accounts/login/", form).status_code == 302
 
 
-def test_an_address_is_given_once(admin_client: Client, alice: User) -> None:
+def test_an_email_address_can_be_used_once(admin_client: Client, alice: User) -> None:
     response = admin_client.post("/admin/chatapp/user/add/", {"email": "ALICE@example.com", **PASSWORDS})
     assert "There is an account with this email address already." in response.content.decode()
 
@@ -201,7 +201,7 @@ def test_the_only_admin_cannot_lock_everybody_out(admin_client: Client, admin_us
     assert getattr(admin_user, right)
 
 
-def test_an_admin_whom_the_panel_does_not_let_in_is_no_other_admin(
+def test_an_admin_without_access_to_the_panel_does_not_count_as_another_admin(
     admin_client: Client, admin_user: User, alice: User
 ) -> None:
     User.objects.filter(pk=alice.pk).update(is_superuser=True)
@@ -210,7 +210,7 @@ def test_an_admin_whom_the_panel_does_not_let_in_is_no_other_admin(
     assert "This is the only admin" in response.content.decode()
 
 
-def test_deactivating_signs_out(
+def test_deactivating_a_user_ends_their_sessions(
     admin_client: Client, browser_client: Callable[[User], Client], alice: User
 ) -> None:
     hers = browser_client(alice)
@@ -238,7 +238,7 @@ def test_a_changed_address_is_the_only_one_that_signs_in(
     assert Client().post("/accounts/login/", {**form, "login": "new@example.com"}).status_code == 302
 
 
-def test_an_operator_who_is_no_admin_cannot_become_one(
+def test_an_operator_cannot_become_an_admin(
     browser_client: Callable[[User], Client], bob: User, admin_user: User
 ) -> None:
     grant_operator(bob)

@@ -1,4 +1,4 @@
-"""chatapp/accounts/admin.py: operators who are not admins."""
+"""chatapp/accounts/admin.py: the limits of operators who are not admins."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def operator(user: User, *names: str) -> User:
     return user
 
 
-def test_an_operator_gives_no_permission_that_the_operator_does_not_have(bob: User):
-    """The form of a user keeps `groups` and `user_permissions` from operators who are not admins; the form of a group,
-    which is of one's own, gives every permission."""
+def test_an_operator_cannot_gain_permissions_through_a_group(bob: User):
+    """The operator may change groups and is a member of this one, so its permissions must be read-only."""
     group = Group.objects.create(name="Helpdesk")
     operator(bob, "view_group", "change_group").groups.add(group)
     wanted = Permission.objects.filter(
@@ -42,9 +41,8 @@ def test_an_operator_gives_no_permission_that_the_operator_does_not_have(bob: Us
     assert not User.objects.get(pk=bob.pk).has_perm("chatapp.change_user")
 
 
-def test_an_operator_sets_no_password_of_an_operator_with_more_rights(alice: User, bob: User):
-    """ "Keep operators who are not admins from changing an admin, whose password they could set": another operator, who
-    may do more, is not kept from it."""
+def test_an_operator_cannot_set_the_password_of_another_operator(alice: User, bob: User):
+    """The other operator may have more rights, although neither is an admin."""
     operator(alice, "view_user", "change_user", "delete_apitoken", "change_modelconfig", "add_modelconfig")
     operator(bob, "view_user", "change_user")
     password = "correct horse battery 9"
@@ -53,8 +51,8 @@ def test_an_operator_sets_no_password_of_an_operator_with_more_rights(alice: Use
     assert not User.objects.get(pk=alice.pk).check_password(password)
 
 
-def test_an_operator_gives_no_account_an_address_of_the_operators_own(admin_user: User, bob: User) -> None:
-    """The mail that resets a password goes to each address of an account."""
+def test_an_operator_cannot_change_the_email_addresses_of_accounts(admin_user: User, bob: User) -> None:
+    """Password reset mails go to each address of an account, so an added address would give access to it."""
     names = ("view", "add", "change", "delete")
     operator(bob, *(f"{name}_emailaddress" for name in names))
     own = EmailAddress.objects.create(user=bob, email="also-bob@example.com")
@@ -68,7 +66,7 @@ def test_an_operator_gives_no_account_an_address_of_the_operators_own(admin_user
     assert list(EmailAddress.objects.values_list("user", "verified")) == [(bob.pk, False)]
 
 
-def test_an_operator_makes_an_account_and_changes_no_address(alice: User, bob: User) -> None:
+def test_an_operator_can_create_accounts_but_not_change_their_addresses(alice: User, bob: User) -> None:
     operator(bob, "view_user", "add_user", "change_user")
     browser, email = signed_in(bob), alice.email
     fields = {"email": "bobs@example.com", "name": "Alice B.", "time_zone": "UTC", "is_active": "on"}

@@ -1,4 +1,4 @@
-"""An operator's day in a real browser, under the policy every page is served with; and no page with a barrier."""
+"""The panel in a real browser, under its content security policy: an operator's first day, forms and accessibility."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def set_up(page: Page, link: str) -> None:
 
 
 def connect(page: Page, address: str) -> None:
-    """From the card in the empty chat to a model that answers."""
+    """Connect a model, starting from the card in the empty chat."""
     page.get_by_role("link", name="Connect a model").first.click()
     page.get_by_role("link", name=re.compile("vLLM")).click()
     page.get_by_label("Address").fill(address)
@@ -87,7 +87,7 @@ def test_the_first_day_of_an_operator(page: Page, service: Service) -> None:
     expect(page).to_have_url(re.compile("/accounts/login/"))
 
 
-def test_a_failed_test_is_told_and_nothing_is_connected(panel: Page) -> None:
+def test_a_failed_test_is_reported_and_connects_no_model(panel: Page) -> None:
     panel.goto("/admin/chatapp/modelconfig/connect/?preset=other")
     panel.get_by_label("Address").fill("http://127.0.0.1:9/v1")
     panel.get_by_label("Model", exact=True).fill("m")
@@ -99,7 +99,7 @@ def test_a_failed_test_is_told_and_nothing_is_connected(panel: Page) -> None:
     expect(panel.locator(".overview svg")).to_have_count(0)
 
 
-def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel: Page) -> None:
+def test_forms_write_policies_and_hooks_into_the_yaml_beside_them(panel: Page) -> None:
     panel.goto("/admin/chatapp/agent/add/")
     panel.locator("#id_name").fill("Reviewer")
     policy, hooks = panel.locator("#id_context_policy"), panel.locator("#id_hooks")
@@ -126,7 +126,7 @@ def test_policies_and_hooks_are_written_by_forms_with_the_yaml_beside_them(panel
     expect(hooks).to_have_value(re.compile('Say: .?"please'))
 
 
-def test_a_hook_is_changed_by_its_form_which_shows_what_it_is(panel: Page) -> None:
+def test_the_form_of_a_hook_shows_and_changes_its_yaml(panel: Page) -> None:
     panel.goto("/admin/chatapp/deploymenthook/add/")
     yaml = panel.get_by_label("Declaration")
     panel.get_by_role("button", name="Compact early").click()
@@ -178,14 +178,14 @@ TOUCHED = [
         "settings/",
     )
 ]
-"""One of each kind: home, lists, forms, own pages, a refusal. Their colours are those of all others."""
+"""One page of each kind: home, lists, forms, own pages, a refusal. All other pages have the same colours."""
 SHOWN = [f"/{route}" for route in pages() if route.startswith("admin/") and not NO_PAGES.search(route)]
 
 
-def test_no_page_of_the_panel_has_a_barrier(panel: Page) -> None:
+def test_no_page_of_the_panel_violates_accessibility_rules(panel: Page) -> None:
     found = {}
     assert set(TOUCHED) <= set(SHOWN)
-    panel.add_init_script(path=AXE)  # to send it to each page takes as long as the look
+    panel.add_init_script(path=AXE)  # Sending axe to each page would take as long as running it.
     for address in [*SHOWN, "/admin/chatapp/modelconfig/connect/?preset=azure"]:
         panel.goto(address)
         wrong = barriers(panel)
@@ -206,7 +206,7 @@ OFF_CENTRE = """all => all.filter((one) => {
   const [of_text, box] = [text.getBoundingClientRect(), one.getBoundingClientRect()];
   return Math.abs((of_text.top + of_text.bottom) - (box.top + box.bottom)) > 4;
 }).map((one) => one.textContent)"""
-"""Return what does not stand in the middle of what is touched."""
+"""Return the texts that are not vertically centred in their controls."""
 
 
 BESIDE = """all => all.filter((one) => one.labels.length && one.checkVisibility()).filter((one) => {
@@ -216,10 +216,10 @@ BESIDE = """all => all.filter((one) => one.labels.length && one.checkVisibility(
   const [text, box] = [words.getBoundingClientRect(), one.getBoundingClientRect()];
   return Math.abs((text.top + text.bottom) - (box.top + box.bottom)) > 4;
 }).map((one) => one.labels[0].textContent.trim())"""
-"""Return the labels that stand higher or lower than their boxes."""
+"""Return the labels that are higher or lower than their checkboxes."""
 
 
-def test_what_is_touched_in_the_panel_is_large_enough_and_fits_a_tablet(
+def test_controls_of_the_panel_are_large_enough_to_touch_and_fit_a_tablet(
     browser: Browser, panel_service: Service
 ) -> None:
     (phone_width, phone_height), (width, height) = SIZES["phone"], SIZES["tablet"]
@@ -231,7 +231,7 @@ def test_what_is_touched_in_the_panel_is_large_enough_and_fits_a_tablet(
     for address in TOUCHED:
         tab.set_viewport_size({"width": width, "height": height})
         tab.goto(address)
-        # The window itself grows with what is too wide for it.
+        # Compare with the width that was set, because `innerWidth` grows with content that is too wide.
         is_wide = tab.evaluate("document.documentElement.scrollWidth") > width
         tab.set_viewport_size({"width": phone_width, "height": phone_height})
         wrong = too_small(tab) + tab.locator("#content-main [type=checkbox]").evaluate_all(BESIDE)

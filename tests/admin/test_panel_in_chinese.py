@@ -1,4 +1,4 @@
-"""The panel in Chinese: every list, form and page of its own, with rows in it; and what stays English for programs."""
+"""The panel in Chinese: all lists, forms and own pages, with rows in them, and the texts that stay English."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ OF_A_ROW = ("change", "delete", "history", "preview", "look")
 READ_ATTRIBUTES = ("title", "aria-label", "placeholder", "alt", "data-busy", "data-waiting", "data-failed")
 NOT_TEXT = {"script", "style", "code", "pre", "textarea"}
 NAMES = {
-    "True", "False",  # what Django says of its pictures for them
+    "True", "False",  # The alternative texts of Django's icons.
     "Palimpsest", "Token", "YAML", "CSV", "HTTPS", "UTC", "ID", "Redis", "SQLite", "PostgreSQL", "GiB", "MiB",
     "OpenAI", "OpenRouter", "Ollama", "vLLM", "DeepSeek", "LM Studio", "Azure OpenAI",
 }  # fmt: skip
 CODE = re.compile(r"[^\s\u3000-\uffee]*[_./:@=\d][^\s\u3000-\uffee]*|[A-Z][A-Z_]+|[a-z]+(?=：)")
-"""Keys, addresses, numbers, names of settings, and a key before its Chinese."""
+"""Keys, addresses, numbers, names of settings, and keys before a Chinese colon."""
 CHINESE_SIGNS = re.compile(r"[\u4e00-\u9fff]")
 ENGLISH = re.compile(r"[A-Za-z]{2,}")
 SEVERAL_WORDS = re.compile(r"(?:\b[A-Za-z]+\b[ ,]+){2}[a-z]+")
 
 
 class Texts(HTMLParser):
-    """What somebody reads, or is read, on a page."""
+    """Collects the texts that a page shows or that a screen reader reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def english_on(html: str) -> list[str]:
 
 
 def is_english(text: str) -> bool:
-    """Return whether the text has an English word and no Chinese, or several English words in a row."""
+    """Return whether the text has an English word and no Chinese, or several English words in sequence."""
     for name in sorted(NAMES, key=len, reverse=True):
         text = re.sub(rf"\b{name}\b", "", text)
     text = CODE.sub("", text)
@@ -101,7 +101,7 @@ def is_english(text: str) -> bool:
 
 @pytest.fixture
 def rows(alice: User, admin_user: User) -> dict[str, Any]:
-    """One row of every table of the panel, by the name of the table; names and texts of people are Chinese."""
+    """Return one row of every table of the panel, by the name of the table. All names and texts are Chinese."""
     now = clock.now()
     User.objects.update(name="小艾")
     model = ModelConfig.objects.create(
@@ -192,7 +192,7 @@ def panel(admin_client: Client, settings: Settings) -> Client:
 
 
 def addresses_of(rows: dict[str, Any]) -> list[str]:
-    """Return the addresses of each list, of its form for a new row, and of the pages of its row."""
+    """Return the addresses of all lists, forms for new rows and pages of rows."""
     found = [f"/{route}" for route in OWN_PAGES]
     for route in LISTS:
         row = rows.get(route.split("/")[2])
@@ -200,7 +200,7 @@ def addresses_of(rows: dict[str, Any]) -> list[str]:
     return [*found, "/admin/chatapp/usage/report/?from=2026-01-01&to=2026-02-01&group_by=purpose"]
 
 
-def test_nothing_of_the_panel_is_in_english(panel: Client, rows: dict[str, Any]) -> None:
+def test_no_page_of_the_panel_contains_english(panel: Client, rows: dict[str, Any]) -> None:
     tables = {route.split("/")[2] for route in LISTS}
     assert tables == set(rows), "a table of the panel has no row here"
     left: dict[str, list[str]] = {}
@@ -236,7 +236,7 @@ def test_the_cards_of_providers_are_in_chinese(panel: Client, slug: str) -> None
         ("modelconfig/connect/", {"base_url": "x", "_connect": "1"}),
     ],
 )
-def test_what_a_form_refuses_is_told_in_chinese(
+def test_form_errors_are_in_chinese(
     panel: Client, rows: dict[str, Any], settings: Settings, address: str, form: dict[str, str]
 ) -> None:
     settings.SIGNUP = "invite"
@@ -249,13 +249,13 @@ def test_what_a_form_refuses_is_told_in_chinese(
     ("name", "value"),
     [("RETENTION_DAYS", "x"), ("DEFAULT_TOOLS", "a!"), ("HTTP_FETCH_HOSTS", "a/b"), ("EMAIL_URL", "x")],
 )
-def test_a_setting_that_is_refused_is_told_in_chinese(panel: Client, name: str, value: str) -> None:
+def test_errors_of_settings_are_in_chinese(panel: Client, name: str, value: str) -> None:
     shown = panel.post("/admin/settings/", {name: value})
     assert shown.status_code == 400
     assert english_on(shown.content.decode()) == []
 
 
-def test_what_an_operator_did_is_told_in_chinese(panel: Client, rows: dict[str, Any]) -> None:
+def test_confirmations_of_actions_are_in_chinese(panel: Client, rows: dict[str, Any]) -> None:
     model, users = rows["modelconfig"], User.objects.exclude(is_superuser=True)
     deactivated = panel.post(
         "/admin/chatapp/user/",
@@ -274,24 +274,24 @@ def test_what_an_operator_did_is_told_in_chinese(panel: Client, rows: dict[str, 
         )
 
 
-def test_the_language_is_the_users_own_before_the_browsers(panel: Client, admin_user: User) -> None:
+def test_the_language_of_the_user_overrides_that_of_the_browser(panel: Client, admin_user: User) -> None:
     assert "一切就绪了吗" in panel.get("/admin/").content.decode()
     User.objects.filter(pk=admin_user.pk).update(language="en")
     assert "Is everything there?" in panel.get("/admin/").content.decode()
 
 
-def test_the_days_of_the_report_are_written_as_a_browser_reads_them(panel: Client) -> None:
+def test_the_dates_of_the_report_form_are_in_iso_format(panel: Client) -> None:
     shown = panel.get("/admin/chatapp/usage/report/").content.decode()
     assert re.findall(r'type="date" name="from" value="\d{4}-\d\d-\d\d"', shown)
 
 
-def test_the_audit_log_keeps_english_whoever_changed_something(panel: Client, rows: dict[str, Any]) -> None:
+def test_the_audit_log_is_in_english_in_every_language(panel: Client, rows: dict[str, Any]) -> None:
     panel.post("/admin/chatapp/budget/add/", {"scope": "every_user", "period": "day", "tokens": "5"})
     event = AuditEvent.objects.filter(kind="changed_in_admin").latest("at")
     assert (event.detail["done"], event.detail["name"]) == ("added", "each user: a day")
 
 
-def test_a_sentence_that_is_not_known_stays_as_it_is() -> None:
+def test_an_unknown_sentence_is_not_translated() -> None:
     with translation.override("zh-hans"):
         assert translate_sentence("Nobody wrote this down.") == "Nobody wrote this down."
         assert translate_sentence("m does not answer: the key is not accepted (bad key. Go away).") == (

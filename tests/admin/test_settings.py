@@ -1,4 +1,4 @@
-"""The settings that operators change without a restart: where each comes from, what refuses it, who is told."""
+"""The settings that operators change without a restart: sources, validation, permissions and the audit log."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ pytestmark = [pytest.mark.django_db]
 
 
 def save(client: Client, **changes: str) -> Any:
-    """Send the form with these changes, as a browser would."""
+    """Send the form with these changes, like a browser."""
     return client.post(PAGE, {**shown_by(client), **changes}, follow=True)
 
 
 def shown_by(client: Client) -> dict[str, str]:
-    """Return what the page sends where nobody changes anything."""
+    """Return the form data that the page would send without changes."""
     reader = Fields()
     page = client.get(PAGE)
     reader.feed(page.content.decode())
@@ -49,7 +49,7 @@ def text_of(page: Any) -> str:
     return " ".join(page.content.decode().split())
 
 
-def test_a_change_holds_at_once_and_an_empty_field_brings_the_default_back(
+def test_a_change_takes_effect_at_once_and_an_empty_field_restores_the_default(
     admin_client: Client, admin_user: User
 ) -> None:
     assert current("RETENTION_DAYS") == 30
@@ -69,7 +69,7 @@ def test_a_change_holds_at_once_and_an_empty_field_brings_the_default_back(
     assert (changes[0]["to"], events[0].actor_id) == ("90", admin_user.pk)
 
 
-def test_a_page_that_was_open_for_long_takes_back_nothing(admin_client: Client) -> None:
+def test_a_stale_form_does_not_revert_other_changes(admin_client: Client) -> None:
     shown = shown_by(admin_client)
     change_setting(name="RETENTION_DAYS", raw="365", actor_id=None)
     page = admin_client.post(PAGE, {**shown, "SIGNUP": "invite"}, follow=True)
@@ -87,7 +87,7 @@ def test_a_page_that_was_open_for_long_takes_back_nothing(admin_client: Client) 
         ("EMAIL_URL", "smtp://mail.example.com", "must be an address such as smtps://"),
     ],
 )
-def test_what_a_start_would_refuse_is_refused_at_its_field(
+def test_values_that_are_invalid_at_start_up_are_rejected_at_their_fields(
     admin_client: Client, name: str, raw: str, problem: str
 ) -> None:
     page = save(admin_client, **{name: raw})
@@ -98,12 +98,12 @@ def test_what_a_start_would_refuse_is_refused_at_its_field(
         change_setting(name=name, raw=raw, actor_id=None)
 
 
-def test_what_the_environment_says_wins_and_is_fixed(
+def test_the_environment_overrides_a_stored_value_and_cannot_be_changed(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_setting(name="RETENTION_DAYS", raw="90", actor_id=None)
     monkeypatch.setenv("RETENTION_DAYS", "7")
-    StoredSetting.objects.update(changed_at="2026-01-01T00:00:00Z")  # a new edition, as a start has
+    StoredSetting.objects.update(changed_at="2026-01-01T00:00:00Z")  # Any write makes the cache stale.
     assert current("RETENTION_DAYS") == 30, "what the settings read at their start"
     page = text_of(admin_client.get(PAGE))
     assert '<p class="value"><code>7</code></p>' in page
@@ -124,7 +124,7 @@ def test_the_env_file_is_named_as_the_source(tmp_path: Any, monkeypatch: pytest.
     assert source_of("SIGNUP") == ""
 
 
-def test_mail_is_sent_by_what_was_entered_and_its_password_is_never_shown(admin_client: Client) -> None:
+def test_mail_uses_the_entered_address_whose_password_is_never_shown(admin_client: Client) -> None:
     assert not has_mail()
     url = "smtps://us:pass-word@mail.example.com?from=chat@example.com"
     page = save(admin_client, EMAIL_URL=url)
@@ -141,7 +141,7 @@ def test_mail_is_sent_by_what_was_entered_and_its_password_is_never_shown(admin_
     assert not has_mail()
 
 
-def test_the_web_is_open_to_tools_once_a_host_is_named(admin_client: Client) -> None:
+def test_naming_a_host_gives_tools_access_to_the_web(admin_client: Client) -> None:
     assert "web" not in deployment_rights()
     save(admin_client, HTTP_FETCH_HOSTS="docs.python.org")
     assert "web" in deployment_rights()
@@ -154,14 +154,16 @@ def test_all_other_settings_are_listed_without_secrets(admin_client: Client, set
     assert settings.SECRET_KEY not in page
 
 
-def test_only_admins_may(browser_client: Callable[[User], Client], bob: User, charlie: User) -> None:
+def test_only_admins_can_open_the_settings(
+    browser_client: Callable[[User], Client], bob: User, charlie: User
+) -> None:
     assert browser_client(charlie).get(PAGE).status_code == 404
     bob.is_staff = True
     bob.save()
     assert browser_client(bob).get(PAGE).status_code == 403
 
 
-def test_a_value_is_read_by_the_rules_of_the_start() -> None:
+def test_values_are_parsed_as_at_start_up() -> None:
     assert read_as("HTTP_FETCH_HOSTS", "a.example, *.b.example", CHANGEABLE["HTTP_FETCH_HOSTS"]) == [
         "a.example",
         "*.b.example",

@@ -1,4 +1,4 @@
-"""Lists and mappings in the panel's forms: YAML or JSON goes in, YAML comes back, and a mistake stays to be mended."""
+"""Lists and mappings in the panel's forms: YAML or JSON is accepted, YAML is shown, and invalid text is kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shown(page: Any) -> str:
     return html.unescape(page.content.decode())
 
 
-def test_hooks_and_policies_are_written_as_yaml_and_shown_as_yaml(admin_client: Client) -> None:
+def test_hooks_and_policies_are_entered_and_shown_as_yaml(admin_client: Client) -> None:
     form = AGENT | {"context_policy": "keep_recent: 7", "hooks": HOOKS}
     made = admin_client.post("/admin/chatapp/agent/add/", form)
     assert made.status_code == 302, made.content.decode()
@@ -62,7 +62,7 @@ def test_hooks_and_policies_are_written_as_yaml_and_shown_as_yaml(admin_client: 
 @pytest.mark.parametrize(
     ("written", "changes"), [('{"keep_recent": 7}', []), ("keep_recent: 8", ["context_policy"])]
 )
-def test_the_same_written_otherwise_is_no_change(written: str, changes: list[str]) -> None:
+def test_the_same_value_in_another_notation_is_no_change(written: str, changes: list[str]) -> None:
     agent = Agent.objects.create(name="Mine", context_policy={"keep_recent": 7}, uses_memory=False)
     assert AgentForm(AGENT | {"context_policy": written}, instance=agent).changed_data == changes
 
@@ -79,7 +79,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_cannot_be_read_stays_as_it_was_entered(
+def test_text_that_cannot_be_parsed_is_shown_again_as_entered(
     admin_client: Client, conversation: Conversation, text: str
 ) -> None:
     model = ModelConfig.objects.create(name="Main", model_id="m", base_url="http://127.0.0.1:9/v1")
@@ -111,7 +111,7 @@ def test_every_example_of_a_policy_can_be_saved(title: str) -> None:
     assert check_policy_field(read_yaml(PolicyField.guide.examples[title]), "agent")
 
 
-def test_the_form_of_a_policy_has_a_control_for_every_field_of_one_line() -> None:
+def test_the_form_of_a_policy_has_a_control_for_every_single_line_field() -> None:
     parts = {part.name: part for part in PolicyField.guide.parts}
     assert set(parts) == set(ContextPolicy.model_fields) - OF_SEVERAL_LINES
     assert parts["strategy"].choices == ("checkpoint", "summarize", "truncate", "turns", "structured")

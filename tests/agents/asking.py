@@ -1,4 +1,4 @@
-"""Short ways to ask a model in a test, and values to ask with."""
+"""Shortcuts for calling models in tests, and sample requests and histories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ask_for(text: str = "Hi", *before: Message, limit: int = 100) -> ModelReques
 
 
 async def collect(model: ChatModel, request: ModelRequest) -> tuple[list[ModelItem], ModelError | None]:
-    """Everything the model said up to the end or the error."""
+    """Return all items up to the end or the error, without RequestSent, and the error."""
     items: list[ModelItem] = []
     try:
         async for item in model.stream(request):
@@ -57,7 +57,7 @@ def end_of(items: Sequence[object]) -> Finished:
 
 
 def stored(position: int, text: str) -> Message:
-    """Message number `position` of a conversation: the user's, then the assistant's, in turn."""
+    """Return the message at `position`: from the user if even, from the assistant if odd."""
     role = "user" if position % 2 == 0 else "assistant"
     message = text_message(role, text)  # type: ignore[arg-type]
     return Message(role, message.parts, message.tokens, id=f"m{position}", position=position)  # type: ignore[arg-type]
@@ -89,4 +89,4 @@ def assemble(inputs: ContextInputs) -> AssembledContext:
 
 
 async def no_tools(step: object) -> None:
-    """For the steps of a plan."""
+    """Offer no tools to the steps of a plan."""

@@ -1,4 +1,4 @@
-"""A model server on a real socket for each test that asks one."""
+"""A model server on a real socket, and a model that calls it."""
 
 from __future__ import annotations
 

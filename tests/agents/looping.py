@@ -1,4 +1,4 @@
-"""The tool loop with a scripted model and tools of the test."""
+"""Run the tool loop with a scripted model and fake tools."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ async def run(
 
 
 def results_of(model: ScriptedModel, request: int = -1) -> list[str]:
-    """Return the results in a request, as the model reads them."""
+    """Return the tool results in a request, as the model reads them."""
     messages = model.requests[request].messages
     return [result.text for message in messages for result in message.tool_results]

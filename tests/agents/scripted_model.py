@@ -1,4 +1,4 @@
-"""Replace a model in tests by one that plays a script."""
+"""A model for tests that plays a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.usage import OutputText, estimate_usage
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One answer: waits for `waits_for`, then gives `items`, `text` word by word, and raises `error`."""
+    """One answer: waits for `waits_for`, yields `items`, then `text` word by word, then raises `error`."""
 
     text: str = ""
     items: tuple[ModelItem, ...] = ()
@@ -26,7 +26,7 @@ class Said:
 
 @dataclass
 class ScriptedModel:
-    """Plays `script` in order, then repeats `default`. `requests` is what it was asked."""
+    """Plays `script` in order, then repeats `default`. Records `requests`."""
 
     script: Sequence[Said | str | ModelError] = ()
     default: Said | str | ModelError = "Understood."

@@ -31,11 +31,11 @@ def test_a_question_of_three_parts_gets_a_plan(question: str) -> None:
         "> 1. he wrote this\n> 2. and this\n> 3. and this\nWhat does he mean?",
     ],
 )
-def test_any_other_is_answered_in_one_loop(question: str) -> None:
+def test_any_other_question_is_answered_in_one_loop(question: str) -> None:
     assert choose_mode("auto", question) == "react"
 
 
-def test_what_was_chosen_by_hand_stays() -> None:
+def test_an_explicitly_chosen_mode_is_kept() -> None:
     assert choose_mode("plan", "Hello") == "plan"
     assert choose_mode("react", "- one part\n- two parts\n- three parts") == "react"
 

@@ -1,4 +1,4 @@
-"""The assembled request: its order, its stable beginning, and what it says of itself."""
+"""The assembled request: its order, its stable prefix, and the description of its pieces."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_order_is_system_summary_history_recall_question() -> None:
     assert sources == ["system", "summary", *["history"] * 10, "recall", "question"]
 
 
-def test_the_request_ends_with_the_question_word_for_word() -> None:
+def test_the_request_ends_with_the_unchanged_question() -> None:
     assert replace(make_context(), recall=RECALL).request.messages[-1].text == "What now?"
 
 
@@ -40,7 +40,7 @@ def test_the_pieces_add_up_to_the_total() -> None:
 
 
 @pytest.mark.mechanism("ours.prefix")
-def test_consecutive_requests_share_their_beginning() -> None:
+def test_consecutive_requests_share_their_prefix() -> None:
     history = history_of(100, words=20)
     first = assemble(make_inputs(history, "First question?"))
     later = (*history, stored(100, "First question?"), stored(101, "An answer."))
@@ -51,14 +51,14 @@ def test_consecutive_requests_share_their_beginning() -> None:
 
 
 @pytest.mark.mechanism("ours.prefix-recall")
-def test_recalled_text_does_not_disturb_what_is_before_it() -> None:
+def test_recalled_text_does_not_change_the_messages_before_it() -> None:
     plain = write_messages(make_context().request.messages)
     recalled = write_messages(replace(make_context(), recall=RECALL).request.messages)
     assert recalled[: len(plain) - 1] == plain[:-1]
     assert recalled[-1] == plain[-1]
 
 
-def test_the_answer_is_given_room_in_the_window() -> None:
+def test_the_window_has_room_for_the_answer() -> None:
     context = make_context()
     request = context.request
     assert 0 < request.max_output_tokens <= context.inputs.budget.context_size - context.total_tokens

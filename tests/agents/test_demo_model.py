@@ -1,4 +1,4 @@
-"""The Demo model: honest, deterministic, and of use without any key."""
+"""The Demo model: honest, deterministic and useful without a key."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ async def answer_to(text: str, *before: Message) -> str:
     return text_of(items)
 
 
-async def test_it_says_that_it_is_no_language_model_and_how_to_get_one() -> None:
+async def test_the_demo_model_says_that_it_is_no_language_model_and_how_to_get_one() -> None:
     answer = await answer_to("Hello!")
     assert "not a language model" in answer
     assert "OpenAI-compatible" in answer
 
 
-async def test_its_first_answer_shows_markdown() -> None:
+async def test_the_first_answer_shows_markdown() -> None:
     answer = await answer_to("Hello!")
     assert all(mark in answer for mark in ("```python", "| what |", "**bold**", "1. a list"))
 
 
-async def test_it_streams_word_by_word_and_counts_by_estimate() -> None:
+async def test_the_answer_is_streamed_in_words_and_its_usage_is_estimated() -> None:
     items, _ = await collect(DEMO, ask_for("Hello!"))
     assert len(items) > 50
     usage = end_of(items).usage
@@ -53,7 +53,7 @@ async def test_it_streams_word_by_word_and_counts_by_estimate() -> None:
     assert usage.output_tokens > 50
 
 
-async def test_what_it_quotes_is_cut_within_no_number() -> None:
+async def test_a_quotation_is_never_cut_within_an_identifier() -> None:
     orders = [f"ORD-{71_000 + number}/SN{340_000 + number}" for number in range(40)]
     answer = await answer_to(f"My orders are {', '.join(orders)}.", *history_of(4))
     assert orders[0] in answer
@@ -66,7 +66,7 @@ async def test_the_same_question_gets_the_same_answer() -> None:
     )
 
 
-async def test_it_finds_what_was_said_about_a_thing() -> None:
+async def test_a_question_about_earlier_messages_is_answered_from_the_history() -> None:
     before = (
         text_message("user", "My sister Ada lives in Turin. I like tea."),
         text_message("assistant", "Noted."),
@@ -76,7 +76,7 @@ async def test_it_finds_what_was_said_about_a_thing() -> None:
     assert "tea" not in answer
 
 
-async def test_it_finds_in_the_summary_and_in_what_was_recalled_and_says_so() -> None:
+async def test_an_answer_names_the_summary_and_the_recalled_text_as_its_sources() -> None:
     recall = text_message(
         "user", fence("recalled", "2026-05-01\nuser: The budget is 900 EUR."), kind="recall"
     )
@@ -88,25 +88,25 @@ async def test_it_finds_in_the_summary_and_in_what_was_recalled_and_says_so() ->
     assert "900 EUR" in answer
 
 
-async def test_it_admits_to_have_found_nothing() -> None:
+async def test_the_answer_says_if_nothing_was_found() -> None:
     answer = await answer_to("What did I say about Lisbon?", *history_of(4))
     assert "found nothing" in answer
 
 
-async def test_it_tells_what_it_was_given_to_read() -> None:
+async def test_the_answer_lists_the_contents_of_the_request() -> None:
     answer = await answer_to("Go on", summary_message("Trip to Lisbon in May.\nMore."), *history_of(6))
     assert "| messages of this conversation | 6 |" in answer
     assert "| summary of earlier messages | 1 |" in answer
     assert "The summary begins: “Trip to Lisbon in May.”" in answer
 
 
-async def test_it_tells_the_size_of_an_image() -> None:
+async def test_the_answer_states_the_size_of_an_image() -> None:
     image = Message("user", (TextPart("Look"), ImagePart("f", "image/png", 640, 480)), 770, kind="question")
     items, _ = await collect(DEMO, ModelRequest((text_message("system", "S"), *history_of(2), image), 100))
     assert "640 × 480" in text_of(items)
 
 
-async def test_asked_to_continue_it_goes_on_exactly_where_it_stopped() -> None:
+async def test_a_continued_answer_starts_exactly_where_it_stopped() -> None:
     whole = await answer_to("Hello!")
     rest = await answer_to(
         CONTINUE_PROMPT, text_message("user", "Hello!"), text_message("assistant", whole[:100])
@@ -114,7 +114,7 @@ async def test_asked_to_continue_it_goes_on_exactly_where_it_stopped() -> None:
     assert whole[:100] + rest == whole
 
 
-async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
+async def test_summaries_are_accepted_and_keep_the_facts() -> None:
     messages = (
         text_message(
             "user", "Invoice INV-2041 of 1,250.00 EUR is due on 2026-12-01. It rains. " + "Some filler. " * 40
@@ -149,7 +149,7 @@ async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
         ("Please search my memory for the budget!", "memory_search", {"query": "the budget"}),
     ],
 )
-async def test_it_calls_the_tool_that_a_question_names(
+async def test_a_question_leads_to_a_call_of_the_matching_tool(
     question: str, name: str, arguments: dict[str, str]
 ) -> None:
     items, _ = await collect(DEMO, replace(ask_for(question), tools=TOOLS))
@@ -170,7 +170,7 @@ async def test_it_calls_the_tool_that_a_question_names(
         "Call +49 30 1234",
     ],
 )
-async def test_it_calls_no_tool_for_anything_else(question: str) -> None:
+async def test_other_questions_lead_to_no_tool_call(question: str) -> None:
     items, _ = await collect(DEMO, replace(ask_for(question), tools=TOOLS))
     assert not [item for item in items if isinstance(item, ToolCallDelta)]
 
@@ -180,7 +180,7 @@ async def test_a_tool_that_is_not_offered_is_not_called() -> None:
     assert end_of(items).reason == "stop"
 
 
-async def test_it_tells_what_it_called_and_what_came_back() -> None:
+async def test_the_answer_shows_the_tool_call_and_its_result() -> None:
     asked = ask_for("What is 2 * 3?")
     call = ToolCallPart("c1", "calculator", '{"expression": "2 * 3"}')
     result = ToolResultPart("c1", "calculator", "2 * 3 = 6")
@@ -193,7 +193,7 @@ async def test_it_tells_what_it_called_and_what_came_back() -> None:
     assert "| calls of tools and their results | 2 |" in said
 
 
-async def test_in_plan_mode_each_part_of_a_question_becomes_a_step_and_a_last_one_looks_at_them_all() -> None:
+async def test_in_plan_mode_each_part_becomes_a_step_and_a_last_step_combines_them() -> None:
     model = DemoModel(pace_s=0)
     rules = RuledModel(model, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000))
     models = LoopModels(rules, rules, "Be kind.", PlanPorts(lambda *_: None, lambda _: None, no_tools))

@@ -1,4 +1,4 @@
-"""What a server's refusals teach about how to ask it."""
+"""Adapting requests to a server by its refusals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REQUEST = ModelRequest((text_message("user", "Hi"),), 500, temperature=0.2)
         ("https://api.openai.com.evil.example/v1", "max_tokens"),
     ],
 )
-def test_the_name_of_the_limit_follows_the_host(base_url: str, name: str) -> None:
+def test_the_host_decides_the_name_of_the_output_limit(base_url: str, name: str) -> None:
     assert guess_dialect(ModelEndpoint("m", base_url)).limit_name == name
 
 
-def test_the_body_says_what_is_wanted_and_no_more() -> None:
+def test_the_body_contains_only_the_fields_that_are_set() -> None:
     assert write_body(REQUEST, "m", Dialect()) == {
         "model": "m",
         "stream": True,
@@ -37,7 +37,7 @@ def test_the_body_says_what_is_wanted_and_no_more() -> None:
     }
 
 
-def test_a_plain_server_is_asked_plainly() -> None:
+def test_unsupported_fields_are_left_out_of_the_body() -> None:
     body = write_body(
         REQUEST, "m", Dialect(has_stream_options=False, has_temperature=False, output_limit=100)
     )
@@ -82,11 +82,11 @@ def test_a_plain_server_is_asked_plainly() -> None:
         ("Unexpected role 'system' after role 'assistant'", Dialect(style=WireStyle(has_late_system=False))),
     ],
 )
-def test_a_refusal_names_what_to_leave_out(refusal: str, adapted: Dialect) -> None:
+def test_the_dialect_is_adapted_to_a_refusal(refusal: str, adapted: Dialect) -> None:
     assert adapt_dialect(Dialect(), refusal) == adapted
 
 
-def test_the_older_name_is_tried_where_the_newer_is_refused() -> None:
+def test_the_older_name_of_the_limit_is_used_if_the_newer_is_refused() -> None:
     refused = adapt_dialect(
         Dialect(limit_name="max_completion_tokens"), "Unknown parameter: max_completion_tokens"
     )
@@ -98,7 +98,7 @@ def test_a_refusal_about_something_else_changes_nothing(refusal: str) -> None:
     assert adapt_dialect(Dialect(), refusal) is None
 
 
-def test_a_limit_is_only_ever_lowered() -> None:
+def test_an_output_limit_is_only_lowered() -> None:
     at_most = "This model supports at most {} completion tokens"
     lowered = adapt_dialect(Dialect(output_limit=4096), at_most.format(2048))
     assert lowered is not None

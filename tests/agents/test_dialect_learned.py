@@ -1,4 +1,4 @@
-"""What a provider repeats of one client's words becomes a limit on everybody's answers."""
+"""One client's words that a provider repeats in a refusal must not limit the answers of other users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def limit_after(effort: str) -> int:
     )
     question = (text_message("user", "Hi"),)
     alices = ModelRequest(question, 4_000, options=asked.options())
-    # OpenAI's words for a value that it does not know; vLLM's, LiteLLM's and others' repeat it in the same way.
+    # OpenAI's wording for an unknown value. vLLM, LiteLLM and others repeat the value, too.
     refusal = (
         f"Invalid value: '{alices.options['reasoning_effort']}'. Supported values are: 'low' and 'high'."
     )
@@ -35,6 +35,6 @@ def limit_after(effort: str) -> int:
         openai_model._dialects.clear()
 
 
-def test_one_clients_words_shorten_nobody_elses_answers() -> None:
+def test_one_clients_words_do_not_shorten_the_answers_of_others() -> None:
     assert limit_after("enormous") == 4_000
     assert limit_after("it supports at most 1 completion tokens") == 4_000

@@ -1,4 +1,4 @@
-"""agents/tool_running.py: a call of an earlier attempt at the same question is not made again."""
+"""Tool calls that an earlier attempt at the same question completed are not repeated."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agents.tools.protocol import ResultLimit, ToolTraits
 from tests.agents.tooling import FakeTool, World
 
 
-async def test_a_call_that_was_done_and_returned_nothing_is_not_said_to_be_interrupted():
-    """`EarlierCall`: "`text` is its result; None where it is not known". An empty result is known, and `or` takes it for
-    none: the model, and through it the user, reads that the mail may or may not have been sent."""
+async def test_a_completed_call_with_an_empty_result_is_not_reported_as_interrupted():
+    """An empty result is known: only None means unknown. Otherwise the model would report to the user that the mail may
+    or may not have been sent."""
     tool = FakeTool("send_mail", traits=ToolTraits(is_idempotent=False))
     prepared = CallChecker([tool]).prepare([("send_mail", '{"to": "ann"}')], 1)
     use = World().use(tool, earlier={call_key("send_mail", '{"to": "ann"}'): EarlierCall("")})

@@ -1,4 +1,4 @@
-"""Vectors of a server: in the order of the texts, and nothing that is none."""
+"""Embeddings from a server: returned in the order of the texts, and rejected if invalid."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def embed(answers: Answers, body: str) -> list[list[float]]:
         '{"embedding": [0.5]}, {"embedding": [3]}',
     ],
 )
-def test_vectors_come_in_the_order_of_the_texts(answers: Answers, rows: str) -> None:
+def test_vectors_are_returned_in_the_order_of_the_texts(answers: Answers, rows: str) -> None:
     assert embed(answers, f'{{"data": [{rows}]}}') == [[0.5], [3.0]]
 
 
@@ -74,7 +74,9 @@ def test_vectors_come_in_the_order_of_the_texts(answers: Answers, rows: str) -> 
         '{"data": {"a": 1}}', '{"data": null}', '{"data": [1, 2]}', "[]", "null", "<html>", "", "[" * 5_000,
     ],
 )  # fmt: skip
-def test_what_is_no_vector_for_each_text_is_a_bad_response(answers: Answers, body: str) -> None:
+def test_a_response_without_a_valid_vector_for_each_text_is_a_bad_response(
+    answers: Answers, body: str
+) -> None:
     with pytest.raises(ModelError) as caught:
         embed(answers, body)
     assert caught.value.category == "bad_response"

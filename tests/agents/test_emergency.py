@@ -1,4 +1,4 @@
-"""After an overflow: about half of what was sent, of few turns, then the summary and the question alone."""
+"""Retries after an overflow: first about half of the request, then only the summary and the question."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sent_of(context: AssembledContext | None) -> tuple[Message, ...]:
     return context.request.messages
 
 
-def test_the_first_sends_about_half_of_few_turns_and_the_second_summary_and_question() -> None:
+def test_the_first_retry_sends_about_half_and_the_second_only_summary_and_question() -> None:
     context = assemble(make_inputs(plain_turns(40, words=60), checkpoint=BEFORE))
     first = context.shrunk(None)
     assert first is not None
@@ -53,7 +53,7 @@ def test_the_first_sends_about_half_of_few_turns_and_the_second_summary_and_ques
     assert second.shrunk(None) is None
 
 
-def test_it_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
+def test_a_shrunk_request_keeps_facts_of_dropped_messages_and_a_reminder_of_the_tools() -> None:
     inputs = replace(make_inputs(plain_turns(40)), tools=(SEARCH,))
     first = sent_of(assemble(inputs).shrunk(None))
     assert "costs $" in read_summary(first[1])
@@ -62,7 +62,7 @@ def test_it_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
 
 
 @pytest.mark.mechanism("digitorn.reminder")
-def test_of_many_tools_the_reminder_names_those_of_each_server() -> None:
+def test_a_reminder_of_many_tools_lists_them_by_server() -> None:
     tools = [
         SEARCH,
         *(ToolSpec(f"{'crm' if n % 2 else 'wiki'}__tool_{n}", "Does it.", {}) for n in range(20)),
@@ -73,7 +73,7 @@ def test_of_many_tools_the_reminder_names_those_of_each_server() -> None:
 
 
 @pytest.mark.mechanism("cowagent.overflow-caps")
-def test_it_caps_results_and_texts_but_never_the_question() -> None:
+def test_a_shrunk_request_caps_results_and_texts_but_never_the_question() -> None:
     long = "HEAD" + "word " * 6_000
     history = stored([user("a"), call("1"), result("1", long), reply(long)])
     shrunk = sent_of(assemble(make_inputs(history, question=long)).shrunk(None))
@@ -107,7 +107,7 @@ def test_every_emergency_request_is_valid_and_smaller(
 
 
 @pytest.mark.parametrize("named", [None, 40_000])
-def test_a_question_that_half_cannot_hold_is_sent_alone(named: int | None) -> None:
+def test_a_question_larger_than_half_is_sent_without_the_history(named: int | None) -> None:
     inputs = make_inputs(plain_turns(40, words=60), question="word " * 23_000, window=60_000)
     context = assemble(replace(inputs, checkpoint=BEFORE))
     assert context.inputs.question.tokens > context.budget_tokens // 2
@@ -118,7 +118,7 @@ def test_a_question_that_half_cannot_hold_is_sent_alone(named: int | None) -> No
     assert alone.shrunk(named) is None
 
 
-def test_tools_that_half_cannot_hold_are_sent_with_the_question_alone() -> None:
+def test_tools_larger_than_half_are_sent_with_only_the_question() -> None:
     tools = tuple(ToolSpec(f"tool_{number}", "word " * 250, {}) for number in range(60))
     inputs = replace(make_inputs(plain_turns(40, words=60), window=64_000), tools=tools)
     alone = assemble(inputs).shrunk(32_768)

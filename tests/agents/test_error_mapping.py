@@ -1,4 +1,4 @@
-"""What providers answer becomes one category and one sentence a user can act on."""
+"""Errors of providers are mapped to one category and one sentence that a user can act on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CATEGORIES: tuple[ModelErrorCategory, ...] = get_args(ModelErrorCategory)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_sentence_says_what_is_safe_and_what_to_do(category: ModelErrorCategory) -> None:
+def test_every_sentence_says_that_data_is_kept_and_what_to_do(category: ModelErrorCategory) -> None:
     sentence = describe_error(category).message
     assert "is stored" in sentence or "is kept" in sentence
     assert any(wish in sentence for wish in ("Retry", "hoose", "Send", "administrator", "Rephrase"))
@@ -71,14 +71,14 @@ def test_status_and_body_decide_the_category(status: int | None, body: object, c
         ({}, "later", None),
     ],
 )
-def test_the_wait_a_provider_asks_for_is_read(
+def test_the_wait_that_a_provider_asks_for_is_parsed(
     headers: dict[str, str], text: str, seconds: float | None
 ) -> None:
     error = map_error(429, {"error": {"message": text}}, headers)
     assert error.retry_after_s == seconds
 
 
-def test_the_words_of_a_provider_behind_a_gateway_are_found() -> None:
+def test_the_error_of_a_provider_behind_a_gateway_is_found() -> None:
     body = {
         "error": {
             "message": "Provider returned error",
@@ -101,7 +101,7 @@ def test_the_words_of_a_provider_behind_a_gateway_are_found() -> None:
         (None, ""),
     ],
 )
-def test_the_providers_own_words_are_found(body: object, words: str) -> None:
+def test_the_providers_error_text_is_found(body: object, words: str) -> None:
     assert read_error_text(body) == words
 
 
@@ -122,22 +122,22 @@ SECRETS = [
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("status", [400, 401, 500, None])
-def test_neither_keys_nor_addresses_of_a_provider_are_repeated(status: int | None, secret: str) -> None:
+def test_keys_and_addresses_of_a_provider_are_redacted(status: int | None, secret: str) -> None:
     error = map_error(status, {"error": {"message": f"Incorrect API key provided: {secret}. See {secret}"}})
     assert secret not in f"{error} {error.message} {error.detail} {error.provider_words}"
 
 
-def test_what_users_read_holds_none_of_the_providers_words() -> None:
+def test_the_message_for_users_contains_none_of_the_providers_words() -> None:
     error = map_error(400, {"error": {"message": "Flux capacitor of tenant seven is cold"}})
     assert "capacitor" not in f"{error} {error.message} {error.detail}"
     assert (error.detail, error.provider_words) == ("HTTP 400", "Flux capacitor of tenant seven is cold")
 
 
-def test_a_known_key_is_redacted_whatever_it_looks_like() -> None:
+def test_a_known_key_is_redacted_whatever_its_form() -> None:
     assert redact_words("the key hunter2 is wrong", ("hunter2", "")) == "the key […] is wrong"
 
 
-def test_one_message_that_is_too_long_is_no_overflow_and_says_so() -> None:
+def test_a_single_message_that_is_too_long_is_not_an_overflow() -> None:
     body = {"error": {"message": "Invalid 'messages[3].content': string too long. Expected at most 1048576."}}
     error = map_error(400, body)
     assert (error.category, str(error), error.message) == ("bad_request", MESSAGE_TOO_LONG, MESSAGE_TOO_LONG)
@@ -154,7 +154,7 @@ def test_one_message_that_is_too_long_is_no_overflow_and_says_so() -> None:
         {"error": {"code": 10**5_000}},
     ],
 )
-def test_an_error_of_any_size_and_depth_is_one_short_error(body: object) -> None:
+def test_an_error_of_any_size_and_depth_becomes_one_short_error(body: object) -> None:
     error = map_error(500, body)
     assert error.category in ("server", "overflow")
     assert len(error.provider_words) <= 600
@@ -164,7 +164,7 @@ def test_an_error_of_any_size_and_depth_is_one_short_error(body: object) -> None
     "text",
     ["<html>" + "<title>" * 60_000, "<html>" + "<h1" * 60_000, "a." * 30_000, "a-" * 30_000, " " * 60_000],
 )
-def test_an_error_is_read_in_time_that_does_not_grow_with_its_length(text: str) -> None:
+def test_a_long_error_is_parsed_in_bounded_time(text: str) -> None:
     began = time.thread_time()
     map_error(400, text)
     assert time.thread_time() - began < 1
@@ -173,6 +173,8 @@ def test_an_error_is_read_in_time_that_does_not_grow_with_its_length(text: str) 
 @pytest.mark.parametrize(
     ("status", "pauses"), [(500, [1.0, None]), (503, [1.0, 2.0, None]), (529, [1.0, 2.0, None])]
 )
-def test_an_overloaded_server_is_asked_three_times_in_all(status: int, pauses: list[float | None]) -> None:
+def test_an_overloaded_server_gets_two_retries_and_a_failing_one_gets_one(
+    status: int, pauses: list[float | None]
+) -> None:
     error = map_error(status, "")
     assert [retry_pause(error, [error] * retries) for retries in range(len(pauses))] == pauses

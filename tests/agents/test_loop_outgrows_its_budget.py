@@ -1,4 +1,4 @@
-"""A loop that outgrows its budget: what leaves it, who summarises that, and how it is found again."""
+"""A tool loop over its budget: which messages leave, who summarises them, and how their results stay available."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_results_that_overflow_the_window_many_times_never_exceed_the_budg
     assert "result 29" in results_of(model)[-1]
 
 
-async def test_an_overflow_in_the_middle_is_asked_again_with_less() -> None:
+async def test_an_overflow_in_the_middle_of_a_loop_is_retried_with_less() -> None:
     tool = FakeTool(answer=lambda arguments: "some words of it " * 1_500)
     script = [calls(("look_up", {"number": number})) for number in range(3)]
     model = ScriptedModel([*script, describe_error("overflow"), "Fine now."])
@@ -54,7 +54,7 @@ async def test_an_overflow_in_the_middle_is_asked_again_with_less() -> None:
 
 
 class Summaries:
-    """A model that summarises in the middle of an answer, and what was noted of it."""
+    """A summary model for the middle of an answer, and the results it reported."""
 
     def __init__(self, *said: Any) -> None:
         self.model = ScriptedModel(list(said))
@@ -62,7 +62,7 @@ class Summaries:
         self.summariser = Summariser(self.model, TokenBudget(32_000, 2_000), Calibration(), self.noted.append)
 
     def ask(self, main: ScriptedModel, **policy: Any) -> AsyncGenerator[AgentStep, None]:
-        """Ask with a long history, and a tool whose result does not fit beside it."""
+        """Run the loop with a long history and a tool whose result does not fit beside it."""
         tool = FakeTool(answer=lambda arguments: "found something " * 4_000)
         messages = history_of(112, words=80)
         context = context_with(tool, window=20_000, messages=messages, tool_result_limit=5_000, **policy)
@@ -78,7 +78,7 @@ WAITING: list[dict[str, Any]] = [
 
 @pytest.mark.mechanism("fim.guard-summary")
 @pytest.mark.parametrize("policy", WAITING)
-async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leaves_the_loop(
+async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_dropped_messages(
     policy: dict[str, Any],
 ) -> None:
     main = ScriptedModel([calls(("look_up", {})), "Here you are."])
@@ -99,7 +99,7 @@ async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leav
 
 
 @pytest.mark.mechanism("fim.guard-summary")
-async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract_is_told() -> None:
+async def test_a_failing_summary_model_is_called_once_per_loop_and_the_extract_is_noted() -> None:
     main = ScriptedModel([calls(("look_up", {"n": 1})), calls(("look_up", {"n": 2})), "Here you are."])
     summaries = Summaries(*[describe_error("auth")] * 9)
     steps, error = await collect_steps(summaries.ask(main, strategy="summarize"))
@@ -112,7 +112,7 @@ async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract
 
 @pytest.mark.mechanism("fim.guard-summary")
 @pytest.mark.parametrize("policy", [{"strategy": "checkpoint"}, {"strategy": "truncate"}])
-async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: dict[str, Any]) -> None:
+async def test_a_policy_that_never_waits_calls_no_summary_model_in_the_loop(policy: dict[str, Any]) -> None:
     main = ScriptedModel([calls(("look_up", {})), "Here you are."])
     summaries = Summaries("Never asked.")
     steps, error = await collect_steps(summaries.ask(main, **policy))
@@ -122,7 +122,7 @@ async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: 
 
 
 @pytest.mark.mechanism("agentscope.offload-context")
-async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_rest() -> None:
+async def test_the_reminder_names_the_newest_dropped_results_and_how_to_list_the_others() -> None:
     def step(number: int) -> tuple[Message, Message]:
         call = ToolCallPart(f"c{number}", "look_up", json.dumps({"n": number}))
         text = f"Shelf {number}. " + "A line that says nothing. " * 40
@@ -146,7 +146,7 @@ async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_
     assert f"{gone - 7} earlier results are stored, too: reference 'list' lists them all." in reminder.text
 
 
-async def test_what_was_done_before_is_still_known_after_each_compaction_in_the_loop() -> None:
+async def test_the_earlier_reminder_survives_each_compaction_in_the_loop() -> None:
     reminder = "Done so far:\n- Find a shelf [look_up] → Shelf 7 is free."
     inputs = make_inputs(history_of(4, words=1_800), window=16_000)
     before = Checkpoint("c", "They look for shelves.", -1, 0, 10, reminder=reminder)

@@ -1,4 +1,4 @@
-"""The request as it was sent: by reference where that is enough, and the same to the byte when it is built again."""
+"""Requests as they were sent: stored mostly by reference and rebuilt to the same bytes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Shown:
 def shown_again(
     request: RequestSent, stored: Sequence[Message], *, without: str = "", data_urls: Mapping[str, str] = {}
 ) -> Shown:
-    """By way of what is stored; `without` is the source whose texts were forgotten."""
+    """Rebuild the request from its stored manifest. Texts of the source `without` are missing, as if forgotten."""
     manifest, texts = written(request, stored)
     manifest = read_manifest(dump_manifest(manifest))
     return shown_from(manifest, stored, kept(texts, without), data_urls)
@@ -80,7 +80,7 @@ def shown_from(
     return Shown(body, pieces, hash_body(body) == manifest.sha256)
 
 
-def test_what_is_stored_is_named_by_its_positions_and_all_else_is_kept_once() -> None:
+def test_stored_messages_are_referenced_by_position_and_all_other_text_is_kept_once() -> None:
     manifest, texts = written(sent(HISTORY[0], CUT, *HISTORY[2:]), HISTORY)
     system, first, cut, rest = manifest.pieces
     assert (first, rest) == (StoredSpan("history", 0, 0), StoredSpan("history", 2, 5))
@@ -89,7 +89,7 @@ def test_what_is_stored_is_named_by_its_positions_and_all_else_is_kept_once() ->
     assert not any(message.text in text for text in kept(texts).values() for message in HISTORY)
 
 
-def test_a_picture_is_named_by_its_file_and_its_bytes_are_not_kept() -> None:
+def test_an_image_is_referenced_by_its_file_and_its_bytes_are_not_kept() -> None:
     stored = Message("user", (ImagePart("f1", "image/png"),), 800, id="m0", position=0)
     url = "data:image/png;base64,AAAA"
     request = sent(replace(stored, parts=(replace(stored.parts[0], data_url=url),)))
@@ -100,7 +100,7 @@ def test_a_picture_is_named_by_its_file_and_its_bytes_are_not_kept() -> None:
     assert not shown_again(request, [stored]).is_verified
 
 
-def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
+def test_deleted_and_forgotten_pieces_are_marked_as_such() -> None:
     forgotten = shown_again(sent(*HISTORY), HISTORY, without="system")
     assert [piece.state for piece in forgotten.pieces] == ["forgotten", *["sent"] * 6]
     manifest, texts = written(sent(*HISTORY), HISTORY)
@@ -114,7 +114,7 @@ def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
 @pytest.mark.mechanism("ours.sent-requests")
 @settings(max_examples=30, deadline=None)
 @given(histories(), st.booleans(), st.booleans())
-def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges: bool, system: bool) -> None:
+def test_a_rebuilt_request_has_the_same_bytes(history: list[Message], merges: bool, system: bool) -> None:
     request = sent(*history, style=WireStyle(merges_roles=merges, has_system=system))
     shown = shown_again(request, history)
     assert shown.body == request.body
@@ -123,7 +123,9 @@ def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges
 
 
 @pytest.mark.mechanism("ours.sent-requests")
-async def test_the_hash_is_that_of_the_bytes_the_server_got(server: ModelServer, model: OpenAIModel) -> None:
+async def test_the_hash_matches_the_bytes_that_the_server_received(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.defaults["chat"] = Behaviour(text="fine", error_if_field="temperature")
     request = replace(
         ask_for("Grüße, 世界 🌍", text_message("user", "Before")), temperature=0.5, tools=(TOOL,)

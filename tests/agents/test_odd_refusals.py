@@ -1,4 +1,4 @@
-"""Odd numbers, images, texts, patterns and refusals, of which each has its sentence."""
+"""Edge cases of numbers, images, documents, search patterns and refusals by providers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ ENDPOINT = ModelEndpoint(model_id="test-model", base_url="https://api.example.co
 QUESTION = (text_message("user", "Hi"),)
 
 
-def test_a_number_with_a_huge_exponent_is_refused_with_a_sentence() -> None:
-    """`calculate`: "Raise ToolFailure"."""
+def test_a_number_with_a_huge_exponent_is_refused() -> None:
     with pytest.raises(ToolFailure):
         calculate("1e99999999999999999999")
 
 
-def test_an_image_of_16_bit_grey_keeps_no_metadata() -> None:
-    """ "without metadata such as place and camera": as before for it, and as for every other image."""
+def test_a_cleaned_16_bit_greyscale_image_has_no_metadata() -> None:
     buffer = io.BytesIO()
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     Image.new("I;16", (4, 1)).save(buffer, "PNG", icc_profile=profile)
@@ -41,20 +39,20 @@ def test_an_image_of_16_bit_grey_keeps_no_metadata() -> None:
     assert "icc_profile" not in cleaned.info
 
 
-def test_a_chinese_text_that_begins_like_an_image_is_a_text() -> None:
-    """The beginning that is looked at may end within a character."""
+def test_a_chinese_text_that_begins_like_an_image_is_read_as_text() -> None:
+    """The inspected prefix may end within a character."""
     for pad in ("", " ", "  "):
         text = f"GIF89a {pad}" + "图像格式的比较，两者都可以是动画。" * 100
         assert read_document(text.encode(), "notes.txt") is not None, pad
 
 
-def test_a_bracket_in_a_comment_hides_no_counts() -> None:
-    """`_check_size`: counts inside of counts are refused. Compiled, this one takes memory for its 250,000 letters."""
+def test_a_bracket_in_a_comment_does_not_hide_nested_counts() -> None:
+    """Nested counts must be refused: compiled, this pattern would take memory for 250,000 letters."""
     with pytest.raises(ToolFailure):
         find_matches("text", "(?#[)(?:(?:a{500}){500})(?#])")
 
 
-def test_a_server_without_temperature_is_learned_whatever_the_parameters_of_tools_are_called() -> None:
+def test_a_server_without_temperature_is_detected_even_if_a_tool_has_such_a_parameter() -> None:
     thermostat = ToolSpec(
         "set_heating", "Heat.", {"type": "object", "properties": {"temperature": {"type": "number"}}}
     )
@@ -72,7 +70,7 @@ def test_a_server_without_temperature_is_learned_whatever_the_parameters_of_tool
 
 
 class Toolless:
-    """As Ollama answers for a model without tools."""
+    """Answers as Ollama does for a model without tools."""
 
     name = "test-model"
 
@@ -85,7 +83,7 @@ class Toolless:
         yield Finished("stop")
 
 
-def test_a_model_without_tools_is_learned_whatever_the_tools_are_called() -> None:
+def test_a_model_without_tools_is_detected_whatever_the_tools_are_called() -> None:
     async def ask() -> list[ModelItem]:
         tool = ToolSpec("support", "Open a ticket.", {"type": "object", "properties": {}})
         request = ModelRequest(QUESTION, 100, (tool,))

@@ -1,4 +1,4 @@
-"""Tables and texts in unusual forms are read and compared as what they are."""
+"""Unusual CSV dialects and long repetitive texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from memory.profile import compare_lines
 
 
 def test_quoted_cells_behind_a_space_stay_one_cell() -> None:
-    """As people write them, and some programs."""
+    """People write CSV like this, and so do some programs."""
     page = csv_page('name, place\n"Ann", "Bath, UK"\n"Bob", "York, UK"\n"Cid", "Rye, UK"\n', 1)
     assert '"Bath, UK"' in page
     assert '"""' not in page
@@ -19,7 +19,7 @@ def test_cells_in_single_quotes_stay_one_cell() -> None:
 
 
 def test_a_long_text_of_repeating_lines_shows_its_one_change() -> None:
-    """All lines are there twice, so that none of them divides the texts: each is told as replaced."""
+    """No line is unique, so none divides the texts. Reporting all lines as replaced would hide the change."""
     lines = [f"line {n // 2}" for n in range(400)]
     changed = [*lines[:200], "new", *lines[200:]]
     kinds = [one.kind for one in compare_lines("\n".join(lines), "\n".join(changed))]

@@ -1,4 +1,4 @@
-"""The OpenAI model against a real server on a real socket: what works, and every way it can fail."""
+"""OpenAIModel against a server on a real socket: successful calls and every kind of failure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection
 async def serving(
     answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """Yield the address of a server that answers with these bytes."""
+    """Yield the address of a server that handles each connection with `answer`."""
     listener = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
@@ -37,7 +37,7 @@ async def serving(
         listener.close()
 
 
-# --- What works
+# --- successful calls
 
 
 async def test_an_answer_streams_and_ends_with_the_providers_count(
@@ -72,7 +72,7 @@ async def test_text_arrives_while_the_model_is_still_writing(server: ModelServer
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-async def test_reasoning_comes_apart_from_the_answer(
+async def test_reasoning_is_separate_from_the_answer(
     server: ModelServer, model: OpenAIModel, field: str
 ) -> None:
     server.script(Behaviour(text="Four.", reasoning="Two and two", reasoning_field=field))  # type: ignore[arg-type]
@@ -91,13 +91,15 @@ async def test_tool_calls_are_passed_on(server: ModelServer, model: OpenAIModel)
     assert end_of(items).reason == "tool_calls"
 
 
-async def test_a_length_limit_is_named(server: ModelServer, model: OpenAIModel) -> None:
+async def test_an_answer_that_reaches_its_limit_ends_with_the_reason_length(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.script(says("half an", finish_reason="length"))
     items, _ = await collect(model, ask_for())
     assert end_of(items).reason == "length"
 
 
-async def test_a_model_that_never_stops_is_stopped_at_twice_its_tokens(
+async def test_an_endless_answer_is_stopped_beyond_its_token_limit(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     server.script(says("and so on", is_endless=True))
@@ -108,7 +110,7 @@ async def test_a_model_that_never_stops_is_stopped_at_twice_its_tokens(
     await asyncio.to_thread(server.wait_until, lambda server: "lost" in server.requests[-1].times)
 
 
-async def test_a_model_that_keeps_its_limit_by_its_own_count_is_not_cut(
+async def test_an_answer_within_its_limit_by_the_providers_count_is_not_cut(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     text = "пере" * 4_000
@@ -127,7 +129,7 @@ async def test_a_model_that_keeps_its_limit_by_its_own_count_is_not_cut(
         says("x" * 100_000),
     ],
 )
-async def test_no_answer_has_more_bytes_than_it_may(
+async def test_no_answer_exceeds_its_limit_in_bytes(
     server: ModelServer, model: OpenAIModel, endless: Behaviour
 ) -> None:
     server.script(endless)
@@ -139,7 +141,7 @@ async def test_no_answer_has_more_bytes_than_it_may(
     assert len(said.encode()) < 25_000
 
 
-async def test_what_ends_in_the_middle_of_a_line_has_no_more_bytes_than_it_may(model: OpenAIModel) -> None:
+async def test_an_answer_that_ends_within_a_line_keeps_the_limit_in_bytes(model: OpenAIModel) -> None:
     event = {"choices": [{"delta": {"content": "x" * 100_000}, "finish_reason": "stop"}]}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +156,7 @@ async def test_what_ends_in_the_middle_of_a_line_has_no_more_bytes_than_it_may(m
     assert len(text_of(items)) == 20_000
 
 
-async def test_comments_behind_the_end_keep_no_answer_open(model: OpenAIModel) -> None:
+async def test_comments_after_the_end_do_not_keep_the_answer_open(model: OpenAIModel) -> None:
     event = {"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -173,18 +175,18 @@ async def test_comments_behind_the_end_keep_no_answer_open(model: OpenAIModel) -
     assert (text_of(items), end_of(items).reason) == ("Yes.", "stop")
 
 
-async def test_a_server_that_writes_faster_than_any_model_is_read_in_pieces_with_rests(
+async def test_a_server_that_writes_faster_than_any_model_is_read_with_pauses(
     server: ModelServer, model: OpenAIModel
 ) -> None:
-    """Two that wrote nothing but comments made everybody else wait for seconds."""
+    """Without pauses, two servers that send nothing but comments would block all other answers for seconds."""
     server.script(says("x" * 1_000_000))
     began = time.monotonic()
     items, _ = await collect(model, replace(ask_for(), max_output_tokens=0))
     assert len(text_of(items)) == 1_000_000
-    assert time.monotonic() - began > 900_000 / MAX_BYTES_PER_S  # what it rests at least, however fast it is
+    assert time.monotonic() - began > 900_000 / MAX_BYTES_PER_S  # the least sum of the pauses
 
 
-def test_what_is_counted_is_not_kept() -> None:
+def test_counted_text_is_not_kept_in_memory() -> None:
     output = OutputText()
     for _ in range(50_000):
         output.add(TextDelta("word "))
@@ -192,7 +194,7 @@ def test_what_is_counted_is_not_kept() -> None:
     assert output.count() == pytest.approx(estimate_text("word " * 50_000), rel=0.01)
 
 
-async def test_a_server_that_does_not_count_is_estimated(server: ModelServer, model: OpenAIModel) -> None:
+async def test_usage_is_estimated_if_the_server_reports_none(server: ModelServer, model: OpenAIModel) -> None:
     server.script(says("one two three", sends_usage=False))
     items, _ = await collect(model, ask_for("A question of some length"))
     usage = end_of(items).usage
@@ -210,7 +212,7 @@ async def test_closing_the_iterator_ends_the_call(server: ModelServer, model: Op
     await asyncio.to_thread(server.wait_until, lambda it: "lost" in it.requests[0].times)
 
 
-async def test_many_streams_at_once_do_not_mix(server: ModelServer, model: OpenAIModel) -> None:
+async def test_concurrent_streams_do_not_mix(server: ModelServer, model: OpenAIModel) -> None:
     server.script(*(lambda request: says("You said " + request.messages[-1]["content"]) for _ in range(40)))
     answers = await asyncio.gather(*(collect(model, ask_for(f"number {n}")) for n in range(40)))
     assert [text_of(items) for items, _ in answers] == [f"You said number {n}" for n in range(40)]
@@ -223,11 +225,11 @@ def test_each_event_loop_has_its_own_connections(server: ModelServer, model: Ope
         assert text_of(items)
 
 
-# --- Servers with their own minds
+# --- servers with their own dialect
 
 
 @pytest.mark.parametrize("field", ["stream_options", "max_tokens", "temperature"])
-async def test_a_parameter_that_is_refused_is_left_out_and_remembered(
+async def test_a_refused_parameter_is_left_out_in_later_requests_too(
     server: ModelServer, model: OpenAIModel, field: str
 ) -> None:
     server.defaults["chat"] = Behaviour(text="fine", error_if_field=field)
@@ -239,7 +241,7 @@ async def test_a_parameter_that_is_refused_is_left_out_and_remembered(
     assert [field in asked.body for asked in server.requests] == [True, False, False]
 
 
-async def test_an_answer_limit_too_high_for_the_model_is_lowered_to_what_it_names(
+async def test_an_output_limit_that_is_too_high_is_lowered_to_the_one_that_the_server_names(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     message = (
@@ -251,7 +253,7 @@ async def test_an_answer_limit_too_high_for_the_model_is_lowered_to_what_it_name
     assert server.requests[-1].body["max_tokens"] == 4096
 
 
-async def test_a_prompt_that_fits_is_asked_again_with_a_shorter_answer(
+async def test_a_prompt_that_fits_is_retried_with_a_lower_output_limit(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     message = (
@@ -264,7 +266,7 @@ async def test_a_prompt_that_fits_is_asked_again_with_a_shorter_answer(
     assert server.requests[-1].body["max_tokens"] == 6832
 
 
-async def test_a_template_that_insists_on_alternation_gets_it(
+async def test_roles_are_merged_for_a_server_that_requires_alternation(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     refusal = fails(400, "Conversation roles must alternate user/assistant/user/assistant/...")
@@ -274,7 +276,7 @@ async def test_a_template_that_insists_on_alternation_gets_it(
     assert [wire["role"] for wire in server.requests[-1].messages] == ["system", "user"]
 
 
-async def test_refusals_that_never_end_are_given_up(server: ModelServer, model: OpenAIModel) -> None:
+async def test_repeated_refusals_fail_after_a_few_attempts(server: ModelServer, model: OpenAIModel) -> None:
     server.defaults["chat"] = fails(
         400, "Unknown parameter: max_tokens, max_completion_tokens, stream_options"
     )
@@ -284,7 +286,7 @@ async def test_refusals_that_never_end_are_given_up(server: ModelServer, model: 
     assert len(server.requests) <= 6
 
 
-# --- What fails
+# --- failures
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ async def test_refusals_that_never_end_are_given_up(server: ModelServer, model: 
         (lambda: Behaviour(fault="cut", fault_after=0), "connection"),
     ],
 )
-async def test_a_failure_before_any_text_has_its_category_and_sentence(
+async def test_a_failure_before_any_text_has_a_category_and_a_sentence(
     server: ModelServer, model: OpenAIModel, script: Callable[[], Behaviour], category: str
 ) -> None:
     server.script(script())
@@ -322,7 +324,7 @@ async def test_a_failure_before_any_text_has_its_category_and_sentence(
     ("fault", "category"),
     [("cut", "cut"), ("no_finish", "cut"), ("broken_json", "cut"), ("error_chunk", "server")],
 )
-async def test_a_failure_in_mid_answer_keeps_what_came(
+async def test_a_failure_in_mid_answer_keeps_the_text_so_far(
     server: ModelServer, model: OpenAIModel, fault: str, category: str
 ) -> None:
     server.script(says("one two three four five", fault=fault))
@@ -332,21 +334,23 @@ async def test_a_failure_in_mid_answer_keeps_what_came(
     assert error.category == category
 
 
-async def test_the_window_an_overflow_names_is_passed_on(server: ModelServer, model: OpenAIModel) -> None:
+async def test_the_window_named_by_an_overflow_is_passed_on(server: ModelServer, model: OpenAIModel) -> None:
     server.script(ERRORS["overflow_openai"]())
     _, error = await collect(model, ask_for())
     assert error is not None
     assert error.window_tokens == 8192
 
 
-async def test_the_wait_a_rate_limit_asks_for_is_passed_on(server: ModelServer, model: OpenAIModel) -> None:
+async def test_the_wait_requested_by_a_rate_limit_is_passed_on(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.script(ERRORS["rate_limit"]())
     _, error = await collect(model, ask_for())
     assert error is not None
     assert (error.retry_after_s, error.status) == (6.0, 429)
 
 
-async def test_a_model_that_never_begins_is_a_time_out(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_model_that_sends_no_first_token_times_out(server: ModelServer, model: OpenAIModel) -> None:
     server.script(Behaviour(hold_after=0))
     hasty = OpenAIModel(replace(model.endpoint, first_token_timeout_s=0.2))
     items, error = await collect(hasty, ask_for())
@@ -355,7 +359,7 @@ async def test_a_model_that_never_begins_is_a_time_out(server: ModelServer, mode
     assert error.category == "timeout"
 
 
-async def test_an_answer_that_stands_still_has_stalled(server: ModelServer, model: OpenAIModel) -> None:
+async def test_an_answer_that_pauses_too_long_has_stalled(server: ModelServer, model: OpenAIModel) -> None:
     server.script(Behaviour(text="one two three", hold_after=2))
     hasty = OpenAIModel(replace(model.endpoint, stall_timeout_s=0.2))
     items, error = await collect(hasty, ask_for())
@@ -366,13 +370,13 @@ async def test_an_answer_that_stands_still_has_stalled(server: ModelServer, mode
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Yield a port that nobody listens on, held so that nobody will."""
+    """Yield a port that is bound but not listening, so that no other process can take it."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
-async def test_a_server_that_is_not_there_is_a_connection_error(closed_port: int) -> None:
+async def test_an_unreachable_server_is_a_connection_error(closed_port: int) -> None:
     model = OpenAIModel(ModelEndpoint("m", f"http://127.0.0.1:{closed_port}/v1"))
     _, error = await collect(model, ask_for())
     assert error is not None
@@ -381,13 +385,13 @@ async def test_a_server_that_is_not_there_is_a_connection_error(closed_port: int
 
 
 @pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1/v1", "http://127.0.0.1:1\n"])
-async def test_an_address_that_is_none_says_so(address: str) -> None:
+async def test_an_invalid_address_is_not_found(address: str) -> None:
     _, error = await collect(OpenAIModel(ModelEndpoint("m", address)), ask_for())
     assert error is not None
     assert error.category == "not_found"
 
 
-async def test_what_is_not_packed_as_it_says_is_a_bad_response() -> None:
+async def test_an_invalid_gzip_body_is_a_bad_response() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\nnot packed")
@@ -401,7 +405,7 @@ async def test_what_is_not_packed_as_it_says_is_a_bad_response() -> None:
     assert error.category == "bad_response"
 
 
-async def test_something_else_than_http_is_told_as_an_error(server: ModelServer) -> None:
+async def test_a_server_that_does_not_speak_http_is_a_connection_error(server: ModelServer) -> None:
     async def answer_rudely(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
@@ -417,9 +421,7 @@ async def test_something_else_than_http_is_told_as_an_error(server: ModelServer)
 
 @pytest.mark.parametrize("charset", ["base64", "undefined", "rot13", "utf-16"])
 @pytest.mark.parametrize("path", ["chat", "models"])
-async def test_a_refusal_without_an_end_is_read_in_part_whatever_encoding_it_claims(
-    charset: str, path: str
-) -> None:
+async def test_an_endless_refusal_is_read_in_part_whatever_its_charset(charset: str, path: str) -> None:
     closed = asyncio.Event()
 
     async def refuse_for_ever(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -456,7 +458,7 @@ async def test_a_redirect_is_not_followed_with_the_key(server: ModelServer, mode
     assert len(server.requests) == 1
 
 
-async def test_a_thousand_messages_do_not_hold_the_event_loop(
+async def test_a_thousand_messages_do_not_block_the_event_loop(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     history = tuple(text_message("user", f"message {n}") for n in range(1_000))
@@ -474,7 +476,7 @@ async def test_a_thousand_messages_do_not_hold_the_event_loop(
     watcher = asyncio.create_task(watch())
     await collect(model, request)
     watcher.cancel()
-    assert longest < 0.1  # the SDK's own transformation of the messages takes longer
+    assert longest < 0.1  # OpenAI's SDK would take longer to transform the messages
 
 
 LEAKING = {"error": {"message": "Key sk-test is unknown at http://10.1.2.3:8000 on gpu-7.models.internal"}}
@@ -483,7 +485,7 @@ LEAKING = {"error": {"message": "Key sk-test is unknown at http://10.1.2.3:8000 
 @pytest.mark.parametrize(
     "behaviour", [Behaviour(status=401, error=LEAKING), Behaviour(fault="error_chunk", error=LEAKING)]
 )
-async def test_keys_and_hosts_in_a_providers_words_reach_neither_users_nor_log_nor_test(
+async def test_keys_and_hosts_in_a_providers_error_reach_neither_users_nor_log_nor_probe(
     server: ModelServer, model: OpenAIModel, behaviour: Behaviour, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.defaults["chat"] = behaviour

@@ -1,4 +1,4 @@
-"""Context overflow in every vendor's wording, and what only looks like it. Each wording names its source."""
+"""Context overflow in every vendor's wording, and errors that only look like it. Each wording names its source."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def name_case(case: dict[str, Any]) -> str:
 
 @pytest.mark.mechanism("digitorn.overflow")
 @pytest.mark.parametrize("case", WORDINGS["overflow"], ids=name_case)
-def test_an_overflow_is_recognised_with_the_window_it_names(case: dict[str, Any]) -> None:
+def test_an_overflow_is_recognised_with_the_window_that_it_names(case: dict[str, Any]) -> None:
     overflow = find_overflow(case["text"])
     assert overflow is not None
     assert overflow.window_tokens == case["window_tokens"]
 
 
 @pytest.mark.parametrize("case", WORDINGS["overflow"], ids=name_case)
-def test_an_overflow_answered_with_a_status_becomes_an_overflow_error(case: dict[str, Any]) -> None:
+def test_an_overflow_with_its_http_status_becomes_an_overflow_error(case: dict[str, Any]) -> None:
     error = map_error(case["status"], {"error": {"message": case["text"]}})
     assert (error.category, error.window_tokens) == ("overflow", case["window_tokens"])
 
 
 @pytest.mark.mechanism("digitorn.overflow")
 @pytest.mark.parametrize("case", WORDINGS["not_overflow"], ids=name_case)
-def test_what_only_looks_like_an_overflow_is_something_else(case: dict[str, Any]) -> None:
+def test_an_error_that_only_looks_like_an_overflow_gets_its_own_category(case: dict[str, Any]) -> None:
     assert find_overflow(case["text"]) is None
     assert map_error(case["status"], {"error": {"message": case["text"]}}).category == case["category"]
 
@@ -56,7 +56,7 @@ def test_every_wording_names_its_source() -> None:
     assert [case["text"] for case in cases if not case["source"].startswith("https://")] == []
 
 
-def test_the_room_left_for_an_answer_is_read_where_both_sizes_are_named() -> None:
+def test_the_room_for_an_answer_is_computed_if_both_sizes_are_named() -> None:
     overflow = find_overflow(
         "This model's maximum context length is 8192 tokens. However, you requested 8213 tokens (6683 in the messages, "
         "730 in the functions, and 800 in the completion)."
@@ -87,7 +87,7 @@ def test_a_prompt_larger_than_the_window_leaves_no_room() -> None:
         ("Rate limit reached", None),
     ],
 )
-def test_the_longest_answer_a_model_allows_is_read(text: str, limit: int | None) -> None:
+def test_the_output_limit_is_read_from_the_error(text: str, limit: int | None) -> None:
     assert find_output_limit(text) == limit
 
 
@@ -101,7 +101,7 @@ def test_the_longest_answer_a_model_allows_is_read(text: str, limit: int | None)
         "your input is too long for this model, shorten it",
     ],
 )
-def test_a_wording_that_nobody_has_seen_is_recognised_by_what_it_says(text: str) -> None:
+def test_an_unlisted_wording_is_recognised_by_its_meaning(text: str) -> None:
     assert find_overflow(text) is not None
 
 
@@ -116,11 +116,11 @@ def test_a_wording_that_nobody_has_seen_is_recognised_by_what_it_says(text: str)
         "messages.5.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
     ],
 )
-def test_too_much_of_something_else_is_no_overflow(text: str) -> None:
+def test_exceeding_another_limit_is_not_an_overflow(text: str) -> None:
     assert find_overflow(text) is None
 
 
-def test_chinese_wordings_of_limits_are_told_apart() -> None:
+def test_chinese_wordings_of_context_and_other_limits_are_distinguished() -> None:
     assert find_overflow("请求的token数超过模型限制") is not None
     for other in (
         "参数错误：max_tokens 超过上限",

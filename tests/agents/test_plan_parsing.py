@@ -1,4 +1,4 @@
-"""What is read as a plan and as a judgement, and what is refused with which words."""
+"""Parsing plans and judgements from model answers, and the reasons given for invalid ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def step(id: str, *dependencies: str) -> dict[str, Any]:
     return {"id": id, "task": f"Do {id}.", "dependencies": list(dependencies)}
 
 
-def test_a_plan_is_read_in_its_order() -> None:
+def test_the_steps_of_a_plan_keep_their_order() -> None:
     assert read_plan(PLAN) == (
         PlanStep("a", "Find A", "Find out about A."),
         PlanStep("b", "Compare with A.", "Compare with A.", ("a",)),
@@ -46,18 +46,18 @@ def test_a_plan_is_read_in_its_order() -> None:
     ],
     ids=["fenced", "prose around it", "after thoughts", "a bare list", "nested", "under another name"],
 )
-def test_a_plan_is_found_whatever_is_around_it(answer: str) -> None:
+def test_a_plan_is_found_whatever_surrounds_it(answer: str) -> None:
     assert read_plan(answer) == read_plan(PLAN)
 
 
-def test_numbers_as_ids_and_other_names_of_fields_are_understood() -> None:
+def test_numeric_ids_and_alternative_field_names_are_accepted() -> None:
     answer = plan_of(
         {"id": 1, "description": "One."}, {"step_id": 2, "task": "Two.", "depends_on": 1}, {"task": "Three."}
     )
     assert [(one.id, one.dependencies) for one in read_plan(answer)] == [("1", ()), ("2", ("1",)), ("s3", ())]
 
 
-def test_no_steps_are_a_plan_too() -> None:
+def test_an_empty_list_of_steps_is_a_valid_plan() -> None:
     assert read_plan('{"steps": []}') == ()
 
 
@@ -77,12 +77,12 @@ def test_no_steps_are_a_plan_too() -> None:
         (plan_of(*(step(str(number)) for number in range(MAX_STEPS + 1))), f"at most {MAX_STEPS}"),
     ],
 )
-def test_what_cannot_be_carried_out_is_refused_with_the_reason(answer: str, problem: str) -> None:
+def test_an_invalid_plan_is_refused_with_the_reason(answer: str, problem: str) -> None:
     with pytest.raises(PlanError, match=problem.replace("(", r"\(")):
         read_plan(answer)
 
 
-def test_a_later_round_builds_on_what_was_done_and_gets_ids_of_its_own() -> None:
+def test_a_later_round_can_depend_on_completed_steps_and_gets_unique_ids() -> None:
     earlier = (PlanStep("a", "A", "A", state="done"), PlanStep("x", "X", "X", state="failed"))
     first, second = read_plan(plan_of(step("b", "a"), step("x", "b")), number=2, earlier=earlier)
     assert (first.id, first.dependencies, first.round) == ("b", ("a",), 2)
@@ -91,19 +91,19 @@ def test_a_later_round_builds_on_what_was_done_and_gets_ids_of_its_own() -> None
         read_plan(plan_of(step("b", "x")), number=2, earlier=earlier)
 
 
-def test_a_step_cannot_take_the_name_of_the_planner() -> None:
+def test_a_step_cannot_use_the_id_of_the_planner() -> None:
     first, second = read_plan(plan_of(step("planner"), step("b", "planner")))
     assert (first.id, second.dependencies) == ("planner-r1", ("planner-r1",))
 
 
-def test_what_no_database_takes_is_not_in_a_plan() -> None:
+def test_characters_that_no_database_stores_are_replaced_in_a_plan() -> None:
     answer = r'{"steps": [{"id": "a\u0000", "title": "\ud83d", "task": "Do \ud83d\ude42 a\u0000."}]}'
     [only] = read_plan(answer)
     assert (only.id, only.title, only.task) == ("a\ufffd", "\ufffd", "Do 🙂 a\ufffd.")
 
 
 @given(st.text() | st.text('{}[]",:abe01 \n'))
-def test_any_answer_is_a_plan_or_a_plan_error(answer: str) -> None:
+def test_any_answer_gives_a_plan_or_a_plan_error(answer: str) -> None:
     try:
         steps = read_plan(answer)
     except PlanError:
@@ -121,7 +121,7 @@ def test_any_answer_is_a_plan_or_a_plan_error(answer: str) -> None:
         ("All fine.", None),
     ],
 )
-def test_a_judgement_is_read_or_there_is_none(answer: str, analysis: Analysis | None) -> None:
+def test_a_judgement_is_parsed_and_an_invalid_one_is_none(answer: str, analysis: Analysis | None) -> None:
     assert read_analysis(answer) == analysis
 
 

@@ -1,4 +1,4 @@
-"""When steps start, what they are told, and that none sinks the others."""
+"""When the steps of a plan start, which results they get, and that a failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def step(id: str, *dependencies: str) -> PlanStep:
 
 @dataclass
 class Bench:
-    """Works on steps and keeps a log; a step in `failing` fails as often as that says."""
+    """Runs steps and keeps a log. `failing` maps a step to the number of its failures."""
 
     failing: dict[str, int] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ async def run_all(steps: Steps, bench: Bench, **options: int) -> dict[str, PlanS
 
 
 @pytest.mark.mechanism("fim.plan-steps")
-async def test_independent_steps_overlap_and_a_dependent_one_waits_for_its_own_only() -> None:
+async def test_independent_steps_overlap_and_a_step_waits_only_for_its_dependencies() -> None:
     bench = Bench(gates={"slow": asyncio.Event()})
     steps = (step("slow"), step("quick"), step("after", "quick"))
     async for board in run_steps(steps, bench.work):
@@ -61,19 +61,19 @@ async def test_independent_steps_overlap_and_a_dependent_one_waits_for_its_own_o
     assert bench.told["after"][0].result == "result of quick"
 
 
-async def test_no_more_run_at_once_than_allowed() -> None:
+async def test_no_more_steps_run_at_once_than_allowed() -> None:
     bench = Bench()
     await run_all(tuple(step(f"s{number}") for number in range(7)), bench, at_once=3)
     assert bench.most == 3
 
 
-async def test_a_step_that_fails_once_is_done_in_the_end() -> None:
+async def test_a_step_that_fails_once_is_retried() -> None:
     bench = Bench(failing={"a": 1})
     over = await run_all((step("a"), step("b", "a")), bench)
     assert (over["a"].state, over["a"].attempts, over["b"].state) == ("done", 2, "done")
 
 
-async def test_a_step_that_fails_twice_is_told_to_who_depends_on_it_and_sinks_nobody() -> None:
+async def test_a_step_that_fails_twice_is_reported_to_its_dependents_and_stops_no_other() -> None:
     bench = Bench(failing={"bad": 2})
     steps = (
         step("bad"),
@@ -94,7 +94,7 @@ async def test_a_step_that_fails_twice_is_told_to_who_depends_on_it_and_sinks_no
     assert "bad" in over["lost"].result
 
 
-async def test_ending_it_ends_every_step() -> None:
+async def test_closing_the_scheduler_ends_every_step() -> None:
     bench = Bench(gates={"a": asyncio.Event(), "b": asyncio.Event()})
     board = run_steps((step("a"), step("b")), bench.work)
     await anext(board)
@@ -104,7 +104,7 @@ async def test_ending_it_ends_every_step() -> None:
     assert (bench.running, bench.log) == (0, ["+a", "+b", "-a", "-b"])
 
 
-async def test_what_nobody_expected_ends_it_and_every_other_step() -> None:
+async def test_an_unexpected_exception_ends_every_other_step() -> None:
     async def work(step: PlanStep, dependencies: Steps) -> str:
         if step.id == "a":
             raise ZeroDivisionError
@@ -132,7 +132,7 @@ def plans(draw: Callable[..., object]) -> tuple[Steps, dict[str, int]]:
 
 
 @given(plans(), st.integers(1, 4))
-def test_every_plan_ends_with_every_step_over_and_none_started_too_early(
+def test_every_plan_ends_with_all_steps_over_and_none_started_too_early(
     plan: tuple[Steps, dict[str, int]], at_once: int
 ) -> None:
     steps, failing = plan

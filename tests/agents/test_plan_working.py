@@ -1,4 +1,4 @@
-"""The loops of a plan against a scripted model: whose budget, what they are given, what of them is counted."""
+"""The steps of a plan against scripted models: their budgets, their inputs and the calls that are counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEP = PlanStep("a", "A", "Find A.")
 
 @dataclass
 class Heard:
-    """What the ports told."""
+    """Records what the ports report."""
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     summaries: list[SummaryResult] = field(default_factory=list)
@@ -65,7 +65,7 @@ def make_models(
     return LoopModels(ruled(main), ruled(fast, fast_window), "Be kind.", ports)
 
 
-async def test_a_step_starts_fresh_on_the_fast_model_with_its_task_alone() -> None:
+async def test_a_step_without_dependencies_sends_only_its_task_to_the_fast_model() -> None:
     main, fast, heard = ScriptedModel(), ScriptedModel(["A is 3."]), Heard()
     assert await make_models(main, fast, heard).run_step(STEP, ()) == "A is 3."
     [request] = fast.requests
@@ -79,7 +79,7 @@ async def test_a_step_starts_fresh_on_the_fast_model_with_its_task_alone() -> No
 
 @pytest.mark.mechanism("fim.plan-dependencies")
 async def test_a_step_keeps_to_the_fast_models_budget() -> None:
-    """A result that the main model's window would hold is shortened for the fast one, which it would overflow."""
+    """A result that fits the main model's window is shortened for the smaller window of the fast model."""
     fast, heard = ScriptedModel(["The population of A is 1234.", "Done."]), Heard()
     models = make_models(ScriptedModel(), fast, heard, fast_window=8_000)
     done = PlanStep(
@@ -94,7 +94,7 @@ async def test_a_step_keeps_to_the_fast_models_budget() -> None:
     assert len(heard.summaries) == 1
 
 
-async def test_results_that_fit_are_handed_on_as_they_are_and_failures_are_told() -> None:
+async def test_results_that_fit_and_failures_are_passed_on_unchanged() -> None:
     fast = ScriptedModel(["Done."])
     models = make_models(ScriptedModel(), fast, Heard())
     done = PlanStep("x", "X", "Find X.", state="done", result="X is 4.")
@@ -105,7 +105,7 @@ async def test_results_that_fit_are_handed_on_as_they_are_and_failures_are_told(
     assert "Step y (failed): Y\n\nNo answer in time." in texts[2]
 
 
-async def test_a_step_uses_its_tools_and_its_result_is_what_it_says_last() -> None:
+async def test_a_step_uses_its_tools_and_its_last_text_is_its_result() -> None:
     call = Said("Let me look. ", items=(ToolCallDelta(0, "1", "look", "{}"),), reason="tool_calls")
     fast, heard = ScriptedModel([call, "I saw 42."]), Heard()
     assert await make_models(ScriptedModel(), fast, heard, tools=True).run_step(STEP, ()) == "I saw 42."
@@ -114,19 +114,19 @@ async def test_a_step_uses_its_tools_and_its_result_is_what_it_says_last() -> No
 
 
 @pytest.mark.parametrize("said", [describe_error("auth"), Said("")])
-async def test_an_error_or_a_silence_fails_the_step(said: Any) -> None:
+async def test_an_error_or_an_empty_answer_fails_the_step(said: Any) -> None:
     with pytest.raises(StepFailed, match=r"."):
         await make_models(ScriptedModel(), ScriptedModel([said]), Heard()).run_step(STEP, ())
 
 
-async def test_an_endless_result_is_cut() -> None:
+async def test_a_long_result_is_cut() -> None:
     fast = ScriptedModel(["x" * 90_000])
     result = await make_models(ScriptedModel(), fast, Heard()).run_step(STEP, ())
     assert len(result) <= DEPENDENCY_CHARS
 
 
 class Named:
-    """Answers by the kind of question, so that parallel steps need no order."""
+    """A model that answers by the kind of caller, so that parallel steps need no order."""
 
     name = "named"
 
@@ -142,7 +142,7 @@ class Named:
             yield item
 
 
-async def test_a_whole_plan_with_two_models() -> None:
+async def test_a_whole_plan_runs_with_two_models() -> None:
     main = Named(plan='{"steps": [{"id": "a", "task": "Find A."}, {"id": "b", "task": "Find B.", "dependencies": ["a"]}]}',
                  analysis='{"goal_met": true, "confidence": 1}')  # fmt: skip
     heard = Heard()

@@ -1,4 +1,4 @@
-"""The admin's Test action: what it finds out about an address, and what it says."""
+"""The Test action of the admin panel: what it detects at an address and what it reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.servers.openai_server import ModelServer
         ({"id": "m", "context_window": 131072, "max_completion_tokens": 32768}, 131072, 32768),  # Groq
         ({"id": "m", "max_context_length": 131072, "loaded_context_length": 8192}, 8192, None),  # LM Studio
         ({"id": "m", "meta": {"n_ctx_train": 131072, "n_params": 8}}, 131072, None),  # llama.cpp
-        ({"id": "m", "meta": {"n_ctx_train": 131072, "n_ctx": 4096}}, 4096, None),  # llama.cpp, as it was started
+        ({"id": "m", "meta": {"n_ctx_train": 131072, "n_ctx": 4096}}, 4096, None),  # llama.cpp, as started
         ({"name": "models/gemini", "inputTokenLimit": 1048576, "outputTokenLimit": 65536}, 1048576, 65536),
         ({"id": "m", "context_length": 0}, None, None),
         ({"id": "m", "context_length": True, "max_model_len": "many"}, None, None),
@@ -32,7 +32,7 @@ from tests.servers.openai_server import ModelServer
         ({"id": "m"}, None, None),
     ],
 )  # fmt: skip
-def test_each_server_tells_the_window_in_its_own_field(
+def test_the_window_is_read_from_each_servers_own_field(
     row: dict[str, Any], window: int | None, output: int | None
 ) -> None:
     [listed] = read_listing({"object": "list", "data": [row]})
@@ -40,7 +40,7 @@ def test_each_server_tells_the_window_in_its_own_field(
 
 
 @pytest.mark.parametrize("answer", [None, "<html>", {}, {"data": None}, {"data": ["m", {"id": 7}, {}]}])
-def test_an_odd_listing_is_an_empty_one(answer: object) -> None:
+def test_an_invalid_listing_is_read_as_empty(answer: object) -> None:
     assert read_listing(answer) == []
 
 
@@ -56,7 +56,7 @@ async def test_a_wrong_key_for_the_listing_is_an_error(server: ModelServer, mode
     assert caught.value.category == "auth"
 
 
-async def test_a_probe_times_the_first_token_and_tells_what_the_server_can(
+async def test_a_probe_reports_the_time_to_the_first_token_and_the_servers_abilities(
     server: ModelServer, model: OpenAIModel
 ) -> None:
     server.models = [{"id": "test-model", "max_model_len": 8192}]
@@ -69,14 +69,18 @@ async def test_a_probe_times_the_first_token_and_tells_what_the_server_can(
     assert "8,192" in result.sentence
 
 
-async def test_a_probe_says_that_tokens_are_not_counted(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_probe_reports_that_the_server_counts_no_tokens(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.script(says("ready", sends_usage=False))
     result = await probe_model(model.endpoint)
     assert not result.has_usage
     assert "estimated" in result.sentence
 
 
-async def test_a_probe_of_a_wrong_name_lists_the_right_ones(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_probe_of_an_unknown_model_lists_the_known_ones(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.models = ["small", "large"]
     server.script(ERRORS["no_model"]())
     result = await probe_model(replace(model.endpoint, model_id="nope"))
@@ -84,7 +88,9 @@ async def test_a_probe_of_a_wrong_name_lists_the_right_ones(server: ModelServer,
     assert "small, large" in result.sentence
 
 
-async def test_a_server_without_a_listing_may_still_answer(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_server_that_lists_no_models_may_still_answer(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.models = []
     server.script(says("ready"))
     assert (await probe_model(model.endpoint)).error_category is None
@@ -98,7 +104,7 @@ async def test_a_server_without_a_listing_may_still_answer(server: ModelServer, 
         (Behaviour(fault="cut"), "connection broke"),
     ],
 )
-async def test_a_probe_that_fails_says_why(
+async def test_a_failed_probe_reports_the_reason(
     server: ModelServer, model: OpenAIModel, behaviour: Behaviour, words: str
 ) -> None:
     server.script(behaviour)
@@ -107,7 +113,7 @@ async def test_a_probe_that_fails_says_why(
     assert words in result.sentence
 
 
-async def test_a_probe_of_nothing_says_that_nothing_is_there() -> None:
+async def test_a_probe_of_an_unreachable_address_reports_that() -> None:
     result = await probe_model(ModelEndpoint("m", "http://127.0.0.1:9/v1"))
     assert result.error_category == "connection"
     assert "nothing can be reached" in result.sentence

@@ -1,4 +1,4 @@
-"""The loop of an answer: what it passes on, when it tries again, and that it says nothing twice."""
+"""The answer loop without tools: streaming, retries, overflows, and no text sent twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONTEXT = assemble(make_inputs(history_of(4)))
 
 @dataclass
 class Clock:
-    """Sleeps in no time, and remembers for how long."""
+    """Replaces sleep: returns at once and records the pauses."""
 
     pauses: list[float] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ async def test_the_model_gets_the_request_of_the_context() -> None:
 
 
 @pytest.mark.mechanism("fim.guard")
-async def test_what_does_not_fit_after_all_leaves_before_the_call_and_not_the_question() -> None:
+async def test_a_request_over_budget_is_shortened_before_the_call_and_keeps_the_question() -> None:
     recall = text_message("user", "recalled words " * 4_000, kind="recall")
     context = replace(assemble(make_inputs(history_of(8), window=8_000)), recall=recall)
     assert context.total_tokens > context.budget_tokens
@@ -61,7 +61,7 @@ async def test_what_does_not_fit_after_all_leaves_before_the_call_and_not_the_qu
 
 
 @pytest.mark.parametrize("category", ["connection", "server", "timeout", "rate_limit"])
-async def test_a_passing_error_is_tried_once_more_and_told(category: ModelErrorCategory) -> None:
+async def test_a_transient_error_is_retried_once_with_a_notice(category: ModelErrorCategory) -> None:
     clock = Clock()
     model = ScriptedModel([describe_error(category), "Fine now."])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
@@ -73,14 +73,14 @@ async def test_a_passing_error_is_tried_once_more_and_told(category: ModelErrorC
     assert clock.pauses == [1.0]
 
 
-async def test_it_waits_as_long_as_the_provider_asks() -> None:
+async def test_a_retry_waits_as_long_as_the_provider_asks() -> None:
     clock = Clock()
     model = ScriptedModel([describe_error("rate_limit", retry_after_s=6.0), "Fine now."])
     await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
     assert clock.pauses == [6.0]
 
 
-async def test_a_wait_too_long_for_a_user_is_an_error_at_once() -> None:
+async def test_a_wait_too_long_for_a_user_fails_at_once() -> None:
     clock = Clock()
     model = ScriptedModel([describe_error("rate_limit", retry_after_s=60.0)])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
@@ -89,7 +89,7 @@ async def test_a_wait_too_long_for_a_user_is_an_error_at_once() -> None:
     assert (steps, clock.pauses) == ([], [])
 
 
-async def test_a_passing_error_that_comes_again_is_the_answers_error() -> None:
+async def test_a_transient_error_that_occurs_twice_fails_the_answer() -> None:
     model = ScriptedModel(default=describe_error("connection"))
     _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
     assert error is not None
@@ -107,7 +107,7 @@ async def test_a_passing_error_that_comes_again_is_the_answers_error() -> None:
     ],
     ids=lambda errors: " then ".join(str(error.status or error.category) for error in errors),
 )
-async def test_errors_of_several_kinds_leave_each_other_their_tries(errors: list[ModelError]) -> None:
+async def test_errors_of_different_kinds_are_retried_separately(errors: list[ModelError]) -> None:
     clock = Clock()
     model = ScriptedModel([*errors, "Fine now."])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
@@ -116,7 +116,7 @@ async def test_errors_of_several_kinds_leave_each_other_their_tries(errors: list
     assert clock.pauses == [1.0, 2.0]
 
 
-async def test_no_mixture_of_errors_gets_a_fourth_try() -> None:
+async def test_no_mixture_of_errors_gets_a_fourth_attempt() -> None:
     kinds = [describe_error("server"), describe_error("connection"), describe_error("timeout"), "Too late."]
     model = ScriptedModel(kinds)
     _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
@@ -126,7 +126,7 @@ async def test_no_mixture_of_errors_gets_a_fourth_try() -> None:
 
 
 @pytest.mark.parametrize("status", [503, 529])
-async def test_an_overloaded_server_gets_three_tries_with_longer_pauses(status: int) -> None:
+async def test_an_overloaded_server_gets_three_attempts_with_longer_pauses(status: int) -> None:
     clock = Clock()
     model = ScriptedModel([map_error(status, "Overloaded"), map_error(status, "Overloaded"), "Fine now."])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
@@ -142,7 +142,7 @@ async def test_an_overloaded_server_gets_three_tries_with_longer_pauses(status: 
 @pytest.mark.parametrize(
     "category", ["auth", "not_found", "quota", "bad_request", "bad_response", "content_filter"]
 )
-async def test_what_will_not_pass_is_not_tried_again(category: ModelErrorCategory) -> None:
+async def test_a_permanent_error_is_not_retried(category: ModelErrorCategory) -> None:
     model = ScriptedModel([describe_error(category)])
     _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
     assert error is not None
@@ -150,7 +150,7 @@ async def test_what_will_not_pass_is_not_tried_again(category: ModelErrorCategor
     assert len(model.requests) == 1
 
 
-async def test_after_the_first_word_nothing_is_said_twice() -> None:
+async def test_an_error_after_the_first_word_is_not_retried() -> None:
     model = ScriptedModel([Said("Half an", error=describe_error("server")), "Never asked."])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
     assert text_of(steps) == "Half an"
@@ -159,7 +159,7 @@ async def test_after_the_first_word_nothing_is_said_twice() -> None:
 
 
 @pytest.mark.mechanism("digitorn.emergency", "cowagent.overflow-caps")
-async def test_an_overflow_is_asked_again_with_about_half() -> None:
+async def test_an_overflow_is_retried_with_about_half_of_the_request() -> None:
     context = assemble(make_inputs(history_of(200, words=60)))
     model = ScriptedModel([describe_error("overflow"), "Fine now."])
     steps, error = await collect_steps(run_react(model, context))
@@ -171,7 +171,7 @@ async def test_an_overflow_is_asked_again_with_about_half() -> None:
     assert steps[-1].context.total_tokens < context.total_tokens
 
 
-async def test_the_window_the_provider_names_is_kept_to() -> None:
+async def test_a_retry_fits_the_window_that_the_provider_names() -> None:
     context = assemble(make_inputs(history_of(200, words=60)))
     model = ScriptedModel([describe_error("overflow", window_tokens=4_096), "Fine now."])
     await collect_steps(run_react(model, context))
@@ -180,7 +180,7 @@ async def test_the_window_the_provider_names_is_kept_to() -> None:
 
 
 @pytest.mark.mechanism("cowagent.overflow-question")
-async def test_a_second_overflow_leaves_the_summary_and_the_question_alone() -> None:
+async def test_a_second_overflow_is_retried_with_only_the_summary_and_the_question() -> None:
     checkpoint = Checkpoint("c1", "Ada plans a trip to Lisbon.", 9, 10, 8)
     messages = tuple(message for message in history_of(60, words=60) if (message.position or 0) > 9)
     context = assemble(make_inputs(messages, checkpoint=checkpoint))
@@ -193,7 +193,7 @@ async def test_a_second_overflow_leaves_the_summary_and_the_question_alone() -> 
     assert (system.role, question.text) == ("system", "What now?")
 
 
-async def test_overflows_that_never_end_are_given_up() -> None:
+async def test_repeated_overflows_fail_after_three_attempts() -> None:
     model = ScriptedModel(default=describe_error("overflow"))
     _, error = await collect_steps(run_react(model, assemble(make_inputs(history_of(60, words=60)))))
     assert error is not None
@@ -210,7 +210,7 @@ async def test_a_window_filled_by_the_prompt_counts_as_an_overflow() -> None:
     assert len([step for step in steps if isinstance(step, CallFinished)]) == 2
 
 
-async def test_a_model_that_spends_its_limit_in_silence_is_told_as_that() -> None:
+async def test_an_answer_without_text_at_the_output_limit_is_reported_as_such() -> None:
     model = ScriptedModel([Said(reason="length", usage=TokenUsage(100, 100))])
     steps, error = await collect_steps(run_react(model, CONTEXT))
     assert error is not None
@@ -219,7 +219,7 @@ async def test_a_model_that_spends_its_limit_in_silence_is_told_as_that() -> Non
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_blank_lines_are_no_answer(reason: FinishReason) -> None:
+async def test_blank_lines_do_not_count_as_an_answer(reason: FinishReason) -> None:
     model = ScriptedModel([Said(items=(TextDelta("\n\n"),), reason=reason, usage=TokenUsage(100, 100))])
     _, error = await collect_steps(run_react(model, CONTEXT))
     assert error is not None
@@ -228,14 +228,14 @@ async def test_blank_lines_are_no_answer(reason: FinishReason) -> None:
     assert (error, text_of(steps)) == (None, "\n\nFine now."), "nothing is said twice"
 
 
-async def test_an_answer_the_filter_took_is_told_as_that() -> None:
+async def test_an_answer_removed_by_the_content_filter_is_reported_as_such() -> None:
     model = ScriptedModel([Said(reason="content_filter")])
     _, error = await collect_steps(run_react(model, CONTEXT))
     assert error is not None
     assert error.category == "content_filter"
 
 
-async def test_a_tool_nobody_offered_is_an_error_and_not_a_silence() -> None:
+async def test_a_call_without_any_offered_tools_is_an_error() -> None:
     model = ScriptedModel([Said(items=(ToolCallDelta(0, "c", "rm", "{}"),), reason="tool_calls")])
     _, error = await collect_steps(run_react(model, CONTEXT))
     assert error is not None

@@ -1,4 +1,4 @@
-"""A text written as the pieces of others that it repeats."""
+"""A text is written as references to the pieces of other texts that it repeats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LETTERS = st.text(alphabet='ab "\\\né中😀\ud800', max_size=60)
 @given(sources=st.lists(LETTERS, max_size=4), own=st.lists(LETTERS, max_size=3))
 @example(sources=["abababababab" * 20], own=["abababab"])
 @example(sources=[], own=["nothing to repeat"])
-def test_every_repetition_is_named_and_the_text_is_read_back(sources: list[str], own: list[str]) -> None:
+def test_every_repetition_is_referenced_and_the_text_is_restored(sources: list[str], own: list[str]) -> None:
     texts = {str(number): text for number, text in enumerate(sources)}
     text = escape("-".join([*own, *(source[3:] for source in sources)]))
     [segments] = write_references([text], Sources(texts))
@@ -27,12 +27,12 @@ def test_every_repetition_is_named_and_the_text_is_read_back(sources: list[str],
             assert not [one for one in beginnings if any(one in text for text in known)]
 
 
-def test_the_longest_of_the_first_repetitions_is_named() -> None:
+def test_the_longest_of_the_first_repetitions_is_referenced() -> None:
     sources = {"short": "the meeting", "long": "the meeting is on Friday"}
     assert write_references(["the meeting is on Friday!"], Sources(sources)) == [[("long", 0, 24), "!"]]
 
 
-def test_several_texts_are_written_as_each_by_itself() -> None:
+def test_several_texts_are_written_like_each_one_alone() -> None:
     sources = Sources({"one": "the meeting is on Friday", "two": "in the harbour of Brest"})
     texts = ["the meeting is", " on Friday, in the harbour", "elsewhere", ""]
     assert write_references(texts, sources) == [write_references([text], sources)[0] for text in texts]

@@ -1,4 +1,4 @@
-"""Results too large for a request, and images: what the model sees of them, and where the rest is."""
+"""Large results and images: the part shown to the model, and where the rest is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.agents.tooling import FakeTool, World, calls
 
 
 @pytest.mark.mechanism("holmes.oversized")
-async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() -> None:
+async def test_a_large_result_is_stored_and_shown_in_part_with_a_hint_to_read_on() -> None:
     world = World()
     text = "head " + "x y z " * 50_000 + "tail"
     model = ScriptedModel([calls(("look_up", {}))])
@@ -45,7 +45,7 @@ async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() 
         lambda rows: {"status": "ok", "data": {"rows": rows, "total": 5_000}},
     ],
 )
-async def test_of_a_long_list_the_first_whole_items_are_shown(wrap: Any) -> None:
+async def test_a_long_list_is_cut_after_whole_items(wrap: Any) -> None:
     rows = wrap([{"id": number, "name": "somebody or other"} for number in range(5_000)])
     model = ScriptedModel([calls(("look_up", {}))])
     await run(model, FakeTool(answer=lambda arguments: json.dumps(rows)), tool_result_limit=3_000)
@@ -73,7 +73,7 @@ class FullStore(World):
 
 
 @pytest.mark.parametrize(("is_idempotent", "state"), [(True, "failed"), (False, "done")])
-async def test_a_store_that_takes_nothing_harms_one_result_and_no_call_is_made_twice_for_it(
+async def test_a_failing_store_affects_one_result_and_a_completed_call_is_not_to_be_repeated(
     is_idempotent: bool, state: str
 ) -> None:
     model = ScriptedModel([calls(("look_up", {}))], default="All done.")
@@ -90,7 +90,7 @@ CHART = ToolOutput("A chart.", (ToolImage(b"...", "image/png"),))
 
 
 @pytest.mark.mechanism("holmes.oversized")
-async def test_an_image_is_stored_and_its_place_told() -> None:
+async def test_an_image_is_stored_and_replaced_by_a_reference() -> None:
     model = ScriptedModel([calls(("look_up", {}))])
     await run(model, FakeTool(answer=lambda arguments: CHART))
     assert results_of(model) == ["A chart.\n[Image (image/png): image of look_up]"]

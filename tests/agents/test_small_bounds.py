@@ -1,4 +1,4 @@
-"""Bounds and marks tell the truth: bytes are bytes, and what is missing is counted of the whole."""
+"""Limits count bytes, and the mark of a cut counts the missing characters of the whole text."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def left_out(text: str) -> int:
     return int(told.replace(",", ""))
 
 
-def test_the_mark_of_a_cut_tells_how_much_is_missing_of_the_whole() -> None:
+def test_the_mark_of_a_cut_counts_the_missing_characters_of_the_whole_text() -> None:
     for cut in (cut_to_tokens(text_message("user", LONG), 500).text, bounded_summary(LONG, 400)):
         assert left_out(cut) == pytest.approx(len(LONG) - len(cut), abs=100)
 
 
 @pytest.mark.parametrize("room", [0, 1, 2, 10, 11, 39, 40, 100])
-def test_a_piece_is_cut_by_its_bytes(room: int) -> None:
+def test_a_delta_is_cut_at_its_limit_in_bytes(room: int) -> None:
     bounds = OutputBounds(0, 0, room)
     for text in ("漢" * 10, "a" * 40, "😀" * 10, "\ud83d" * 10):
         for item in (TextDelta(text), ReasoningDelta(text)):
@@ -58,6 +58,6 @@ def test_powers_that_do_not_grow_are_calculated(expression: str, value: int) -> 
 
 
 @pytest.mark.parametrize("text", ["yes: 1\non: 2\n", "true: 1\nyes: 2\n", "1: a\n'1': b\n"])
-def test_a_key_in_two_spellings_is_there_twice(text: str) -> None:
+def test_a_key_in_two_spellings_is_a_duplicate(text: str) -> None:
     with pytest.raises(YamlError, match="twice"):
         read_yaml(text)

@@ -1,4 +1,4 @@
-"""A streamed completion, read from its bytes however the network cuts them."""
+"""Parsing a streamed completion from its bytes, however the network splits them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_all(*reads: bytes) -> tuple[list[ModelItem], StreamParser]:
 END = delta("stop") + b"data: [DONE]\n\n"
 
 
-def test_a_byte_order_mark_hides_no_event() -> None:
+def test_a_byte_order_mark_does_not_hide_the_first_event() -> None:
     for stream in (delta(content="Hi") + END, delta("stop", content="Hi").strip()):
         items, parser = read_all(b"\xef\xbb\xbf" + stream)
         assert (items, parser.read_finish()) == ([TextDelta("Hi")], "stop")
@@ -47,7 +47,7 @@ def test_text_of_one_read_is_one_delta() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
-def test_a_stream_cut_anywhere_gives_the_same_text(size: int) -> None:
+def test_a_stream_split_anywhere_gives_the_same_text(size: int) -> None:
     data = (
         b": keep-alive\r\n\r\n"
         + delta(content="Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d")
@@ -69,7 +69,7 @@ def test_reasoning_and_answer_keep_their_order(field: str) -> None:
     assert items == [ReasoningDelta("Let me see", field == "reasoning_content"), TextDelta("Yes")]
 
 
-def test_thinking_inside_the_content_is_reasoning() -> None:
+def test_thinking_parts_of_the_content_are_reasoning() -> None:
     thinking = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "Yes"},
@@ -78,7 +78,7 @@ def test_thinking_inside_the_content_is_reasoning() -> None:
     assert items == [ReasoningDelta("hm"), TextDelta("Yes")]
 
 
-def test_tool_calls_come_in_pieces_by_index() -> None:
+def test_fragments_of_a_tool_call_keep_its_index() -> None:
     first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
     rest = {"index": 0, "function": {"arguments": '{"a":1}'}}
     items, parser = read_all(delta(tool_calls=[first]) + delta(tool_calls=[rest]) + delta("tool_calls"))
@@ -86,7 +86,7 @@ def test_tool_calls_come_in_pieces_by_index() -> None:
     assert parser.read_finish() == "tool_calls"
 
 
-def test_whole_tool_calls_without_an_index_are_told_apart() -> None:
+def test_whole_tool_calls_without_an_index_are_numbered() -> None:
     calls = [{"id": f"c{n}", "function": {"name": "f", "arguments": {"n": n}}} for n in range(2)]
     items, _ = read_all(delta(tool_calls=calls) + delta("tool_calls"))
     assert items == [ToolCallDelta(0, "c0", "f", '{"n": 0}'), ToolCallDelta(1, "c1", "f", '{"n": 1}')]
@@ -105,7 +105,7 @@ def test_whole_tool_calls_without_an_index_are_told_apart() -> None:
         ({"prompt_tokens": 0, "completion_tokens": 0}, None),
     ],
 )
-def test_usage_is_read_in_each_providers_fields(usage: dict[str, Any], counted: TokenUsage | None) -> None:
+def test_usage_is_read_from_each_providers_fields(usage: dict[str, Any], counted: TokenUsage | None) -> None:
     _, parser = read_all(
         delta(content="x") + delta("stop") + event({"choices": [], "usage": usage}) + b"data: [DONE]\n"
     )
@@ -120,7 +120,7 @@ def test_usage_is_read_in_each_providers_fields(usage: dict[str, Any], counted: 
         ("SAFETY", "content_filter"),
     ],
 )  # fmt: skip
-def test_every_name_of_an_end_is_one_of_four(named: str, reason: str) -> None:
+def test_every_known_finish_reason_is_mapped_to_one_of_four(named: str, reason: str) -> None:
     _, parser = read_all(delta(content="x") + delta(named))
     assert parser.read_finish() == reason
 
@@ -132,7 +132,7 @@ def failure_of(*reads: bytes) -> tuple[list[ModelItem], ModelError]:
     return items, caught.value
 
 
-def test_zeros_behind_a_usage_take_nothing_of_it() -> None:
+def test_a_later_usage_of_zeros_does_not_replace_the_counts() -> None:
     counts = ({"prompt_tokens": 7, "completion_tokens": 2}, {"prompt_tokens": 0, "completion_tokens": 0})
     _, parser = read_all(
         delta("stop", content="Hi"), *(event({"choices": [], "usage": usage}) for usage in counts)
@@ -141,18 +141,18 @@ def test_zeros_behind_a_usage_take_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"], ids=["no line end", "no blank line", "both"])
-def test_usage_is_read_from_a_last_line_however_it_ends(end: bytes) -> None:
+def test_usage_is_read_from_the_last_line_whatever_its_line_end(end: bytes) -> None:
     last = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}).strip() + end
     _, parser = read_all(delta("stop", content="Hi"), last)
     assert (parser.usage, parser.read_finish()) == (TokenUsage(7, 2), "stop")
 
 
-def test_a_piece_of_a_line_behind_the_end_costs_nothing() -> None:
+def test_an_incomplete_line_after_the_end_is_ignored() -> None:
     items, parser = read_all(delta("stop", content="Hi"), b'data: {"choices": [], "us')
     assert (items, parser.usage, parser.read_finish()) == ([TextDelta("Hi")], None, "stop")
 
 
-def test_an_answer_without_an_end_is_cut_and_what_came_is_kept() -> None:
+def test_an_answer_without_an_end_is_a_cut_and_its_text_is_kept() -> None:
     items, error = failure_of(delta(content="Half an ans"))
     assert (items, error.category) == ([TextDelta("Half an ans")], "cut")
 
@@ -161,7 +161,7 @@ def test_a_done_without_a_finish_reason_is_not_an_end() -> None:
     assert failure_of(delta(content="Half"), b"data: [DONE]\n\n")[1].category == "cut"
 
 
-def test_a_line_cut_in_its_middle_is_a_cut_and_not_broken_json() -> None:
+def test_an_incomplete_last_line_is_a_cut_and_not_broken_json() -> None:
     assert failure_of(delta(content="Half") + b'data: {"choices": [{"del')[1].category == "cut"
 
 
@@ -179,7 +179,7 @@ def test_a_line_cut_in_its_middle_is_a_cut_and_not_broken_json() -> None:
         b"data: " + b"[" * 100_000 + b"\n\n",
     ],
 )
-def test_one_broken_event_does_not_end_an_answer(broken: bytes) -> None:
+def test_one_invalid_event_does_not_end_an_answer(broken: bytes) -> None:
     items, parser = read_all(delta(content="Half ") + broken + delta(content="and half.") + END)
     assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Half and half."
     assert parser.read_finish() == "stop"
@@ -189,13 +189,13 @@ def test_one_broken_event_does_not_end_an_answer(broken: bytes) -> None:
 @pytest.mark.parametrize(
     "broken", [b"data: {oops\n\n", b"data: {oops\n", delta(content="lost")[:-8] + b"\n\n"]
 )
-def test_an_answer_that_lost_a_part_goes_on_and_says_so(broken: bytes) -> None:
+def test_an_answer_that_lost_an_event_continues_and_ends_as_lost(broken: bytes) -> None:
     items, parser = read_all(delta(content="Half ") + broken + delta(content="and half.") + END)
     assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Half and half."
     assert (parser.read_finish(), parser.broken_events) == ("lost", 1)
 
 
-def test_what_is_broken_after_the_end_is_no_part_of_the_answer() -> None:
+def test_a_broken_event_after_the_end_does_not_affect_the_answer() -> None:
     _, parser = read_all(delta(content="All."), event({"choices": [{"delta": {}, "finish_reason": "stop"}]}))
     parser.feed(b"data: {oops\n\n")
     assert (parser.read_finish(), parser.broken_events) == ("stop", 1)
@@ -205,7 +205,7 @@ def test_what_is_broken_after_the_end_is_no_part_of_the_answer() -> None:
     ("reason", "finish"),
     [("STOP", "stop"), ("end_turn", "stop"), ("max_tokens", "length"), ("cosmic_rays", "unknown_reason")],
 )
-def test_a_reason_that_nobody_knows_is_not_taken_for_a_good_end(reason: str, finish: str) -> None:
+def test_an_unknown_finish_reason_is_not_treated_as_a_normal_end(reason: str, finish: str) -> None:
     _, parser = read_all(event({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}))
     assert parser.read_finish() == finish
 
@@ -215,7 +215,7 @@ def test_broken_events_are_counted() -> None:
     assert parser.broken_events == 2
 
 
-def test_nothing_but_broken_events_is_a_bad_response() -> None:
+def test_a_stream_of_only_broken_events_is_a_bad_response() -> None:
     assert failure_of(b"data: {oops\n\n")[1].category == "bad_response"
 
 
@@ -228,13 +228,13 @@ def test_an_event_in_several_data_lines_is_one_event(end: bytes) -> None:
     assert (parser.read_finish(), parser.broken_events) == ("stop", 0)
 
 
-def test_what_comes_after_the_end_is_ignored() -> None:
+def test_events_after_the_end_are_ignored() -> None:
     items, parser = read_all(delta(content="All.") + END + delta(content="More") + event({"error": "late"}))
     assert items == [TextDelta("All.")]
     assert parser.read_finish() == "stop"
 
 
-def test_another_choice_is_ignored() -> None:
+def test_other_choices_are_ignored() -> None:
     both = [{"index": 1, "delta": {"content": "B"}}, {"index": 0, "delta": {"content": "A"}}]
     other = [{"index": 1, "delta": {"content": "B"}, "finish_reason": "length"}]
     items, parser = read_all(event({"choices": both}) + event({"choices": other}) + END)
@@ -255,7 +255,7 @@ def test_another_choice_is_ignored() -> None:
         ("<think></think>Yes", "", "Yes"),
     ],
 )
-def test_what_stands_between_think_tags_is_reasoning(
+def test_text_between_leading_think_tags_is_reasoning(
     content: str, thought: str, text: str, size: int
 ) -> None:
     pieces = [content[at : at + size] for at in range(0, len(content), size)]
@@ -282,7 +282,7 @@ def test_what_stands_between_think_tags_is_reasoning(
         7,
     ],
 )
-def test_usage_that_cannot_be_true_is_no_count(usage: Any) -> None:
+def test_implausible_usage_is_ignored(usage: Any) -> None:
     items, parser = read_all(delta(content="Hi") + event({"choices": [], "usage": usage}) + END)
     assert items == [TextDelta("Hi")]
     assert (parser.usage, parser.read_finish()) == (None, "stop")
@@ -291,18 +291,18 @@ def test_usage_that_cannot_be_true_is_no_count(usage: Any) -> None:
 @pytest.mark.parametrize(
     "details", [[1], "3", {"cached_tokens": "3"}, {"cached_tokens": -3}, {"cached_tokens": 10**400}]
 )
-def test_cached_tokens_that_cannot_be_true_are_none(details: Any) -> None:
+def test_implausible_cached_tokens_count_as_zero(details: Any) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": details}
     assert read_all(event({"choices": [], "usage": usage}))[1].usage == TokenUsage(5, 3, 0)
 
 
-def test_a_page_instead_of_a_stream_is_a_bad_response() -> None:
+def test_an_html_page_instead_of_a_stream_is_a_bad_response() -> None:
     _, error = failure_of(b"<!doctype html>\n<html><body>Welcome</body></html>")
     assert error.category == "bad_response"
     assert "HTML" in error.provider_words
 
 
-def test_nothing_at_all_is_a_bad_response() -> None:
+def test_an_empty_stream_is_a_bad_response() -> None:
     assert failure_of()[1].category == "bad_response"
 
 
@@ -320,19 +320,19 @@ def test_nothing_at_all_is_a_bad_response() -> None:
         ),
     ],
 )
-def test_an_error_in_the_stream_is_that_error(payload: dict[str, Any], category: str) -> None:
+def test_an_error_event_in_the_stream_gets_its_category(payload: dict[str, Any], category: str) -> None:
     assert failure_of(event(payload))[1].category == category
 
 
-def test_an_error_object_that_is_no_event_is_read_too() -> None:
+def test_an_error_object_outside_of_an_event_is_read_too() -> None:
     assert failure_of(b'{"error": {"message": "model `x` not found"}}')[1].category == "not_found"
 
 
-def test_a_provider_that_gives_up_in_mid_answer_cuts_it() -> None:
+def test_a_provider_that_gives_up_in_mid_answer_causes_a_cut() -> None:
     assert failure_of(delta(content="Half") + delta("insufficient_system_resource"))[1].category == "cut"
 
 
-def test_a_whole_message_in_one_event_is_an_answer() -> None:
+def test_a_whole_message_in_one_event_is_read_as_the_answer() -> None:
     choice = {"index": 0, "message": {"role": "assistant", "content": "All of it"}, "finish_reason": "stop"}
     items, parser = read_all(
         event({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
@@ -340,7 +340,7 @@ def test_a_whole_message_in_one_event_is_an_answer() -> None:
     assert (items, parser.read_finish()) == ([TextDelta("All of it")], "stop")
 
 
-# --- whatever a server sends
+# --- arbitrary and endless input
 
 
 SCALARS = st.sampled_from(
@@ -359,10 +359,10 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["choices", "usage", "error", "message"]), VALUES), VALUES, VALUES)
-def test_no_event_whatever_its_fields_hold_raises_anything(
+def test_no_event_raises_an_unexpected_exception_whatever_its_fields(
     chunk: Mapping[str, Any], choice: Any, inside: Any
 ) -> None:
-    """What is wrong with it is the parser's `error`, or told by `read_finish`."""
+    """Faults are reported by the parser's `error` or raised by `read_finish`."""
     parser = StreamParser()
     for sent in (chunk, {"choices": [choice]}, {"choices": [{"delta": inside}]}):
         parser.feed(f"data: {json.dumps(sent)}\n\n".encode())
@@ -377,7 +377,7 @@ def cpu_s(reads: list[bytes]) -> float:
     return time.thread_time() - began
 
 
-def test_a_line_without_an_end_costs_its_length_and_not_its_square() -> None:
+def test_a_line_without_an_end_is_parsed_in_linear_time() -> None:
     assert cpu_s([b"x" * 1_024] * 20_000) < 3
 
 
@@ -395,7 +395,7 @@ LONG = "y" * 100_000
         delta(tool_calls=[{"index": 0, "other": LONG}]),
     ],
 )
-def test_a_stream_that_brings_nothing_for_ever_is_a_bad_response(nothing: bytes) -> None:
+def test_an_endless_stream_without_output_is_a_bad_response(nothing: bytes) -> None:
     parser = StreamParser()
     read, piece = 0, nothing * (1_000_000 // len(nothing))
     while parser.error is None and read < 2 * MAX_FRUITLESS_BYTES:
@@ -405,6 +405,6 @@ def test_a_stream_that_brings_nothing_for_ever_is_a_bad_response(nothing: bytes)
     assert parser.error.category == "bad_response"
 
 
-def test_blank_lines_for_ever_are_text_that_the_bounds_count() -> None:
+def test_endless_blank_lines_are_passed_on_as_text() -> None:
     items, _ = read_all(*[delta(content="\n")] * (MAX_BLANK_CHARS + 5))
     assert items == [TextDelta("\n" * MAX_BLANK_CHARS), *[TextDelta("\n")] * 5]

@@ -1,4 +1,4 @@
-"""Summaries by a model, in pieces; and the extractive one wherever no model's can be used."""
+"""Summaries by a model, in pieces, and the extract as the fallback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOOD = "The user talks about orders from ORD-1000 on."
 
 
 async def no_pause(seconds: float) -> None:
-    """Return without a pause."""
+    """Replace sleep, so that retries do not wait."""
 
 
 async def summarise_with(
@@ -45,7 +45,7 @@ async def summarise_with(
     return await summarise(model, messages, **options)
 
 
-async def test_the_models_summary_is_used_and_its_cost_counted() -> None:
+async def test_the_models_summary_is_used_and_its_usage_reported() -> None:
     model = ScriptedModel([Said(GOOD, usage=TokenUsage(900, 12))])
     result = await summarise_with(model)
     assert result.fallback_reason is None
@@ -54,13 +54,13 @@ async def test_the_models_summary_is_used_and_its_cost_counted() -> None:
 
 
 @pytest.mark.mechanism("digitorn.summary-model")
-async def test_the_summary_model_is_asked_at_its_own_temperature() -> None:
+async def test_the_summary_model_is_called_with_the_summary_temperature() -> None:
     model = ScriptedModel([GOOD])
     await summarise_with(model, policy=POLICY.model_copy(update={"summary_temperature": 0.1}))
     assert model.requests[0].temperature == 0.1
 
 
-async def test_the_summary_before_is_merged_in() -> None:
+async def test_the_previous_summary_is_included_in_the_request() -> None:
     model = ScriptedModel([GOOD])
     await summarise_with(model, previous="The user is called Ada.")
     system, question = model.requests[0].messages
@@ -70,7 +70,7 @@ async def test_the_summary_before_is_merged_in() -> None:
 
 
 @pytest.mark.mechanism("fim.two-budgets")
-async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_on_the_last() -> None:
+async def test_a_long_span_is_summarised_in_pieces_that_each_build_on_the_last() -> None:
     model = ScriptedModel(["First piece, ORD-1000.", "Second piece, ORD-1000.", *[GOOD] * 20])
     result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
     assert len(model.requests) > 2
@@ -85,9 +85,7 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
 @pytest.mark.parametrize(
     ("named", "words"), [(2_000, "maximum context length is 2000 tokens"), (None, "too long")]
 )
-async def test_a_window_that_turns_out_smaller_is_met_with_smaller_pieces(
-    named: int | None, words: str
-) -> None:
+async def test_a_window_smaller_than_expected_leads_to_smaller_pieces(named: int | None, words: str) -> None:
     refusal = map_error(400, f"This model's {words}. Your prompt is too long.")
     model = ScriptedModel([refusal, *[GOOD] * 20])
     result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
@@ -97,7 +95,7 @@ async def test_a_window_that_turns_out_smaller_is_met_with_smaller_pieces(
     assert (result.fallback_reason, result.window_tokens) == (None, named)
 
 
-async def test_a_model_that_finds_everything_too_large_is_left_alone() -> None:
+async def test_a_model_that_finds_every_piece_too_large_is_called_three_times_at_most() -> None:
     refusal = map_error(400, "Your prompt is too long.")
     model = ScriptedModel([refusal] * 9)
     result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
@@ -122,7 +120,7 @@ async def test_a_model_that_finds_everything_too_large_is_left_alone() -> None:
         (Said("Half", error=describe_error("cut")), "the connection to it broke"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any, words: str) -> None:
+async def test_an_unusable_answer_falls_back_to_an_extract_with_the_reason(answer: Any, words: str) -> None:
     result = await summarise_with(ScriptedModel([answer]))
     assert result.fallback_reason is not None
     assert words in result.fallback_reason
@@ -145,29 +143,27 @@ async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any
         ("It is 2026.", "[2026-11-22]\n\nUser: we have 30 boxes", False),
     ],
 )
-def test_a_summary_has_to_carry_a_fact_of_what_it_stands_for(
-    summary: str, source: str, carries: bool
-) -> None:
+def test_a_summary_must_contain_a_fact_of_its_source(summary: str, source: str, carries: bool) -> None:
     assert carries_facts(summary, source) is carries
 
 
-async def test_a_refusal_in_the_middle_ends_in_the_extract_and_no_later_piece_hides_it() -> None:
+async def test_a_refusal_in_a_middle_piece_ends_in_the_extract_without_further_calls() -> None:
     model = ScriptedModel([GOOD, "I'm sorry, but I can't help with that.", *[GOOD] * 20])
     result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
     assert (result.made_by, len(model.requests)) == ("extract", 2)
 
 
-async def test_a_summary_says_who_made_it() -> None:
+async def test_the_result_says_whether_a_model_or_an_extract_made_it() -> None:
     assert (await summarise_with(ScriptedModel([GOOD]))).made_by == "model"
     assert (await summarise_with(None)).made_by == "extract"
 
 
-async def test_the_fallback_keeps_the_summary_before() -> None:
+async def test_the_fallback_keeps_the_previous_summary() -> None:
     result = await summarise_with(ScriptedModel([""]), previous="The user is called Ada.")
     assert result.text.startswith("The user is called Ada.")
 
 
-async def test_a_passing_error_is_tried_once_more_and_never_again() -> None:
+async def test_a_transient_error_is_retried_once() -> None:
     model = ScriptedModel([describe_error("server"), GOOD])
     assert (await summarise_with(model)).fallback_reason is None
     failing = ScriptedModel(default=describe_error("server"))
@@ -176,7 +172,7 @@ async def test_a_passing_error_is_tried_once_more_and_never_again() -> None:
 
 
 @pytest.mark.parametrize("status", [503, 529])
-async def test_a_busy_summariser_is_asked_three_times_in_all(status: int) -> None:
+async def test_an_overloaded_summary_model_is_called_three_times_in_all(status: int) -> None:
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -187,14 +183,14 @@ async def test_a_busy_summariser_is_asked_three_times_in_all(status: int) -> Non
     assert (len(busy.requests), pauses) == (3, [1.0, 2.0])
 
 
-async def test_a_call_that_broke_off_is_counted_too() -> None:
+async def test_the_usage_of_an_interrupted_call_is_estimated() -> None:
     result = await summarise_with(ScriptedModel([Said("Half an answer", error=describe_error("cut"))]))
     [usage] = result.usages
     assert not usage.exact
     assert usage.output_tokens > 0
 
 
-async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
+async def test_a_model_that_never_answers_is_abandoned_after_the_timeout() -> None:
     never = Said(waits_for=asyncio.Event())
     result = await summarise_with(
         ScriptedModel([never, never]), policy=POLICY.model_copy(update={"summary_timeout_s": 0.05})
@@ -203,7 +199,7 @@ async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
     assert "it took too long" in result.fallback_reason
 
 
-async def test_a_summary_without_an_end_is_not_used() -> None:
+async def test_a_summary_stopped_for_its_length_is_not_used() -> None:
     result = await summarise_with(ScriptedModel([Said("Summary: and so on and on", reason="bound")]))
     assert "without an end" in (result.fallback_reason or "")
     assert len(result.usages) == 1
@@ -216,9 +212,9 @@ async def test_without_a_model_or_without_room_no_call_is_made() -> None:
     assert model.requests == []
 
 
-async def test_what_before_call_raises_ends_the_work() -> None:
+async def test_an_exception_from_before_call_is_raised_and_no_call_is_made() -> None:
     class Lost(Exception):
-        """The work is no longer ours."""
+        """Another worker has taken over."""
 
     async def lose() -> None:
         raise Lost
@@ -245,7 +241,9 @@ async def test_over_a_socket_the_summary_is_one_streamed_request(
     assert server.requests_of("chat") == []
 
 
-async def test_a_summariser_that_is_down_is_a_fallback(server: ModelServer, model: OpenAIModel) -> None:
+async def test_an_unreachable_summary_model_falls_back_to_the_extract(
+    server: ModelServer, model: OpenAIModel
+) -> None:
     server.defaults["summary"] = Behaviour(fault="refuse")
     result = await summarise_with(model)
     assert result.fallback_reason is not None
@@ -262,7 +260,7 @@ async def test_a_summariser_that_is_down_is_a_fallback(server: ModelServer, mode
         ("User: I read 《三体》, 《球状闪电》 and 《流浪地球》.", "The user read 三体 and two others."),
     ],
 )
-def test_a_summary_of_few_facts_or_in_other_words_is_one(source: str, summary: str) -> None:
+def test_a_summary_with_few_facts_or_in_other_words_is_accepted(source: str, summary: str) -> None:
     assert carries_facts(summary, source)
 
 
@@ -270,10 +268,10 @@ def test_a_summary_of_few_facts_or_in_other_words_is_one(source: str, summary: s
     "answer",
     ["I'm sorry, but I can't.", "抱歉，我无法总结这段对话的内容。", "{", "Es tut mir leid, das geht nicht."],
 )
-def test_a_refusal_is_no_summary_of_small_talk_either(answer: str) -> None:
+def test_a_refusal_is_not_accepted_as_a_summary_of_small_talk(answer: str) -> None:
     assert not carries_facts(answer, "User: How are you?\nAssistant: Fine, thanks.")
 
 
-async def test_a_summary_cut_at_its_limit_is_not_used() -> None:
+async def test_a_summary_cut_at_its_token_limit_is_not_used() -> None:
     model = ScriptedModel([Said("Anna lives in Berlin and decided that the", reason="length")])
     assert (await summarise_with(model)).fallback_reason is not None

@@ -1,4 +1,4 @@
-"""One timer for all answers: who waits goes on together, and less often where the loop is busy."""
+"""One timer for all answers of an event loop: waiters resume together, and less often if the loop is busy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from agents.ticks import IDLE_INTERVAL_S, MAX_INTERVAL_S, Ticks, ticks
 
 
-async def test_all_who_wait_go_on_at_the_same_tick() -> None:
+async def test_all_waiters_resume_at_the_same_tick_after_the_callbacks() -> None:
     together, order = Ticks(), list[str]()
 
     async def read(name: str) -> None:
@@ -24,7 +24,7 @@ async def test_all_who_wait_go_on_at_the_same_tick() -> None:
     assert order == ["told", "first", "second"]
 
 
-async def test_one_who_gave_up_does_not_concern_the_others() -> None:
+async def test_a_cancelled_waiter_does_not_affect_the_others() -> None:
     together = Ticks()
     gone = asyncio.create_task(together.wait())
     await asyncio.sleep(0)
@@ -34,22 +34,22 @@ async def test_one_who_gave_up_does_not_concern_the_others() -> None:
     await together.wait()
 
 
-async def test_a_busy_loop_ticks_less_often_and_an_idle_one_as_before() -> None:
+async def test_a_busy_loop_ticks_less_often_until_it_is_idle_again() -> None:
     together = Ticks()
-    for _ in range(4):  # the last one would be later than the longest interval
+    for _ in range(4):  # enough to exceed the longest interval if it were not capped
         together.call_at_next(lambda: time.sleep(0.1))
         await together.wait()
     busy = together.interval_s
     assert IDLE_INTERVAL_S < busy <= MAX_INTERVAL_S
-    while together.interval_s >= busy:  # a test that does not end fails
+    while together.interval_s >= busy:  # if the interval never shrinks, the test times out
         await together.wait()
 
 
-async def test_a_loop_has_one() -> None:
+async def test_a_loop_has_one_timer() -> None:
     assert ticks() is ticks()
 
 
-def test_each_loop_has_its_own() -> None:
+def test_each_loop_has_its_own_timer() -> None:
     async def find() -> Ticks:
         return ticks()
 

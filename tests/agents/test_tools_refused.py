@@ -1,4 +1,4 @@
-"""What one client does wrong changes nothing for the others of a server."""
+"""One client's invalid requests do not change how the server is called for others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD = ToolSpec("weather", "The weather.", {"type": "object", "properties": {}})
 
 
 class Provider:
-    """It takes tools, and refuses a schema in OpenAI's words, which name the client's function."""
+    """A provider that supports tools and refuses an invalid schema in OpenAI's words, which name the function."""
 
     name = "test-model"
 
@@ -43,7 +43,7 @@ class Provider:
 
 
 async def ask(provider: Provider, tool: ToolSpec) -> None:
-    # A model is made for each call, of whomever, with the same key.
+    # Every call creates its own model, with the same key for all users.
     model = AutoToolsModel(provider, KEY)
     request = ModelRequest((text_message("user", "Hello"),), 100, (tool,))
     try:
@@ -54,24 +54,26 @@ async def ask(provider: Provider, tool: ToolSpec) -> None:
 
 
 def sent_after(name: str) -> ModelRequest:
-    """Return what the provider is sent of bob's good request after alice's wrong one."""
+    """Return bob's valid request as the provider got it, after alice's invalid one."""
     prompted_model._without_tools.clear()
     provider = Provider()
     try:
-        asyncio.run(ask(provider, ToolSpec(name, "", {"type": "text"})))  # alice, by /v1/chat/completions
+        asyncio.run(
+            ask(provider, ToolSpec(name, "", {"type": "text"}))
+        )  # alice, through /v1/chat/completions
         asyncio.run(ask(provider, GOOD))  # bob
         return provider.taken[-1]
     finally:
         prompted_model._without_tools.clear()
 
 
-def test_a_wrong_tool_of_one_client_takes_no_tools_from_others() -> None:
+def test_an_invalid_tool_of_one_client_does_not_disable_tools_for_others() -> None:
     assert sent_after("lookup").tools == (GOOD,), "an ordinary name does no harm"
     assert sent_after("tool_unsupported").tools == (GOOD,), "tools are written into prompts from now on"
 
 
 class Late:
-    """It refuses tools where it has begun to answer."""
+    """A provider that refuses tools after it has begun to answer."""
 
     name = "test-model"
 
@@ -81,7 +83,7 @@ class Late:
         raise map_error(None, {"error": {"message": "This model does not support tools."}})
 
 
-async def test_after_the_first_word_no_second_answer_follows() -> None:
+async def test_a_refusal_of_tools_after_the_first_word_is_not_retried() -> None:
     prompted_model._without_tools.clear()
     request = ModelRequest((text_message("user", "Hello"),), 100, (GOOD,))
     try:
@@ -93,7 +95,7 @@ async def test_after_the_first_word_no_second_answer_follows() -> None:
 
 
 class Refuser:
-    """It repeats the last message of what it refuses."""
+    """A provider that refuses every request and quotes its last message."""
 
     name = "test-model"
 
@@ -103,7 +105,7 @@ class Refuser:
         yield Finished("stop")
 
 
-async def test_words_of_one_client_are_no_refusal_of_its_earlier_calls() -> None:
+async def test_quoted_words_of_a_client_are_not_taken_as_a_refusal_of_calls_without_tools() -> None:
     call = Message("assistant", (ToolCallPart("1", "weather", "{}"),), 10)
     question = text_message("user", "Which requests must define tools?")
     model = AutoToolsModel(Refuser(), KEY)

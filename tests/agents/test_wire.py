@@ -1,4 +1,4 @@
-"""Messages in OpenAI's format, narrow enough for strict servers."""
+"""Messages in OpenAI's format, in a form that strict servers accept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_text_is_a_plain_string() -> None:
     ]
 
 
-def test_an_image_in_view_travels_as_its_data_url_beside_the_text() -> None:
+def test_an_image_in_view_is_sent_as_its_data_url_beside_the_text() -> None:
     image = ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA")
     assert write_messages([message("user", TextPart("Look"), image)]) == [
         {
@@ -43,12 +43,12 @@ def test_an_image_in_view_travels_as_its_data_url_beside_the_text() -> None:
     ]
 
 
-def test_an_image_out_of_view_is_named_and_not_left_out_silently() -> None:
+def test_an_image_out_of_view_is_replaced_by_a_note() -> None:
     [written] = write_messages([message("user", ImagePart("f1", "image/png"))])
     assert "no longer in view" in written["content"][0]["text"]
 
 
-def test_a_tool_call_and_its_results_are_separate_messages_bound_by_id() -> None:
+def test_tool_calls_and_their_results_are_separate_messages_linked_by_id() -> None:
     written = write_messages(
         [
             message("assistant", ToolCallPart("c1", "clock", ""), ToolCallPart("c2", "sum", '{"a": 1}')),
@@ -69,7 +69,7 @@ def test_a_tool_call_and_its_results_are_separate_messages_bound_by_id() -> None
 
 
 @pytest.mark.parametrize("nothing", ["", "\n\n"])
-def test_nothing_written_is_null_or_empty(nothing: str) -> None:
+def test_the_body_contains_no_null_or_empty_values(nothing: str) -> None:
     image = ImagePart("f1", "image/png")
     request = ModelRequest(
         (
@@ -98,7 +98,7 @@ def test_without_tools_the_body_has_no_tools() -> None:
 
 
 @pytest.mark.mechanism("ours.one-system")
-def test_a_system_message_in_the_middle_becomes_the_users_where_only_the_first_may_be_one() -> None:
+def test_a_late_system_message_becomes_a_user_message_if_only_the_first_may_be_system() -> None:
     messages = [
         text_message("system", "S"),
         text_message("user", "one"),
@@ -120,7 +120,7 @@ def test_a_system_message_in_the_middle_becomes_the_users_where_only_the_first_m
     assert alternating[-1]["content"] == "late\n\ntwo"
 
 
-def test_neighbours_of_one_role_merge_for_servers_that_insist_on_alternation() -> None:
+def test_adjacent_messages_of_one_role_merge_for_servers_that_require_alternation() -> None:
     image = ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA")
     written = write_messages(
         [
@@ -149,7 +149,7 @@ def test_tool_messages_never_merge() -> None:
     assert len(written) == 3
 
 
-def test_without_a_system_role_the_prompt_leads_the_first_user_message() -> None:
+def test_without_a_system_role_the_first_user_message_begins_with_the_prompt() -> None:
     written = write_messages(
         [text_message("system", "S"), text_message("user", "Q")], WireStyle(has_system=False)
     )

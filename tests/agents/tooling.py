@@ -1,4 +1,4 @@
-"""Tools, and a world for them, that a test can look into."""
+"""Fake tools and ports that record what happens to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANYTHING: dict[str, Any] = {"type": "object"}
 
 @dataclass
 class FakeTool:
-    """Answers with what `answer` makes of the arguments."""
+    """A tool that passes its arguments to `answer` and returns the result."""
 
     name: str = "look_up"
     answer: Callable[[Mapping[str, Any]], str | ToolOutput | Awaitable[str]] = lambda arguments: "found"
@@ -44,7 +44,7 @@ class FakeTool:
 
 @dataclass
 class World:
-    """Every port at once. `log` is what happened, in order."""
+    """Implements all ports of the tool loop. `log` lists the calls to them in order."""
 
     log: list[tuple[str, ...]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -81,7 +81,7 @@ class World:
 
 
 def calls(*wanted: tuple[str, Any], text: str = "") -> Said:
-    """Return the answer of a model that asks for these tools; arguments that are text are sent unchanged."""
+    """Return an answer with these tool calls. Arguments given as text are sent unchanged."""
     items = tuple(
         ToolCallDelta(
             index, f"theirs-{index}", name, arguments if isinstance(arguments, str) else json.dumps(arguments)

@@ -1,4 +1,4 @@
-"""Programs of alice and charlie, and a scripted model. Loaded before Django is set up: models only by name."""
+"""Clients of alice and charlie, and a scripted model. pytest loads this before Django is set up: get models by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Clients = Callable[..., Client]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """On a loop of its own, as the server runs: below `async_to_sync` all requests would share one thread."""
+    """Run async tests on an event loop, as the server does. `async_to_sync` would run all requests in one thread."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     asyncio.run(
@@ -37,7 +37,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test a database with commits: runs, streams and waiting requests work in threads of their own."""
+    """Give each test a database with real commits, because runs, streams and waiting requests use their own threads."""
     ours = {path for path in {item.path for item in items} if HERE in path.parents}
     for item in items:
         if item.path in ours and "start_service" not in getattr(item, "fixturenames", ()):
@@ -56,7 +56,7 @@ def charlie_client(api_client: Clients, charlie: User) -> Client:
 
 @pytest.fixture
 def alice_program(alice_client: Client) -> Program:
-    """With the same token as `alice_client`, for what streams, waits or happens at once."""
+    """Return a program with the token of `alice_client`, for streaming, waiting and concurrent requests."""
     return _same_token(alice_client)
 
 
@@ -79,7 +79,7 @@ def model_server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def model(model_server: ModelServer) -> ModelConfig:
-    """Return the default model: the scripted server."""
+    """Return the default model, which the scripted server runs."""
     config: ModelConfig = apps.get_model("chatapp", "ModelConfig").objects.create(
         name="Test",
         model_id="test-model",

@@ -1,4 +1,4 @@
-"""The addresses of the API, and its description, which takes a second: made once, and not where tests are collected."""
+"""The operations of the API and its OpenAPI description, which takes a second to build: once, and not at collection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PREFIX = "/api/v1"
 
 
 def all_operations() -> list[tuple[str, str]]:
-    """Return (method in lower case, path) of each, in the order of the description."""
+    """Return (method in lower case, path) of each operation, in the order of the description."""
     return [(method, PREFIX + path) for method, path in operations_of(ROUTERS)]
 
 
 def operations_of(routers: Iterable[Router]) -> list[tuple[str, str]]:
-    """Return (method in lower case, path below the API) of each."""
+    """Return (method in lower case, path below the API) of each operation."""
     return [
         (method.lower(), path)
         for router in routers

@@ -1,4 +1,4 @@
-"""Rows of every kind that an address of the API can name."""
+"""One row of every kind that a path of the API can name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.memory_store.rows import new_conversation, say
 
 
 def one_of_everything(user: User) -> dict[str, str]:
-    """Make a conversation of this user, who has a token, with one of everything.
+    """Create a conversation of this user, who has a token, and one row of every other kind.
 
-    Return the ids by their names in the addresses.
+    Return the ids by path parameter.
     """
     conversation = new_conversation(user, "Secret")
     question, answer = say(conversation, "The secret word?", "Xylophone")

@@ -1,7 +1,7 @@
-"""Sends whatever a program may send to a running service and compares the answers with its description: `make fuzz`.
+"""Fuzz a running service with schemathesis and compare the responses with the API description: `make fuzz`.
 
-schemathesis with all of its checks and phases, on SQLite and on PostgreSQL, as an operator; what is read is asked for again
-as charlie, who must not get it. python -m tests.api.fuzz [--database sqlite postgres] [--examples 100] [--only WORD]
+Run all checks and phases as an operator, on SQLite and on PostgreSQL. Repeat each read as charlie, who must not get
+the data. python -m tests.api.fuzz [--database sqlite postgres] [--examples 100] [--only WORD]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_ASKED = {
     "deleteMe": "the account itself; its answers to what is not confirmed are in tests/api/test_account.py",
     "deleteToken": "the token that all others are asked with",
 }
-"""Operations, and why they are left out."""
+"""Operations to skip, with the reason."""
 LIMITS = {"MESSAGES_PER_MINUTE": "0", "CONNECTIONS_PER_USER": "1000", "TRUSTED_PROXIES": "127.0.0.1"}
 CONFIG = """\
 hooks = "tests.api.fuzz_hooks"
@@ -96,7 +96,7 @@ def running(folder: Path, database: str) -> Iterator[Service]:
 
 
 def make_things(folder: Path, environment: dict[str, str]) -> None:
-    """Write the ids of things that can be asked for."""
+    """Create rows of every kind and write their ids to ids.json."""
     made = run_manage(environment, "shell", "-v", "0", "-c", ONE_OF_EVERYTHING.format(email=ADMIN))
     assert made.returncode == 0, made.stdout + made.stderr
     (folder / "ids.json").write_text(made.stdout.splitlines()[-1])
@@ -114,7 +114,7 @@ def ask(
     config.write_text(CONFIG.format(people=json.dumps(str(people))))
     httpx2.get(
         f"{service.url}/api/v1/openapi.json", timeout=120
-    ).raise_for_status()  # made for the first time
+    ).raise_for_status()  # the first request builds the description
     command = [str(Path(sys.executable).parent / "schemathesis"), f"--config-file={config}", "run"]
     command += [
         f"{service.url}/api/v1/openapi.json",
@@ -123,7 +123,7 @@ def ask(
         f"--seed={SEED}",
     ]
     command += ["--generation-database=none", "--suppress-health-check=all", "--request-timeout=60"]
-    command += ["--continue-on-failure", "--max-response-time=600"]  # how fast this machine is, is no finding
+    command += ["--continue-on-failure", "--max-response-time=600"]  # a slow machine is not a finding
     command += [f"--exclude-operation-id={name}" for name in NOT_ASKED]
     command += [f"--include-operation-id-regex={only}"] if only else []
     env = {**os.environ, "PYTHONPATH": str(ROOT), "FUZZ_IDS": str(folder / "ids.json")}

@@ -1,4 +1,4 @@
-"""What schemathesis cannot know by itself: loaded by `tests.api.fuzz`."""
+"""Hooks and checks for what schemathesis cannot know by itself, loaded by `tests.api.fuzz`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from schemathesis.core.failures import Failure
 from schemathesis.core.parameters import ParameterLocation
 
 IDS: list[dict[str, str]] = json.loads(Path(os.environ["FUZZ_IDS"]).read_text())
-"""Of things that alice has, by their names in the addresses."""
+"""The ids of existing rows of the operator, by path parameter."""
 CHANCE = Random(15)
 RULES = {"value_error", "assertion_error"}
-"""Types of pydantic's errors for what a schema cannot say: one of two fields, a day before another."""
+"""Types of pydantic's errors for rules that a schema cannot express, e.g. that one day comes before another."""
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, **kwargs: Any) -> None:
-    """Ask for things that are there, and make new ones: chance finds no id, and repeats one key for all."""
-    # Each from an address of its own, or the limit of invalid tokens answers what the checks of sign-in ask.
+    """Use existing ids and new idempotency keys: random values match no id, and all requests would share one key."""
+    # Send each request from its own address, or the rate limit for invalid tokens would answer the checks of sign-in.
     case.headers["X-Forwarded-For"] = (
         f"10.{CHANCE.randrange(256)}.{CHANCE.randrange(256)}.{CHANCE.randrange(256)}"
     )
@@ -42,14 +42,16 @@ def before_call(context: Any, case: Any, **kwargs: Any) -> None:
 
 @schemathesis.hook
 def filter_case(context: Any, case: Any) -> bool:
-    """Whatever is sent as Markdown is Markdown: no type is wrong."""
+    """Skip Markdown bodies that are not strings: they are sent as text, and any text is valid Markdown."""
     return not (case.media_type == "text/markdown" and not isinstance(case.body, str))
 
 
 @schemathesis.check
 def valid_by_schema_is_refused_by_a_rule_alone(context: Any, response: Any, case: Any) -> None:
-    """Beside `positive_data_acceptance`, which cannot know rules: that a cursor is of the page before, that a day
-    comes before another. What pydantic refuses by type, length or bounds, the schema has to say, too."""
+    """Complement `positive_data_acceptance`, which does not know the rules, e.g. that one day comes before another.
+
+    If pydantic rejects the type, the length or the bounds of a value, the schema must reject the value, too.
+    """
     if response.status_code != 422 or case.meta is None or not case.meta.generation.mode.is_positive:
         return
     details = response.json()["error"].get("details") or []

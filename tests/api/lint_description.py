@@ -1,6 +1,6 @@
-"""Lints the description of the API by what others use for it: `make lint-api`. Needs the npm registry.
+"""Lint the API description with the usual tools: `make lint-api`. Needs the npm registry.
 
-redocly and spectral must find nothing, and openapi-typescript must make types of it.
+redocly and spectral must find no problem, and openapi-typescript must generate types from the description.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that no honest client sends, as JSON, in addresses, in queries and in headers."""
+"""Values that no well-behaved client sends, for JSON bodies, paths, queries and headers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JSON_VALUES = (
     '{"\\u0000": "\\ud800"}',
     "[" + ",".join(['"x"'] * 1_000) + "]",
 )
-"""Each stands where a field's value is expected."""
+"""Sent as values of fields."""
 
 SHORT_BODIES = (b"", b"{}", b"[]", b"null", b'"x"', b"\xff\x00", b'{"": ""}')
 BODIES = (
@@ -53,7 +53,7 @@ BODIES = (
     _nested("[", "]").encode(),
     _nested('{"a":', "}").replace(":}", ":1}", 1).encode(),
 )
-"""Whole bodies."""
+"""Sent as whole bodies."""
 
 CONTENT_TYPES = {
     "": b"{}",
@@ -66,7 +66,7 @@ CONTENT_TYPES = {
 }
 
 NAMES = ("\0", "\u0663", "-1", "9" * 400, "9999-12-31", "x" * 5_000)
-"""In addresses."""
+"""Sent in paths."""
 
 TEXTS = (
     *NAMES,
@@ -81,16 +81,16 @@ TEXTS = (
     ROW_ID,
     "%s'\"<>;--",
 )
-"""In queries, headers and forms."""
+"""Sent in queries, headers and forms."""
 
 
 PLAIN_JSON = frozenset(("null", "true", '""', f'"{ROW_ID}"', "[]", "{}", JSON_VALUES[-1]))
 PLAIN_TEXTS = frozenset(("\u0663", "", "9" * 5_000, ROW_ID, "%s'\"<>;--"))
-"""What every database stores and compares alike, once Django asks for it."""
+"""Values that all databases store and compare alike, so that SQLite is enough to try them."""
 
 
 def json_values(vendor: str) -> list[str]:
-    """Return the JSON values for this database: all for SQLite, for another those that it may refuse."""
+    """Return the JSON values to try on this database: all on SQLite, on others only those that they may reject."""
     return [value for value in JSON_VALUES if vendor == "sqlite" or value not in PLAIN_JSON]
 
 
@@ -99,7 +99,7 @@ def texts(vendor: str) -> list[str]:
 
 
 def cursors() -> Iterator[str]:
-    """Cursors as ours are made, of moments at the ends of time."""
+    """Yield valid cursors of moments at both ends of the range of datetime."""
     for moment in (
         datetime.max.replace(tzinfo=UTC),
         datetime.min.replace(tzinfo=UTC),
@@ -110,7 +110,7 @@ def cursors() -> Iterator[str]:
 
 
 def policies() -> Iterator[str]:
-    """Context policies with one odd value each."""
+    """Yield context policies with one odd value each."""
     values = ("null", '"x"', "-1", "1e308", "9" * 400, "[]")
     for field in ContextPolicy.model_fields:
         for value in values:

@@ -1,4 +1,4 @@
-"""An operator's own store for what is too large for a context, as OFFLOADER names it: in this process's memory."""
+"""An operator's own OFFLOADER, which keeps oversized content in this process's memory."""
 
 from __future__ import annotations
 

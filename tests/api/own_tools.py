@@ -1,4 +1,4 @@
-"""An operator's own tools, as EXTRA_TOOLS names them; the test's process can look into them."""
+"""An operator's own tools for EXTRA_TOOLS, in the test's process so that the test can inspect them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OwnTool:
     answer: Callable[[Mapping[str, Any]], str] = say
     images: tuple[ToolImage, ...] = ()
     release: asyncio.Event | None = None
-    """Set by a test on its own loop: the tool waits for it."""
+    """Created by a test on its own event loop; the tool waits for it."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -55,7 +55,7 @@ NAMES = [f"{__name__}.{tool.name}" for tool in ALL]
 
 @contextmanager
 def at_hand(*defaults: str) -> Iterator[None]:
-    """All of them are the operator's; these tools answers may use by themselves."""
+    """Register all of these tools, and enable `defaults` by default."""
     for tool in ALL:
         tool.forget()
     with override_settings(EXTRA_TOOLS=NAMES, DEFAULT_TOOLS=list(defaults)):

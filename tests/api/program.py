@@ -1,4 +1,4 @@
-"""A program on the other end of the ASGI application: several requests at once, streams, and hanging up."""
+"""A client of the ASGI application: sends concurrent requests, reads streams and disconnects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ V1 = "/api/v1"
 
 @dataclass
 class Answer:
-    """`content` is whole unless it is a stream; `hang_up` is what a client's closed connection is to the server."""
+    """A response. `content` is complete unless this is a stream; `hang_up` disconnects as a client would."""
 
     status_code: int
     headers: dict[str, str]
@@ -73,7 +73,7 @@ class Program:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """`body`: bytes as they are, anything else as JSON."""
+        """Send `body` unchanged if it is bytes, otherwise as JSON."""
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         scope = self._scope(
             method, path if path.startswith("/") else f"{V1}/{path}", raw, query or {}, headers or {}
@@ -143,7 +143,7 @@ async def _read_answer(
     answer = Answer(start["status"], headers, task, disconnect, asyncio.Queue())
     if answer.is_stream:
         forwarding = asyncio.create_task(_forward(sent, answer.chunks))
-        task.add_done_callback(lambda _: forwarding)  # keeps it
+        task.add_done_callback(lambda _: forwarding)  # keeps a reference to the task
         return answer
     while (message := await asyncio.wait_for(sent.get(), PATIENCE_S)) is not None:
         answer.content += message.get("body", b"")

@@ -1,4 +1,4 @@
-"""A service inside the test's event loop, and its streams as a program reads them."""
+"""A service inside the test's event loop, and its event streams as a client reads them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sent:
 
 
 async def sent_events(answer: Answer) -> AsyncIterator[Sent]:
-    """Until the server ends the stream. Comments are left out."""
+    """Yield the events until the server ends the stream. Skip comments."""
     assert answer.is_stream, answer.content
     rest = ""
     async for chunk in answer.parts():
@@ -59,7 +59,7 @@ async def read_all(answer: Answer) -> list[Sent]:
 
 
 async def read_until(answer: Answer, type: str) -> list[Sent]:
-    """All events up to the first of this type; then the reader hangs up."""
+    """Return all events up to the first of this type, then disconnect."""
     events: list[Sent] = []
     async for event in sent_events(answer):
         events.append(event)
@@ -71,7 +71,7 @@ async def read_until(answer: Answer, type: str) -> list[Sent]:
 
 
 async def wait_for_words(server: ModelServer, request: int = 1) -> None:
-    """Until the model has begun its last answer, which then holds; to this `request` at least."""
+    """Wait until the model has begun its latest answer, which must be the answer to `request` or a later one."""
     await asyncio.to_thread(
         server.wait_until,
         lambda server: len(server.requests) >= request and "first_token" in server.requests[-1].times,
@@ -89,7 +89,7 @@ async def send(program: Program, conversation_id: str, content: Any = "Hello", *
 
 
 async def wait_for_end(program: Program, run_id: str) -> dict[str, Any]:
-    """Return the run once it has ended; it is awaited through the events of its conversation, as a program would."""
+    """Wait for the end of the run through the events of its conversation, as a client would, and return the run."""
     run = (await program.get(f"runs/{run_id}")).json()
     if run["status"] in ("queued", "running"):
         await read_until(await program.get(f"conversations/{run['conversation_id']}/events"), "run.finished")

@@ -1,4 +1,4 @@
-"""Where the rows that should only name a text repeat it, and whether requests can be built again."""
+"""Find copies of texts in rows that should only refer to them, and check whether requests can be rebuilt."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from chatapp.runs.models import RunStep
 from tests.api.program import Program
 
 PIECE = 12
-"""As many characters in a row as no two texts of these tests share by chance."""
+"""As many consecutive characters as no two texts of these tests share by chance."""
 
 
 def copies_of(texts: Iterable[str]) -> int:
-    """Return how many characters of these texts are in rows that should only name them."""
+    """Return how many characters of these texts are copied into rows that should only refer to them."""
     rows = [
         *(
             json.dumps(payload, ensure_ascii=False)

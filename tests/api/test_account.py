@@ -1,4 +1,4 @@
-"""Who am I, what may I use, what did I spend, which tokens have I."""
+"""The caller's account: profile, models, agents, usage, tokens and deletion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def patch(client: Client, path: str, **fields: Any) -> Any:
     return client.patch(f"{V1}/{path}", fields, content_type="application/json")
 
 
-def test_me_can_be_renamed_and_moved(alice_client: Client) -> None:
+def test_users_can_change_their_name_and_time_zone(alice_client: Client) -> None:
     changed = patch(alice_client, "me", name=" Alice  A. ", time_zone="Asia/Tokyo").json()
     assert (changed["name"], changed["time_zone"]) == ("Alice A.", "Asia/Tokyo")
     assert alice_client.get(f"{V1}/me").json() == changed
@@ -40,18 +40,18 @@ def test_me_can_be_renamed_and_moved(alice_client: Client) -> None:
     [{"time_zone": "Mars/Base"}, {"time_zone": "../etc/passwd"}, {"time_zone": ""}, {"name": None}],
     ids=str,
 )
-def test_what_is_no_name_or_zone_is_422(alice_client: Client, fields: dict[str, Any]) -> None:
+def test_invalid_names_and_time_zones_return_422(alice_client: Client, fields: dict[str, Any]) -> None:
     answer = patch(alice_client, "me", **fields)
     assert answer.status_code == 422
 
 
-def test_nobody_makes_themselves_an_operator(alice_client: Client, alice: User) -> None:
+def test_users_cannot_make_themselves_operators(alice_client: Client, alice: User) -> None:
     patch(alice_client, "me", is_superuser=True, is_staff=True, email="root@example.com")
     alice.refresh_from_db()
     assert (alice.is_superuser, alice.is_staff, alice.email) == (False, False, "alice@example.com")
 
 
-def test_models_are_those_that_are_switched_on_without_their_keys(
+def test_enabled_models_are_listed_without_keys_and_addresses(
     alice_client: Client, model: ModelConfig
 ) -> None:
     ModelConfig.objects.create(name="Off", model_id="off", enabled=False)
@@ -65,7 +65,7 @@ def test_models_are_those_that_are_switched_on_without_their_keys(
     assert b"127.0.0.1" not in answer.content
 
 
-def test_there_is_one_agent(alice_client: Client) -> None:
+def test_the_default_agent_is_listed(alice_client: Client) -> None:
     [agent] = alice_client.get(f"{V1}/agents").json()["items"]
     assert agent["id"] == "default"
 
@@ -84,7 +84,7 @@ def spend(user: User, purpose: str = "chat", model: str = "m", cost: str | None 
     )
 
 
-def test_usage_is_ones_own_by_what_is_asked(alice_client: Client, alice: User, bob: User) -> None:
+def test_users_see_their_own_usage_grouped_as_requested(alice_client: Client, alice: User, bob: User) -> None:
     conversation = new_conversation(alice)
     spend(alice, conversation=conversation)
     spend(alice, "compaction", "fast", None)
@@ -112,7 +112,7 @@ def test_usage_is_ones_own_by_what_is_asked(alice_client: Client, alice: User, b
     assert len(alice_client.get(f"{V1}/usage").json()["items"]) == 1
 
 
-def test_usage_is_of_the_period(alice_client: Client, alice: User) -> None:
+def test_usage_is_limited_to_the_requested_period(alice_client: Client, alice: User) -> None:
     spend(alice)
     Usage.objects.update(created_at="2026-03-05T23:30:00Z")
     inside = alice_client.get(f"{V1}/usage", {"from": "2026-03-05", "to": "2026-03-05"}).json()
@@ -132,7 +132,7 @@ def test_usage_is_of_the_period(alice_client: Client, alice: User) -> None:
     ],
     ids=str,
 )
-def test_a_period_that_is_none_is_422(alice_client: Client, query: dict[str, str]) -> None:
+def test_invalid_periods_and_groupings_return_422(alice_client: Client, query: dict[str, str]) -> None:
     assert alice_client.get(f"{V1}/usage", query).status_code == 422
 
 
@@ -141,7 +141,7 @@ PASSWORD = "a long enough passphrase"
 
 @pytest.fixture
 def page(alice: User) -> Client:
-    """Return a page that alice signed in at just now."""
+    """Return a browser session of alice, who has just signed in."""
     return signed_in(alice)
 
 
@@ -152,19 +152,21 @@ def signed_in(user: User) -> Client:
     page.cookies["csrftoken"] = "a" * 32
     page.defaults["HTTP_X_CSRFTOKEN"] = "a" * 32
     assert page.post("/accounts/login/", {"login": user.email, "password": PASSWORD}).status_code == 302
-    page.defaults["HTTP_X_CSRFTOKEN"] = page.cookies["csrftoken"].value  # signing in changed it
+    page.defaults["HTTP_X_CSRFTOKEN"] = page.cookies["csrftoken"].value  # sign-in rotates the token
     return page
 
 
 def sign_in_long_ago(page: Client) -> None:
-    """As if the sign-in was ten minutes ago."""
+    """Backdate the sign-in by ten minutes."""
     session = page.session
     for record in session["account_authentication_methods"]:
         record["at"] -= 600
     session.save()
 
 
-def test_a_token_is_told_once_and_works(alice_client: Client, client: Client, page: Client) -> None:
+def test_a_new_token_is_shown_once_and_works_until_deleted(
+    alice_client: Client, client: Client, page: Client
+) -> None:
     made = post(page, "tokens", name="ci", scopes=["read"])
     assert made.status_code == 201, made.content
     secret = made.json()["token"]
@@ -182,9 +184,7 @@ def refusal(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-def test_a_stolen_token_makes_no_other_and_does_not_delete_the_account(
-    alice_client: Client, alice: User
-) -> None:
+def test_a_stolen_token_cannot_create_tokens_or_delete_the_account(alice_client: Client, alice: User) -> None:
     alice.set_password(PASSWORD)
     alice.save(update_fields=["password"])
     assert refusal(post(alice_client, "tokens", password=PASSWORD)) == (403, "session_needed")
@@ -193,7 +193,7 @@ def test_a_stolen_token_makes_no_other_and_does_not_delete_the_account(
     assert ApiToken.objects.count() == User.objects.count() == 1
 
 
-def test_a_stolen_session_makes_a_token_with_the_password_only(page: Client) -> None:
+def test_a_stolen_session_needs_the_password_to_create_a_token(page: Client) -> None:
     sign_in_long_ago(page)
     assert refusal(post(page, "tokens")) == (403, "password_needed")
     assert refusal(post(page, "tokens", password="a guess")) == (403, "wrong_password")
@@ -202,7 +202,7 @@ def test_a_stolen_session_makes_a_token_with_the_password_only(page: Client) -> 
     assert post(page, "tokens").status_code == 201, "the password was entered just now"
 
 
-def test_a_password_that_was_hashed_in_an_older_way_confirms_and_keeps_the_session(
+def test_a_password_with_an_outdated_hash_confirms_and_keeps_the_session(
     page: Client, settings: Settings
 ) -> None:
     hashers = "django.contrib.auth.hashers"
@@ -220,7 +220,7 @@ async def test_a_password_cannot_be_guessed_with_a_stolen_session(page: Client) 
     assert answers == [403] * 10 + [429]
 
 
-def test_an_account_is_deleted_with_the_password_however_recent_the_sign_in(page: Client) -> None:
+def test_deleting_an_account_needs_the_password_even_right_after_sign_in(page: Client) -> None:
     deleted = page.delete(f"{V1}/me", {}, content_type="application/json")
     assert refusal(deleted) == (403, "password_needed")
     deleted = page.delete(f"{V1}/me", {"password": PASSWORD}, content_type="application/json")
@@ -228,7 +228,7 @@ def test_an_account_is_deleted_with_the_password_however_recent_the_sign_in(page
     assert not User.objects.exists()
 
 
-def test_a_token_is_refused_once_it_has_expired(page: Client, client: Client) -> None:
+def test_an_expired_token_is_refused(page: Client, client: Client) -> None:
     expires_at = clock.now() + timedelta(hours=1)
     made = post(page, "tokens", expires_at=expires_at.isoformat()).json()
     assert made["expires_at"] == expires_at.isoformat().replace("+00:00", "Z")
@@ -241,7 +241,7 @@ def test_a_token_is_refused_once_it_has_expired(page: Client, client: Client) ->
 @pytest.mark.parametrize(
     "moment", ["2020-01-01T00:00:00Z", "9999-12-31T00:00:00Z", "2030-01-01T00:00:00", "soon", 1]
 )
-def test_a_token_expires_in_the_next_ten_years(page: Client, moment: Any) -> None:
+def test_the_expiry_of_a_token_must_be_within_the_next_ten_years(page: Client, moment: Any) -> None:
     answer = post(page, "tokens", expires_at=moment)
     assert answer.status_code == 422
     [detail] = answer.json()["error"]["details"]
@@ -249,7 +249,9 @@ def test_a_token_expires_in_the_next_ten_years(page: Client, moment: Any) -> Non
     assert "Value error" not in detail["message"]
 
 
-def test_a_token_deletes_none_that_may_do_more(api_client: Callable[..., Client], alice: User) -> None:
+def test_a_token_cannot_delete_a_token_with_more_scopes(
+    api_client: Callable[..., Client], alice: User
+) -> None:
     wide = api_client(alice, ["chat", "memory"])
     token = ApiToken.objects.get()
     narrow = api_client(alice, ["chat"])
@@ -257,5 +259,5 @@ def test_a_token_deletes_none_that_may_do_more(api_client: Callable[..., Client]
     assert wide.get(f"{V1}/me").status_code == 200
 
 
-def test_only_operators_have_admin_tokens(page: Client) -> None:
+def test_only_operators_can_create_admin_tokens(page: Client) -> None:
     assert refusal(post(page, "tokens", scopes=["admin"])) == (403, "insufficient_scope")

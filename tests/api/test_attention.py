@@ -1,4 +1,4 @@
-"""What waits for its user is kept on the server, on all devices: answers nobody has seen, calls to approve."""
+"""Unread answers and tool calls to approve, which the server keeps for all devices of a user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def waiting(program: Program) -> list[dict[str, Any]]:
 
 
 async def attention_told(program: Program, conversation: str) -> list[dict[str, Any]]:
-    """Return what each `conversation.attention` of the conversation has told so far."""
+    """Return the fields of each `conversation.attention` event of the conversation so far."""
     last = (await program.get(f"conversations/{conversation}")).json()["last_seq"]
     answer = await program.get(f"conversations/{conversation}/events", after_seq=0)
     told = []
@@ -80,7 +80,7 @@ async def test_an_answer_is_unread_until_a_page_has_shown_it(
         assert await waiting(charlie_program) == []
 
 
-async def test_the_event_of_a_runs_end_says_that_it_is_unread(
+async def test_the_event_at_the_end_of_a_run_marks_the_conversation_unread(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -92,7 +92,7 @@ async def test_the_event_of_a_runs_end_says_that_it_is_unread(
     assert not any(shape["unread"] for shape in said[:-1])
 
 
-async def test_an_import_is_not_unread(alice_program: Program) -> None:
+async def test_an_imported_conversation_is_not_unread(alice_program: Program) -> None:
     said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
     answer = await alice_program.post("conversations/import", messages=said)
     assert answer.status_code == 201
@@ -100,7 +100,7 @@ async def test_an_import_is_not_unread(alice_program: Program) -> None:
 
 
 @pytest.mark.parametrize("decision", ["approve", "stop"])
-async def test_a_call_waits_until_it_is_decided_or_stopped(
+async def test_a_tool_call_waits_until_it_is_decided_or_stopped(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, decision: str
 ) -> None:
     model_server.script(asks_for("pay", say="paid"), says("As you say."))
@@ -120,7 +120,7 @@ async def test_a_call_waits_until_it_is_decided_or_stopped(
     assert told == [{"waiting_calls": 1}, {"unread": False}, {"waiting_calls": 0}]
 
 
-async def test_an_answer_that_is_being_written_is_not_unread(
+async def test_an_answer_in_progress_is_not_unread(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="A long answer.", hold_after=1))

@@ -1,4 +1,4 @@
-"""Edits and new answers stand beside what they replace, and one can turn to either."""
+"""Edits and new answers are kept beside the originals, and users can switch between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def words(messages: list[dict[str, Any]]) -> list[str]:
     return [message["content"] for message in messages]
 
 
-async def test_one_can_turn_between_a_question_and_its_edit(
+async def test_users_can_switch_between_a_question_and_its_edit(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("A"), says("More"), says("B"), says("B2"), says("On"))
@@ -56,7 +56,7 @@ async def test_one_can_turn_between_a_question_and_its_edit(
     assert not {"First", "A", "Go on", "More", "B2"} & {str(content) for content in sent}
 
 
-async def test_nobody_turns_away_from_an_answer_that_is_being_written(
+async def test_users_cannot_switch_branches_during_an_answer(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("A little later.", hold_after=1))

@@ -1,4 +1,4 @@
-"""Several conversations in one request: changed together, each by its own rules, and taken away in one file."""
+"""Several conversations in one request: changed, each by its own rules, and exported into one file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chats(alice: User) -> list[str]:
     return [str(chat.pk) for chat in found]
 
 
-def test_chats_are_archived_and_moved_together_and_again_changes_nothing(
+def test_archiving_and_moving_several_conversations_is_idempotent(
     alice: User, alice_client: Client, chats: list[str]
 ) -> None:
     folder = Folder.objects.create(user=alice, name="Lisbon", created_at=clock.now())
@@ -54,7 +54,7 @@ def test_chats_are_archived_and_moved_together_and_again_changes_nothing(
     assert Conversation.objects.filter(archived=False, folder=None).count() == 2
 
 
-def test_chats_go_to_the_trash_and_come_back_but_a_temporary_one_is_refused(
+def test_conversations_are_trashed_and_restored_together_except_temporary_ones(
     alice: User, alice_client: Client, chats: list[str]
 ) -> None:
     passing = str(new_conversation(alice, temporary=True).pk)
@@ -69,7 +69,7 @@ def test_chats_go_to_the_trash_and_come_back_but_a_temporary_one_is_refused(
     assert len(alice_client.get(f"{API}/conversations").json()["items"]) == 2
 
 
-def test_another_user_changes_and_exports_nothing(
+def test_other_users_cannot_change_or_export_conversations(
     alice: User, charlie_client: Client, chats: list[str]
 ) -> None:
     folder = Folder.objects.create(user=alice, name="Lisbon", created_at=clock.now())
@@ -89,13 +89,13 @@ def test_another_user_changes_and_exports_nothing(
         {"ids": ["a"], "action": "archive", "all": True},
     ],
 )
-def test_what_is_out_of_bounds_is_refused(alice_client: Client, body: dict[str, Any]) -> None:
+def test_invalid_bulk_requests_return_422(alice_client: Client, body: dict[str, Any]) -> None:
     answer = alice_client.post(f"{API}/conversations/bulk", body, content_type="application/json")
     assert answer.status_code == 422
 
 
 @pytest.mark.parametrize(("format", "ending"), [("markdown", ".md"), ("json", ".json")])
-async def test_chats_are_exported_into_one_file(
+async def test_up_to_100_conversations_are_exported_into_one_file(
     alice_program: Program, chats: list[str], format: str, ending: str
 ) -> None:
     answer = await alice_program.get("conversations/export", ids=",".join(chats), format=format)

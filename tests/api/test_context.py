@@ -1,4 +1,4 @@
-"""What the model would see, and the summaries behind it, as a program works with them."""
+"""The context as the model would see it, and its summaries, through the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def long_conversation(program: Program, count: int = 60) -> str:
 
 
 @pytest.mark.mechanism("ours.inspector")
-async def test_the_inspector_shows_what_is_sent_and_writes_nothing(
+async def test_the_inspector_shows_the_next_request_and_writes_no_rows(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -52,7 +52,7 @@ async def test_the_inspector_shows_what_is_sent_and_writes_nothing(
         assert [item["role"] for item in asked] == [item["role"] for item in seen["messages"]]
 
 
-async def test_a_budget_of_its_own_is_for_the_messages_and_not_for_tool_schemas(
+async def test_an_explicit_budget_is_for_messages_only_not_for_tool_schemas(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -66,7 +66,9 @@ async def test_a_budget_of_its_own_is_for_the_messages_and_not_for_tool_schemas(
     assert sum(message["tokens"] for message in small["messages"]) == small["total_tokens"] <= 600
 
 
-async def test_a_budget_that_no_question_fits_into_is_422(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_budget_too_small_for_the_question_returns_422(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with running_service():
         conversation = await long_conversation(alice_program, 4)
         answer = await alice_program.post(
@@ -76,7 +78,7 @@ async def test_a_budget_that_no_question_fits_into_is_422(alice_program: Program
 
 
 @pytest.mark.mechanism("agentscope.compact-now", "ours.edit")
-async def test_a_summary_can_be_asked_for_read_and_rewritten(
+async def test_a_summary_can_be_requested_read_and_edited(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("They exchanged plain words."), kind="summary")
@@ -87,7 +89,7 @@ async def test_a_summary_can_be_asked_for_read_and_rewritten(
         assert asked.json()["status"] == "pending"
         again = await alice_program.post(f"conversations/{conversation}/compact")
         assert (again.status_code, again.error["code"]) == (409, "compaction_active")
-        await in_database(compact)(UUID(asked.json()["id"]))  # the worker's part
+        await in_database(compact)(UUID(asked.json()["id"]))  # as the worker would
         [row] = (await alice_program.get(f"conversations/{conversation}/compactions")).json()["items"]
         assert (row["status"], row["first_position"]) == ("done", 0)
         assert "plain words" in row["summary"]
@@ -104,14 +106,16 @@ async def test_a_summary_can_be_asked_for_read_and_rewritten(
 
 
 @pytest.mark.mechanism("agentscope.compact-now")
-async def test_too_little_to_summarise_is_409(alice_program: Program, model: ModelConfig) -> None:
+async def test_too_few_messages_to_summarise_return_409(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         answer = await alice_program.post(f"conversations/{conversation}/compact")
         assert (answer.status_code, answer.error["code"]) == (409, "nothing_to_compact")
 
 
-async def test_an_empty_summary_is_422(alice_program: Program, model: ModelConfig) -> None:
+async def test_empty_and_premature_edits_of_a_summary_are_refused(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with running_service():
         conversation = await long_conversation(alice_program)
         made = await alice_program.post(f"conversations/{conversation}/compact")
@@ -120,7 +124,7 @@ async def test_an_empty_summary_is_422(alice_program: Program, model: ModelConfi
         assert (await alice_program.patch(path, summary="Too early.")).status_code == 409
 
 
-async def test_a_strategy_nobody_knows_is_refused(alice_program: Program, model: ModelConfig) -> None:
+async def test_an_unknown_strategy_is_refused(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await long_conversation(alice_program)
         answer = await alice_program.post(f"conversations/{conversation}/compact", strategy="magic")

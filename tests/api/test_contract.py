@@ -1,4 +1,4 @@
-"""What the API's own description promises holds, on a running service, for whatever a program may send."""
+"""A running service keeps the promises of its API description, whatever a client sends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.api.fuzz import LIMITS, ask, make_things
 from tests.fixtures.processes import ServiceStarter
 
 BOUNDED = ["--phases=examples,fuzzing,stateful"]
-"""`make fuzz` tries more of each, every value at the edge of a bound, and all of it on PostgreSQL, too; what only one
-database refuses is found on both by `test_every_address`."""
+"""`make fuzz` tries more examples, all values at the edges of bounds, and PostgreSQL, too. `test_every_address` finds
+values that only one database rejects."""
 
 
 @pytest.mark.slow
-def test_answers_are_as_described_for_good_and_bad_input(
+def test_responses_match_the_description_for_valid_and_invalid_input(
     start_service: ServiceStarter, tmp_path: Path
 ) -> None:
     service = start_service(**LIMITS)

@@ -1,4 +1,4 @@
-"""Conversations: made, changed, listed, deleted; and their messages one by one."""
+"""Conversations are created, changed, listed and deleted, and their messages are read one by one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(client: Client, path: str = CONVERSATIONS, **query: Any) -> dict[str, A
     return answer.json()
 
 
-def test_a_new_conversation_is_what_was_asked_for(alice_client: Client, model: ModelConfig) -> None:
+def test_a_new_conversation_has_the_requested_fields(alice_client: Client, model: ModelConfig) -> None:
     made = create(
         alice_client, title=" A \n title ", model="Test", temporary=True, context_policy={"keep_recent": 4}
     )
@@ -60,7 +60,7 @@ def test_a_conversation_needs_no_fields_and_no_body(alice_client: Client) -> Non
         ({"model": "nonsense"}, 404, None),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_invalid_fields_of_a_new_conversation_are_refused(
     alice_client: Client, fields: dict[str, Any], status: int, field: str | None
 ) -> None:
     answer = alice_client.post(CONVERSATIONS, fields, content_type="application/json")
@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_refused(
         assert answer.json()["error"]["details"][0]["field"] == field
 
 
-def test_texts_are_counted_by_characters_and_lists_by_items(alice_client: Client) -> None:
+def test_length_errors_count_the_characters_of_texts_and_the_items_of_lists(alice_client: Client) -> None:
     answer = alice_client.post(CONVERSATIONS, {"title": "x" * 201}, content_type="application/json")
     assert "at most 200 characters, not 201" in answer.json()["error"]["message"]
     answer = alice_client.post(
@@ -94,7 +94,7 @@ def test_texts_are_counted_by_characters_and_lists_by_items(alice_client: Client
         ({"compact_prompt": "Forget it all."}, "only the operator can set this"),
     ],
 )
-def test_a_users_own_policy_keeps_to_what_the_operator_allows(
+def test_a_users_context_policy_stays_within_the_operators_limits(
     alice_client: Client,
     api_client: Callable[..., Client],
     alice: User,
@@ -120,7 +120,7 @@ def test_a_users_own_policy_keeps_to_what_the_operator_allows(
     assert change(api_client(alice, ["chat", "admin"]), made["id"], context_policy=policy).status_code == 200
 
 
-def test_an_operators_token_without_the_admin_scope_declares_only_a_users_hooks(
+def test_an_operators_token_without_the_admin_scope_cannot_declare_operator_hooks(
     api_client: Callable[..., Client], alice: User, model: ModelConfig
 ) -> None:
     User.objects.filter(pk=alice.pk).update(is_superuser=True)
@@ -136,7 +136,7 @@ def test_an_operators_token_without_the_admin_scope_declares_only_a_users_hooks(
     assert change(wide, made["id"], hooks=hooks).status_code == 200
 
 
-def test_the_bounds_are_those_of_the_model_and_of_the_operators_agent(
+def test_policy_limits_are_those_of_the_model_and_of_the_operators_agent(
     alice_client: Client, alice: User, model: ModelConfig
 ) -> None:
     small = ModelConfig.objects.create(
@@ -154,7 +154,9 @@ def test_the_bounds_are_those_of_the_model_and_of_the_operators_agent(
         assert f"at most {most} here" in refused.json()["error"]["message"]
 
 
-def test_a_change_touches_only_what_is_sent_and_is_told(alice_client: Client, model: ModelConfig) -> None:
+def test_a_change_updates_only_the_fields_sent_and_appends_one_event(
+    alice_client: Client, model: ModelConfig
+) -> None:
     made = create(alice_client, title="Old", model="Test")
     changed = change(alice_client, made["id"], title="New", pinned=True).json()
     assert (changed["title"], changed["pinned"], changed["model"]) == ("New", True, "Test")
@@ -164,12 +166,12 @@ def test_a_change_touches_only_what_is_sent_and_is_told(alice_client: Client, mo
     assert change(alice_client, made["id"]).json()["title"] == "New"
 
 
-def test_null_is_refused_where_it_means_nothing(alice_client: Client) -> None:
+def test_a_title_cannot_be_null(alice_client: Client) -> None:
     made = create(alice_client)
     assert change(alice_client, made["id"], title=None).status_code == 422
 
 
-def test_a_deleted_conversation_is_gone(alice_client: Client) -> None:
+def test_a_deleted_conversation_returns_404(alice_client: Client) -> None:
     made = create(alice_client)
     path = f"{CONVERSATIONS}/{made['id']}"
     assert alice_client.delete(path).status_code == 204
@@ -179,7 +181,7 @@ def test_a_deleted_conversation_is_gone(alice_client: Client) -> None:
 
 def test_a_temporary_conversation_is_in_no_list(alice_client: Client, alice: User) -> None:
     made = create(alice_client, title="My secret", temporary=True)
-    Conversation.objects.filter(pk=made["id"]).update(next_position=1)  # which is unread
+    Conversation.objects.filter(pk=made["id"]).update(next_position=1)  # makes it unread
     queries: list[dict[str, Any]] = [{}, {"q": "secret"}, {"attention": True}, {"folder": "none"}]
     assert [page(alice_client, **query)["items"] for query in queries] == [[]] * len(queries)
     assert change(alice_client, made["id"], archived=True).status_code == 200
@@ -189,7 +191,7 @@ def test_a_temporary_conversation_is_in_no_list(alice_client: Client, alice: Use
 
 def test_the_list_is_newest_first_and_pages_do_not_overlap(alice_client: Client, alice: User) -> None:
     for number in range(7):
-        # Two at the same moment: the id decides between them.
+        # Two conversations share each moment, so that the id decides their order.
         new_conversation(alice, f"Talk {number}", NOON + timedelta(minutes=number // 2))
     seen, cursor = [], None
     for _ in range(4):
@@ -201,7 +203,7 @@ def test_the_list_is_newest_first_and_pages_do_not_overlap(alice_client: Client,
     assert seen == list(expected)
 
 
-def test_a_conversation_used_meanwhile_does_not_disturb_the_next_page(
+def test_activity_between_two_pages_does_not_disturb_the_second_page(
     alice_client: Client, alice: User
 ) -> None:
     rows = [
@@ -213,7 +215,7 @@ def test_a_conversation_used_meanwhile_does_not_disturb_the_next_page(
     assert [item["title"] for item in second["items"]] == ["Talk 1"]
 
 
-def test_the_list_can_be_searched_and_hides_the_archive(alice_client: Client, alice: User) -> None:
+def test_the_list_can_be_searched_and_hides_archived_conversations(alice_client: Client, alice: User) -> None:
     new_conversation(alice, "Apples and pears")
     archived = new_conversation(alice, "Old apples")
     change(alice_client, archived.pk, archived=True)
@@ -223,7 +225,7 @@ def test_the_list_can_be_searched_and_hides_the_archive(alice_client: Client, al
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "AAAA", "\u00e4", "MjAyNi0xMS0yMVQxMjowMDowMCB4", "\x00"])
-def test_a_made_up_cursor_is_422(alice_client: Client, cursor: str) -> None:
+def test_an_invalid_cursor_returns_422(alice_client: Client, cursor: str) -> None:
     answer = alice_client.get(CONVERSATIONS, {"cursor": cursor})
     assert answer.status_code == 422
     assert answer.json()["error"]["details"][0]["field"] == "cursor"

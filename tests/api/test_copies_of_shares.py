@@ -1,4 +1,4 @@
-"""What a copy of a shared conversation holds."""
+"""What a copy of a shared conversation contains."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.memory_store.rows import NOW, new_conversation, say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_title_of_a_copy_goes_with_what_it_was_made_of(
+def test_the_title_of_a_copy_is_forgotten_with_the_messages_it_was_made_of(
     alice: User, bob: User, api_client: Callable[..., Client]
 ) -> None:
     source = new_conversation(alice, "Coping with sarcoidosis")
     say(source, "I was told today what it is that my lungs have.", "It can be treated.")
-    source.title_made_of = 1  # as `store_title` leaves it
+    source.title_made_of = 1  # as `store_title` sets it
     source.save()
     link = api_client(alice).post(
         f"/api/v1/conversations/{source.pk}/share", {}, content_type="application/json"
@@ -38,10 +38,8 @@ def test_the_title_of_a_copy_goes_with_what_it_was_made_of(
     assert "sarcoidosis" not in copy.title
 
 
-def test_a_copy_has_no_messages_without_words(
-    alice: User, bob: User, api_client: Callable[..., Client]
-) -> None:
-    """A fork leaves them out (`forking.actions._said`); some providers refuse a request with an empty message."""
+def test_a_copy_omits_empty_messages(alice: User, bob: User, api_client: Callable[..., Client]) -> None:
+    """Forks omit them, too (`forking.actions._said`): some providers reject requests with empty messages."""
     source = new_conversation(alice, "Lisbon")
     said = say(source, "Where is the ferry?", "At Cais do Sodré.", "And the beach?", "Behind the lighthouse.")
     forget_message(alice, said[1].pk, now=NOW)

@@ -1,4 +1,4 @@
-"""Answers that end at a limit: the provider's own, its filter, and ours of tokens, bytes and time."""
+"""Answers that end at a limit: the provider's limit or filter, or our limits of tokens, bytes and time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def ask(program: Program, conversation_id: str) -> dict[str, Any]:
         (says("The lost first half", fault="lost_event", fault_after=1), "lost"),
     ],
 )
-async def test_an_answer_cut_by_its_provider_says_so_and_is_continued(
+async def test_an_answer_cut_by_the_provider_gives_the_reason_and_can_be_continued(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, behaviour: Behaviour, reason: str
 ) -> None:
     model_server.script(behaviour, says("and the second."))
@@ -52,7 +52,7 @@ async def test_an_answer_cut_by_its_provider_says_so_and_is_continued(
 
 
 @pytest.mark.mechanism("contract.ends")
-async def test_a_model_that_never_stops_is_stopped_with_its_text(
+async def test_an_endless_answer_is_stopped_and_keeps_its_text(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("and so on", is_endless=True))
@@ -89,7 +89,7 @@ async def test_an_endless_tool_call_is_not_run(
         assert len(model_server.requests) == 1
 
 
-async def test_reasoning_without_an_end_is_kept_and_told_as_an_error(
+async def test_endless_reasoning_is_kept_and_reported_as_an_error(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any
 ) -> None:
     settings.MAX_ANSWER_BYTES = 20_000

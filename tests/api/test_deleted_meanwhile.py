@@ -1,4 +1,4 @@
-"""What a request refers to is deleted by another one after it was found: said as such, and nothing is stored."""
+"""Another request deletes a row after this request has found it: return 409 and store nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = "application/json"
 
 
 def after(call: Callable[..., Any], then: Callable[[], object]) -> Callable[..., Any]:
-    """Return `call`, followed by what another request does at this moment."""
+    """Return `call`, followed by `then`, the work of another request."""
 
     def both(*given: Any) -> Any:
         found = call(*given)
@@ -50,7 +50,7 @@ def check_refusal(answer: Any) -> None:
     assert answer.json()["error"]["message"].startswith("What this belongs to was deleted")
 
 
-def test_a_chat_is_moved_to_a_folder_that_is_deleted(
+def test_moving_a_conversation_to_a_concurrently_deleted_folder_returns_409(
     client: Client, chat: Conversation, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = Folder.objects.filter(pk=folder.pk).delete
@@ -63,7 +63,7 @@ def test_a_chat_is_moved_to_a_folder_that_is_deleted(
     assert chat.folder_id is None
 
 
-def test_a_folder_is_renamed_that_is_deleted(
+def test_renaming_a_concurrently_deleted_folder_returns_409(
     client: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = Folder.objects.filter(pk=folder.pk).delete
@@ -72,10 +72,10 @@ def test_a_folder_is_renamed_that_is_deleted(
     assert not Folder.objects.exists()
 
 
-def test_a_folder_gets_an_agent_that_is_deleted(
+def test_giving_a_folder_a_concurrently_deleted_agent_returns_409(
     client: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the name is taken."""
+    """The error must not be that the name is taken."""
     agent = Agent.objects.create(name="Porter")
     delete = Agent.objects.filter(pk=agent.pk).delete
     monkeypatch.setattr(folders, "accessible_folder", after(folders.accessible_folder, delete))
@@ -83,7 +83,7 @@ def test_a_folder_gets_an_agent_that_is_deleted(
     check_refusal(client.patch(f"/api/v1/folders/{folder.pk}", change, content_type=JSON))
 
 
-def test_a_mistake_in_a_statement_is_still_ours(
+def test_an_integrity_error_of_our_own_still_returns_500(
     client: Client, chat: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_twice() -> None:

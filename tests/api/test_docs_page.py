@@ -1,4 +1,4 @@
-"""The page that describes the API, in a browser, under the policy, without any other host."""
+"""The documentation page of the API in a browser, under the content security policy and without any other host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from playwright.sync_api import Page, expect
 from tests.servers.service import Service
 
 
-def test_the_api_page_shows_the_operations_from_our_own_files(page: Page, service: Service) -> None:
+def test_the_api_page_shows_the_operations_without_errors_and_other_hosts(
+    page: Page, service: Service
+) -> None:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     addresses: list[str] = []

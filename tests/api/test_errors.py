@@ -1,4 +1,4 @@
-"""Every error has one shape, the right status, and says where."""
+"""Every error has the same shape and the right status, and names the invalid field."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def error_of(answer: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v2/me", "/api/", "/api/v1/", "/api/v1/me/"])
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_an_unknown_address_is_404_in_json(alice_client: Client, path: str, method: str) -> None:
+def test_an_unknown_path_returns_404_as_json(alice_client: Client, path: str, method: str) -> None:
     answer = getattr(alice_client, method)(path)
     assert answer.status_code == 404
     assert error_of(answer)["code"] == "not_found"
 
 
-def test_a_wrong_method_is_405_and_names_the_right_ones(alice_client: Client) -> None:
+def test_a_wrong_method_returns_405_and_lists_the_allowed_methods(alice_client: Client) -> None:
     answer = alice_client.delete("/api/v1/models")
     assert answer.status_code == 405
     assert answer["Allow"] == "GET, HEAD"
@@ -54,13 +54,13 @@ def test_a_wrong_method_is_405_and_names_the_right_ones(alice_client: Client) ->
     ],
     ids=["open", "empty", "word", "bytes", "nan", "infinite", "deep", "surrogate bytes"],
 )
-def test_a_body_that_is_not_json_is_400(alice_client: Client, body: object) -> None:
+def test_invalid_json_returns_400_and_a_missing_body_422(alice_client: Client, body: object) -> None:
     answer = alice_client.generic("PATCH", "/api/v1/me", body, content_type="application/json")
     assert answer.status_code == (422 if body == "" else 400)
     assert error_of(answer)["code"] == ("invalid" if body == "" else "malformed")
 
 
-def test_wrong_values_are_422_with_their_paths(alice_client: Client) -> None:
+def test_invalid_values_return_422_with_their_paths(alice_client: Client) -> None:
     answer = alice_client.post(
         CONVERSATIONS, {"title": 5, "temporary": "perhaps"}, content_type="application/json"
     )
@@ -71,8 +71,8 @@ def test_wrong_values_are_422_with_their_paths(alice_client: Client) -> None:
 
 
 def bodies() -> Iterator[tuple[str, str]]:
-    """Of the operations but the import, which takes a conversation of an export as it is, and those of operators: who
-    is none learns nothing of their fields."""
+    """Yield (method, path) of the operations with a JSON body. Leave out the import, which takes exported conversations
+    unchanged, and the operations for operators, which reveal none of their fields to others."""
     schema: dict[str, Any] = describe_api()
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
@@ -82,7 +82,7 @@ def bodies() -> Iterator[tuple[str, str]]:
                 yield method, path
 
 
-def test_an_unknown_field_is_422_with_its_name(alice: User, alice_client: Client) -> None:
+def test_unknown_fields_return_422_with_their_names(alice: User, alice_client: Client) -> None:
     ids = {**one_of_everything(alice), "day": "2026-11-21", "version": "1"}
     body = json.dumps({"colour": "red", "size": 2})
     strict = list(bodies())
@@ -95,8 +95,8 @@ def test_an_unknown_field_is_422_with_its_name(alice: User, alice_client: Client
         assert {"colour", "size"} <= {item["field"] for item in error_of(answer)["details"]}, (method, path)
 
 
-def test_of_many_wrong_fields_the_first_hundred_are_told(alice_client: Client) -> None:
-    # Each of them is compared with all others: 20,000 would hold the process for a minute.
+def test_only_the_first_hundred_invalid_fields_are_reported(alice_client: Client) -> None:
+    # Each error is compared with all others: 20,000 would block the process for a minute.
     body = {f"x{number}": 1 for number in range(300)}
     answer = alice_client.post(CONVERSATIONS, body, content_type="application/json")
     assert answer.status_code == 422
@@ -104,7 +104,7 @@ def test_of_many_wrong_fields_the_first_hundred_are_told(alice_client: Client) -
     assert told == [f"x{number}" for number in range(100)]
 
 
-def test_an_unknown_field_of_a_part_is_422_with_its_place(alice: User, alice_client: Client) -> None:
+def test_an_unknown_field_of_a_part_returns_422_with_its_path(alice: User, alice_client: Client) -> None:
     ids = one_of_everything(alice)
     answer = alice_client.post(
         f"{CONVERSATIONS}/{ids['conversation_id']}/messages",
@@ -115,13 +115,13 @@ def test_an_unknown_field_of_a_part_is_422_with_its_place(alice: User, alice_cli
     assert [item["field"] for item in error_of(answer)["details"]] == ["content.0.colour"]
 
 
-def test_a_wrong_query_is_422_with_its_name(alice_client: Client) -> None:
+def test_an_invalid_parameter_returns_422_with_its_name(alice_client: Client) -> None:
     answer = alice_client.get(CONVERSATIONS, {"limit": "many"})
     assert answer.status_code == 422
     assert error_of(answer)["details"][0]["field"] == "limit"
 
 
-def test_an_unknown_parameter_is_422_with_its_name(alice_client: Client) -> None:
+def test_unknown_parameters_return_422_with_their_names(alice_client: Client) -> None:
     answer = alice_client.get(CONVERSATIONS, {"limit": "5", "colour": "red", "Cursor": ""})
     assert answer.status_code == 422
     assert [item["field"] for item in error_of(answer)["details"]] == ["colour", "Cursor"]
@@ -129,14 +129,16 @@ def test_an_unknown_parameter_is_422_with_its_name(alice_client: Client) -> None
 
 
 @pytest.mark.parametrize("offset", ["-1", str(2**63)])
-def test_an_offset_of_an_upload_is_bounded(alice_client: Client, offset: str) -> None:
+def test_the_offset_of_an_upload_is_bounded(alice_client: Client, offset: str) -> None:
     address = f"/api/v1/imports/{odd.ROW_ID}/parts?offset={offset}"
     answer = alice_client.post(address, b"x", content_type="application/octet-stream")
     assert (answer.status_code, error_of(answer)["details"][0]["field"]) == (422, "offset")
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201])
-def test_a_key_of_a_message_is_bounded_as_others_are(alice: User, alice_client: Client, key: str) -> None:
+def test_the_length_of_a_messages_idempotency_key_is_bounded(
+    alice: User, alice_client: Client, key: str
+) -> None:
     address = f"{CONVERSATIONS}/{one_of_everything(alice)['conversation_id']}/messages"
     sent = {"data": {"content": "Hello"}, "content_type": "application/json"}
     answer = alice_client.post(address, **sent, headers={"Idempotency-Key": key})
@@ -156,7 +158,7 @@ PART = ("body", "message", "content", "parts", 0)
         (("query", "limit"), None, "limit"),
     ],
 )
-def test_a_path_names_what_was_sent(location: tuple[str | int, ...], body: object, path: str) -> None:
+def test_field_path_names_the_invalid_field(location: tuple[str | int, ...], body: object, path: str) -> None:
     assert field_path(location, body) == path
 
 
@@ -168,11 +170,11 @@ def test_a_path_names_what_was_sent(location: tuple[str | int, ...], body: objec
         (("body", "message"), None, "body"),
     ],
 )
-def test_a_path_names_what_is_missing(location: tuple[str | int, ...], body: object, path: str) -> None:
+def test_field_path_names_the_missing_field(location: tuple[str | int, ...], body: object, path: str) -> None:
     assert field_path(location, body, is_missing=True) == path
 
 
-def test_a_body_that_is_too_large_is_413(alice_client: Client, settings: object) -> None:
+def test_an_oversized_body_returns_413(alice_client: Client, settings: object) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
     answer = alice_client.post(CONVERSATIONS, {"title": "x" * 2_000}, content_type="application/json")
     assert answer.status_code == 413
@@ -180,14 +182,14 @@ def test_a_body_that_is_too_large_is_413(alice_client: Client, settings: object)
 
 
 @pytest.mark.parametrize("fill", [10, 100_000], ids=["small", "large"])
-def test_what_no_database_stores_is_replaced(alice_client: Client, fill: int) -> None:
+def test_characters_that_no_database_can_store_are_replaced(alice_client: Client, fill: int) -> None:
     body = '{"title": "a\\u0000b\\ud800c\\ud83d\\ude00"' + " " * fill + "}"
     answer = alice_client.generic("POST", CONVERSATIONS, body, content_type="application/json")
     assert answer.status_code == 201
     assert answer.json()["title"] == "a\ufffdb\ufffdc\U0001f600"
 
 
-def test_a_large_body_that_is_not_json_is_400_to_its_sender_and_401_to_nobody(
+def test_a_large_invalid_body_returns_400_to_users_and_401_to_others(
     alice_client: Client, client: Client
 ) -> None:
     body = "{" * 100_000
@@ -197,8 +199,8 @@ def test_a_large_body_that_is_not_json_is_400_to_its_sender_and_401_to_nobody(
     assert nobody.status_code == 401
 
 
-def test_an_unexpected_failure_tells_no_trace(alice_client: Client, settings: object) -> None:
-    """A database that is away, and a fault of our own: here, settings that nobody foresaw."""
+def test_an_unexpected_error_reveals_no_details(alice_client: Client, settings: object) -> None:
+    """Provoke the error with a setting of the wrong type."""
     settings.RETENTION_DAYS = "thirty"
     answer = alice_client.post(CONVERSATIONS, {}, content_type="application/json")
     assert answer.status_code == 500

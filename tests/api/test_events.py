@@ -1,4 +1,4 @@
-"""The events of a conversation as a program reads them: all of them, once, in order, for as long as it may."""
+"""The events of a conversation as a client reads them: all of them, once, in order, until access ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
 
-def test_a_stream_is_described_by_no_type_which_some_take_for_that_of_each_event() -> None:
+def test_the_schema_of_an_event_stream_has_no_type() -> None:
+    """Some clients would take the type for that of each event."""
     operations = [each for path in describe_api()["paths"].values() for each in path.values()]
     bodies = [
         body["content"]["text/event-stream"]["schema"]
@@ -43,13 +44,15 @@ def test_a_stream_is_described_by_no_type_which_some_take_for_that_of_each_event
 
 
 async def events_of(program: Program, conversation: str, **more: object) -> Answer:
-    """Return a stream that has begun to listen."""
+    """Return a stream that already listens for events."""
     stream = await program.get(f"conversations/{conversation}/events", **more)
     assert await asyncio.wait_for(stream.chunks.get(), 60) == sse.OPENED
     return stream
 
 
-async def test_the_replay_is_the_log_and_goes_on_live(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_stream_replays_the_log_and_continues_live(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         await send(alice_program, conversation, "First")
@@ -69,7 +72,7 @@ async def test_the_replay_is_the_log_and_goes_on_live(alice_program: Program, mo
         assert [fact["conversation"]["last_seq"] for fact in updated] == [fact["seq"] for fact in updated]
 
 
-async def test_a_reader_goes_on_after_the_last_event_it_saw(
+async def test_a_reader_continues_after_the_last_event_it_saw(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -81,16 +84,14 @@ async def test_a_reader_goes_on_after_the_last_event_it_saw(
             await events_of(alice_program, conversation, after_seq=last), "run.finished"
         )
         assert by_query[0].id == last + 1
-        # Browsers repeat the old address, with the header beside it.
+        # Browsers reconnect to the old address and add the header.
         stream = await events_of(
             alice_program, conversation, after_seq=0, headers={"last-event-id": str(last)}
         )
         assert await read_until(stream, "run.finished") == by_query
 
 
-async def test_a_reader_from_the_future_is_told_to_fetch_again(
-    alice_program: Program, model: ModelConfig
-) -> None:
+async def test_a_reader_ahead_of_the_log_gets_a_reset(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         stream = await alice_program.get(f"conversations/{conversation}/events", after_seq=1_000)
@@ -100,7 +101,7 @@ async def test_a_reader_from_the_future_is_told_to_fetch_again(
         assert events[1].type == "message.created"
 
 
-async def test_streams_that_open_at_once_count_each_other(
+async def test_streams_opened_concurrently_respect_the_connection_limit(
     alice_program: Program, model: ModelConfig, settings: Settings
 ) -> None:
     settings.CONNECTIONS_PER_USER = 2
@@ -118,7 +119,7 @@ async def test_streams_that_open_at_once_count_each_other(
             await stream.hang_up()
 
 
-async def test_a_reader_who_comes_in_mid_answer_misses_nothing(
+async def test_a_reader_that_joins_during_an_answer_misses_nothing(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     text = "Some words before, and many more words after you came."
@@ -139,7 +140,7 @@ async def test_a_reader_who_comes_in_mid_answer_misses_nothing(
         assert (await sending).json()["message"]["content"] == text
 
 
-async def test_every_reader_sees_the_same(alice_program: Program, model: ModelConfig) -> None:
+async def test_all_readers_see_the_same_events(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         streams = [await events_of(alice_program, conversation) for _ in range(5)]
@@ -168,7 +169,7 @@ async def test_an_idle_stream_has_a_heartbeat(alice_program: Program, settings: 
         await stream.hang_up()
 
 
-async def test_a_stream_ends_when_the_user_loses_the_account(alice_program: Program, alice: User) -> None:
+async def test_a_stream_ends_when_the_account_is_deactivated(alice_program: Program, alice: User) -> None:
     async with running_service():
         stream = await events_of(alice_program, await new_conversation(alice_program))
         alice.is_active = False
@@ -211,7 +212,7 @@ async def test_deleting_a_conversation_ends_its_run(
         await asyncio.to_thread(model_server.wait_until, lambda server: "lost" in server.requests[-1].times)
 
 
-async def test_a_reader_who_hangs_up_leaves_nothing_behind(alice_program: Program) -> None:
+async def test_disconnected_readers_leave_nothing_behind(alice_program: Program) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         streams = [await events_of(alice_program, conversation) for _ in range(3)]
@@ -221,7 +222,7 @@ async def test_a_reader_who_hangs_up_leaves_nothing_behind(alice_program: Progra
         assert sse.active_streams._value.get() == 0
 
 
-async def test_a_stream_is_told_when_the_service_restarts(alice_program: Program) -> None:
+async def test_a_stream_reports_that_the_service_restarts(alice_program: Program) -> None:
     async with running_service():
         stream = await events_of(alice_program, await new_conversation(alice_program))
         await hub.stop()

@@ -1,4 +1,4 @@
-"""Every address with every method and odd values: whatever is asked, nothing fails on our side."""
+"""Every path with every method and odd values: no request causes a server error."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ SAMPLES: dict[str, Any] = {
     "day": "2026-11-21",
     "preview": True,  # calls no model
 }
-"""A valid value of each field that a body must have; fields that have an id of this name get that."""
+"""A valid value for each required field of a body. An id of the same name takes precedence."""
 
 
 def operations() -> list[tuple[str, str]]:
-    """Those that only read come first, those that remove what others need last, and the account last of all."""
+    """Return the operations: reads first, deletions last, and that of the account last of all."""
     found = [(method.upper(), path) for method, path in all_operations()]
     order = {"GET": 0, "DELETE": 2}
     return sorted(
@@ -64,7 +64,7 @@ def named_in(operation: dict[str, Any], place: str) -> list[str]:
 
 
 def body_fields(operation: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """Return the names of the fields a body may have, and of those it must have."""
+    """Return the names of all fields of the body, and those of the required fields."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return _fields(content.get("schema", {}))
 
@@ -87,21 +87,21 @@ def valid_body(operation: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]
 
 
 def refused(answer: Answer) -> set[str]:
-    """Return the names of the fields and parameters that an answer refuses."""
+    """Return the names of the fields and parameters that the response rejects."""
     if answer.status_code != 422:
         return set()
     return {detail["field"].partition(".")[0] for detail in answer.error.get("details") or ()}
 
 
 class Asking:
-    """Asks as somebody, and keeps each request that failed on our side."""
+    """Sends requests and keeps those that caused a server error."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []
         self.count = 0
         self.taken: Counter[str] = Counter()
-        """How often an odd value was taken, by the kind of its place."""
-        # All operations read these alike: each has some, and all of them are asked for in turn.
+        """How often an odd value was accepted, by place: parameter or field."""
+        # All operations parse these alike, so each operation is sent only some of them, in turn.
         self.names, self.texts = cycle(odd.NAMES), cycle(odd.TEXTS)
         self.bodies, self.content_types = cycle(odd.SHORT_BODIES), cycle(odd.CONTENT_TYPES.items())
 
@@ -152,7 +152,7 @@ async def ask_operation(asking: Asking, who: Program, method: str, path: str, id
 
 
 async def ask_bodies(asking: Asking, who: Program, method: str, address: str) -> None:
-    """Send whole bodies that are none, which no database sees."""
+    """Send invalid bodies. They do not reach the database, so SQLite is enough."""
     if connection.vendor != "sqlite":
         return
     for body in islice(asking.bodies, 3):
@@ -162,7 +162,7 @@ async def ask_bodies(asking: Asking, who: Program, method: str, address: str) ->
 
 
 async def ask_queries(asking: Asking, who: Program, method: str, address: str, names: list[str]) -> None:
-    """Send each odd value in all parameters at once, then in those that did not refuse it."""
+    """Send each odd value in all parameters at once, then in those that did not reject it."""
     for value in (*odd.texts(connection.vendor), *(odd.cursors() if "cursor" in names else ())):
 
         async def send(some: Collection[str], value: str = value) -> Answer:
@@ -174,7 +174,7 @@ async def ask_queries(asking: Asking, who: Program, method: str, address: str, n
 async def ask_fields(
     asking: Asking, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
 ) -> None:
-    """Send odd values as fields of a body; fields that take the value are sent with valid values of the others."""
+    """Send each odd value in all fields of a body, then in those that did not reject it, with valid other fields."""
     for value in odd.json_values(connection.vendor):
         everywhere = odd.with_fields({}, names, value)
 
@@ -186,9 +186,9 @@ async def ask_fields(
 
 
 async def ask_together(send: Callable[[Collection[str]], Awaitable[Answer]], names: Collection[str]) -> int:
-    """Send a value in all of `names`, without those that refuse it, until it is taken. Return in how many that was.
+    """Send a value in all of `names`, without those that reject it, until it is accepted. Return how many accepted it.
 
-    What takes it has read it in each place. Where something else is in the way, each is sent alone.
+    An accepted value was read in each place. If another error gets in the way, send each name alone.
     """
     left = sorted(names)
     while left:
@@ -203,7 +203,7 @@ async def ask_together(send: Callable[[Collection[str]], Awaitable[Answer]], nam
     return sum(answer.status_code < 300 for answer in alone)
 
 
-async def test_no_operation_fails_on_our_side(
+async def test_no_operation_causes_a_server_error(
     alice: User,
     alice_program: Program,
     charlie: User,
@@ -213,11 +213,11 @@ async def test_no_operation_fails_on_our_side(
 ) -> None:
     asking = Asking()
     theirs = await sync_to_async(one_of_everything)(charlie)
-    asked_by_strangers = set(all_addresses())  # by test_ownership, which knows the answers
+    asked_by_strangers = set(all_addresses())  # by test_ownership, which checks the responses
     ids: dict[str, str] = {}
     async with running_service():
         for method, path in operations():
-            if method != "GET" or not ids:  # the others change what they name
+            if method != "GET" or not ids:  # other methods change the rows that they name
                 ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
             if (method.lower(), path) not in asked_by_strangers:
                 await asking.ask(alice_program, method, path.format(**{**ids, **theirs}), body=b"{}")
@@ -229,8 +229,8 @@ async def test_no_operation_fails_on_our_side(
     assert asking.taken["field"] >= 50, asking.taken
 
 
-@pytest.mark.sqlite  # such a method is answered without the database, and HEAD as GET is
-async def test_no_method_fails_on_our_side_at_any_address(
+@pytest.mark.sqlite  # unsupported methods do not reach the database, and HEAD is handled as GET
+async def test_no_unsupported_method_causes_a_server_error(
     alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
     asking = Asking()
@@ -242,11 +242,11 @@ async def test_no_method_fails_on_our_side_at_any_address(
                 method,
                 path,
                 status,
-            )  # HEAD answers as GET does
+            )  # HEAD has the status of GET
     asking.report()
 
 
-async def test_no_body_policy_or_hook_fails_on_our_side(
+async def test_no_body_policy_or_hook_causes_a_server_error(
     alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
     asking = Asking()

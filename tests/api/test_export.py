@@ -1,4 +1,4 @@
-"""Everything of one user in a zip: what was said in all its versions, files, memory, agents, usage; nothing of others."""
+"""The zip with all data of one user: all versions of messages, files, memory, agents, usage; nothing of others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def one(archive: zipfile.ZipFile, folder: str) -> bytes:
     return archive.read(name)
 
 
-async def test_it_holds_everything_of_ones_own_and_nothing_of_others(
+async def test_an_export_contains_all_data_of_the_user_and_none_of_others(
     alice_program: Program,
     charlie_program: Program,
     alice_client: Client,
@@ -101,7 +101,7 @@ async def test_it_holds_everything_of_ones_own_and_nothing_of_others(
     assert not any(b"Alice" in other.read(name) for name in other.namelist())
 
 
-async def test_a_conversation_of_it_can_be_taken_in_again(alice_program: Program) -> None:
+async def test_an_exported_conversation_can_be_imported_again(alice_program: Program) -> None:
     said = [{"role": ("user", "assistant")[at % 2], "content": f"Zeile {at} äöü"} for at in range(1_203)]
     async with running_service():
         await alice_program.post("conversations/import", messages=said, title="Über uns")
@@ -114,7 +114,7 @@ async def test_a_conversation_of_it_can_be_taken_in_again(alice_program: Program
     ] * 2
 
 
-async def test_an_empty_account_is_an_archive_too(alice_program: Program) -> None:
+async def test_an_empty_account_can_be_exported(alice_program: Program) -> None:
     archive = await download(alice_program)
     assert json.loads(archive.read("memory/entries.json")) == []
     assert conversations_in(archive) == {}
@@ -125,11 +125,11 @@ async def test_an_empty_account_is_an_archive_too(alice_program: Program) -> Non
     [(["read"], 200), (["chat", "memory"], 200), (["chat"], 403), (["memory"], 403), (["admin"], 403)],
     ids=str,
 )
-def test_a_token_takes_away_only_what_it_may_read(
+def test_an_export_needs_a_token_that_may_read_everything(
     alice: User, api_client: Clients, scopes: list[str], status: int
 ) -> None:
     assert api_client(alice, scopes).get("/api/v1/export").status_code == status
 
 
-def test_nobody_takes_away_anything(client: Client) -> None:
+def test_an_export_needs_authentication(client: Client) -> None:
     assert client.get("/api/v1/export").status_code == 401

@@ -1,4 +1,4 @@
-"""Thumbs on answers: given, changed, taken back, and counted for operators without any text."""
+"""Ratings of answers are given, changed and withdrawn, and counted for operators without any text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ API = "/api/v1"
 
 @pytest.fixture
 def chat(alice: User) -> Conversation:
-    """Of an agent, with an answer by `test-model`."""
+    """Return a conversation with an agent, and with an answer by `test-model`."""
     row = new_conversation(alice, "Secret")
     say(row, "Where is the harbour?", "Xylophone street.")
     Message.objects.filter(role="assistant").update(model_name="test-model")
@@ -41,7 +41,7 @@ def given(client: Client, chat: Conversation) -> list[tuple[str, str]]:
     return [(item["rating"], item["reason"]) for item in items]
 
 
-def test_a_rating_takes_the_place_of_the_one_before_and_can_be_taken_back(
+def test_a_new_rating_replaces_the_old_one_and_can_be_withdrawn(
     alice_client: Client, charlie_client: Client, chat: Conversation
 ) -> None:
     assert rate(alice_client, chat, rating="good").status_code == 200

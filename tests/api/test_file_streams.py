@@ -1,4 +1,4 @@
-"""Files reach their reader as they are, in pieces; a stream that Django would read into memory fails the test run."""
+"""Files are streamed unchanged, in chunks; a stream that Django would read into memory fails the test run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UPLOAD = (
 )
 
 
-async def test_a_file_comes_back_byte_by_byte_and_head_tells_its_length(alice_program: Program) -> None:
+async def test_a_file_is_returned_unchanged_and_head_reports_its_length(alice_program: Program) -> None:
     form = {"content-type": "multipart/form-data; boundary=b"}
     made = await alice_program.call("POST", "files", body=UPLOAD, headers=form)
     assert made.status_code == 201, made.content
@@ -26,7 +26,7 @@ async def test_a_file_comes_back_byte_by_byte_and_head_tells_its_length(alice_pr
 
 
 @pytest.mark.parametrize("path", ["export", "memory/export"])
-async def test_archives_come_whole(path: str, alice_program: Program) -> None:
+async def test_archives_are_returned_and_head_has_no_body(path: str, alice_program: Program) -> None:
     answer = await alice_program.get(path)
     assert answer.status_code == 200
     assert answer.content.startswith(b"PK")

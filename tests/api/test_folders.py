@@ -1,4 +1,4 @@
-"""Folders: made, changed, deleted; what is in one, and what its instructions and its agent do there."""
+"""Folders are created, changed and deleted; their conversations, files, instructions and agent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def listed(client: Client, **query: Any) -> list[str]:
     return [row["title"] for row in answer.json()["items"]]
 
 
-def test_a_folder_is_made_changed_and_deleted_and_its_conversations_stay(
+def test_a_folder_is_created_changed_and_deleted_but_its_conversations_stay(
     alice_client: Client, charlie_client: Client
 ) -> None:
     lisbon = make(alice_client, " Lisbon ", instructions="Answer in Portuguese.")
@@ -64,7 +64,7 @@ def test_a_folder_is_made_changed_and_deleted_and_its_conversations_stay(
     assert call(alice_client, "GET", f"folders/{lisbon}").status_code == 404
 
 
-def test_conversations_move_in_and_out_and_are_listed_by_folder(
+def test_conversations_move_into_and_out_of_folders_and_are_listed_by_folder(
     alice_client: Client, charlie_client: Client
 ) -> None:
     lisbon = make(alice_client)
@@ -85,7 +85,7 @@ def test_conversations_move_in_and_out_and_are_listed_by_folder(
     assert alice_client.get(f"{API}/conversations", {"folder": theirs}).status_code == 404
 
 
-def test_its_agent_is_that_of_conversations_that_begin_in_it(
+def test_conversations_started_in_a_folder_get_its_agent(
     alice: User, charlie: User, alice_client: Client
 ) -> None:
     Agent.objects.create(name="Guide", owner=alice)
@@ -100,7 +100,7 @@ def test_its_agent_is_that_of_conversations_that_begin_in_it(
 
 
 @pytest.mark.mechanism("ours.folder")
-async def test_its_instructions_go_into_the_context_behind_those_of_the_agent(
+async def test_the_instructions_of_a_folder_follow_those_of_the_agent_in_the_context(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -117,7 +117,7 @@ async def test_its_instructions_go_into_the_context_behind_those_of_the_agent(
     assert prompts[0].replace("\n\nAnswer in Portuguese.", "") == prompts[1]
 
 
-def test_forgetting_everything_takes_folders_along(alice: User, bob: User, alice_client: Client) -> None:
+def test_forgetting_everything_deletes_folders(alice: User, bob: User, alice_client: Client) -> None:
     folder = make(alice_client, instructions="I live in Lisbon.")
     call(alice_client, "POST", "conversations", folder=folder)
     Folder.objects.create(user=bob, name="Mine", created_at=clock.now())
@@ -126,7 +126,7 @@ def test_forgetting_everything_takes_folders_along(alice: User, bob: User, alice
     assert not Conversation.objects.filter(user=alice).exists()
 
 
-async def test_its_files_are_given_to_each_conversation_in_it_and_outlive_the_message_that_showed_them(
+async def test_files_of_a_folder_can_be_read_in_its_conversations_only_and_are_not_cleaned_up(
     alice: User, charlie: User, alice_program: Program, charlie_program: Program, model: ModelConfig
 ) -> None:
     plan = await sync_to_async(store_upload)(user=alice, name="plan.txt", content=b"Meet at the ferry.")

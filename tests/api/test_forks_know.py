@@ -1,4 +1,4 @@
-"""A fork loses what the old conversation knew of its messages: that memory was paused, what its title was made of."""
+"""A fork keeps what the source knows of its messages: whether memory was paused, and what its title was made of."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("is_still_paused", [False, True])
-def test_what_was_said_during_a_pause_is_never_learned_in_a_fork(alice: User, is_still_paused: bool) -> None:
-    """docs/memory.md: "What was said meanwhile is never learned, also after the pause."."""
+def test_messages_of_a_memory_pause_are_never_learned_in_a_fork(alice: User, is_still_paused: bool) -> None:
+    """docs/memory.md promises that messages of a pause are never learned, not even after the pause."""
     source = new_conversation(alice)
     pk = str(source.pk)
     update_conversation(user=alice, conversation_id=pk, now=NOW - timedelta(minutes=1), memory="paused")
@@ -36,10 +36,10 @@ def test_what_was_said_during_a_pause_is_never_learned_in_a_fork(alice: User, is
     assert was_paused(fork, 1), "a compaction of the fork would write entries of it"
 
 
-def test_a_title_that_a_model_made_goes_with_what_it_was_made_of_in_a_fork(alice: User) -> None:
+def test_a_generated_title_is_forgotten_with_its_messages_in_a_fork(alice: User) -> None:
     source = new_conversation(alice, "Coping with sarcoidosis")
     say(source, "I was told today what it is that my lungs have.", "It can be treated.")
-    source.title_made_of = 1  # as `store_title` leaves it
+    source.title_made_of = 1  # as `store_title` sets it
     source.save()
     made = fork_conversation(user=alice, source=source, message_id=None, now=NOW)
     for conversation in (source, Conversation.objects.get(pk=made.pk)):

@@ -1,4 +1,4 @@
-"""A client that a generator makes of the description holds a whole conversation, in Python and in TypeScript."""
+"""Clients generated from the API description can hold a conversation, in Python and in TypeScript."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.people import ALICE
 from tests.servers.service import Service
 
-# Files are bytes to this generator, whatever their kind; what is Markdown or YAML there is JSON here.
+# Let the generator treat all files as bytes. The test uses JSON instead of Markdown and YAML.
 CONFIG = """\
 content_type_overrides:
   application/zip: application/octet-stream
@@ -64,7 +64,7 @@ def generated(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Ite
     sys.path.remove(str(folder))
 
 
-def test_a_generated_client_holds_a_conversation(
+def test_a_generated_python_client_holds_a_conversation(
     service: Service, model: ModelServer, generated: Any
 ) -> None:
     models = generated("models")
@@ -119,7 +119,7 @@ def test_a_typescript_client_holds_a_conversation(
     assert held["gone"] == [404, "not_found"]
 
 
-def test_the_description_is_whole_and_served_from_a_cache(service: Service) -> None:
+def test_the_description_is_complete_and_supports_etags(service: Service) -> None:
     answer = description_of(service)
     schema = answer.json()
     operations = [each for methods in schema["paths"].values() for each in methods.values()]
@@ -162,13 +162,13 @@ def odd_defaults(value: Any) -> Iterator[Any]:
             yield from odd_defaults(inner)
 
 
-def test_head_says_what_get_says(service: Service) -> None:
+def test_head_returns_the_status_and_headers_of_get(service: Service) -> None:
     api = service.client_of(ALICE)
     conversation = api.post("/api/v1/conversations", json={}).json()["id"]
     for path in (
         "/api/v1/me",
         f"/api/v1/conversations/{conversation}",
-        f"/api/v1/conversations/{conversation}/events",  # without an end, if it were begun
+        f"/api/v1/conversations/{conversation}/events",  # GET would start an endless stream
         "/api/v1/conversations/nothing",
         "/api/v1/openapi.json",
         "/v1/models",

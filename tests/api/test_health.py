@@ -1,4 +1,4 @@
-"""What machines ask: alive, ready, how much."""
+"""Liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from tests.servers.redis import Redis
 from tests.servers.service import run_manage
 
 
-def test_it_is_alive_without_asking_anybody(client: Client, django_assert_num_queries: Any) -> None:
+def test_liveness_needs_no_database_query(client: Client, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def test_it_is_ready_when_database_layer_and_broker_are(client: Client) -> None:
+def test_readiness_needs_database_storage_channel_layer_and_broker(client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
     needed = {"database": "ok", "storage": "ok", "layer": "ok", "broker": "ok"}
     assert answer.json()["checks"] == needed | {"worker": "missing", "beat": "missing"}
 
 
-def test_a_missing_worker_or_beat_is_named_and_takes_no_requests_from_this_process(
+def test_a_missing_worker_or_beat_is_reported_but_the_process_stays_ready(
     client: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.EMBEDDED = True
@@ -59,7 +59,9 @@ def test_a_missing_worker_or_beat_is_named_and_takes_no_requests_from_this_proce
     assert check_beat().is_well
 
 
-def test_processes_of_other_machines_tell_through_redis(client: Client, settings: Any, redis: Redis) -> None:
+def test_processes_of_other_machines_report_through_redis(
+    client: Client, settings: Any, redis: Redis
+) -> None:
     settings.EMBEDDED, settings.REDIS_URL = False, redis.new_database()
     assert client.get("/readyz").json()["checks"]["worker"] == "missing"
     assert "Start one" in check_beat().remedy
@@ -83,10 +85,10 @@ def test_processes_of_other_machines_tell_through_redis(client: Client, settings
     assert (checks["worker"], checks["beat"]) == ("missing", "ok")
 
 
-def test_a_process_that_told_by_a_clock_that_was_ahead_does_not_live(
+def test_a_report_from_a_clock_that_was_ahead_does_not_count(
     client: Client, settings: Any, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is gone, and the clock was set back since."""
+    """The process is gone, and the clock was set back since then."""
     settings.EMBEDDED, settings.REDIS_URL = False, redis.new_database()
     with monkeypatch.context() as ahead:
         now = time.time()
@@ -95,7 +97,7 @@ def test_a_process_that_told_by_a_clock_that_was_ahead_does_not_live(
     assert client.get("/readyz").json()["checks"]["worker"] == "missing"
 
 
-def test_a_process_that_seldom_tells_that_it_lives_is_known_until_it_tells_again(
+def test_a_process_that_reports_rarely_counts_as_alive_until_its_next_report(
     client: Client, settings: Any, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.EMBEDDED, settings.REDIS_URL, settings.LEASE_S = False, redis.new_database(), 14_400
@@ -108,7 +110,7 @@ def test_a_process_that_seldom_tells_that_it_lives_is_known_until_it_tells_again
     assert client.get("/readyz").json()["checks"]["worker"] == "ok"
 
 
-def test_metrics_are_shown_while_redis_is_away(client: Client, settings: Any) -> None:
+def test_metrics_are_available_while_redis_is_down(client: Client, settings: Any) -> None:
     settings.EMBEDDED, settings.REDIS_URL = False, "redis://127.0.0.1:9/0"
     answer = client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST="127.0.0.1:8000")
     assert answer.status_code == 200
@@ -125,7 +127,7 @@ def broker_away() -> Iterator[None]:
     current_app.conf.broker_url = before
 
 
-def test_it_says_what_is_not_ready_and_tells_no_secrets(client: Client, broker_away: None) -> None:
+def test_readiness_names_the_failed_check_and_reveals_no_secrets(client: Client, broker_away: None) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["checks"]["broker"] != "ok"
@@ -134,7 +136,7 @@ def test_it_says_what_is_not_ready_and_tells_no_secrets(client: Client, broker_a
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_health_is_only_read(client: Client, path: str) -> None:
+def test_health_endpoints_are_read_only(client: Client, path: str) -> None:
     assert client.post(path).status_code == 405
 
 
@@ -147,26 +149,26 @@ def test_health_is_only_read(client: Client, path: str) -> None:
         ("chat.example.com", "127.0.0.1", 403),
     ],
 )
-def test_metrics_are_for_this_machine(
+def test_metrics_are_open_to_requests_from_this_machine(
     client: Client, settings: Any, host: str, address: str, status: int
 ) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     assert client.get("/metrics", REMOTE_ADDR=address, HTTP_HOST=host).status_code == status
 
 
-def test_metrics_are_for_nobody_by_address_behind_a_proxy(client: Client, settings: Any) -> None:
-    """It may pass on a request with its own address and with any host name."""
+def test_a_local_address_gives_no_access_to_metrics_behind_a_proxy(client: Client, settings: Any) -> None:
+    """The proxy may forward a request with its own address and with any host name."""
     local = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
     assert client.get("/metrics", **local).status_code == 200
     settings.IS_BEHIND_PROXY = True
     assert client.get("/metrics", **local).status_code == 403
 
 
-def test_metrics_know_a_proxy_by_the_settings_or_by_what_it_sends(start_service: ServiceStarter) -> None:
+def test_metrics_detect_a_proxy_by_the_settings_or_by_its_headers(start_service: ServiceStarter) -> None:
     alone = start_service(is_new=True)
     with alone.client() as scraper:
         assert scraper.get("/metrics").status_code == 200
-        assert scraper.get("/readyz").json()["status"] == "ok"  # with the worker and beat of its own threads
+        assert scraper.get("/readyz").json()["status"] == "ok"  # worker and beat run in its own threads
         counted = scraper.get("/metrics").text
         assert sample(counted, 'palimpsest_http_requests_total{kind="health",method="GET",status="200"}') >= 2
         assert sample(counted, 'palimpsest_http_seconds_count{kind="health"}') >= 2
@@ -183,7 +185,7 @@ def test_metrics_know_a_proxy_by_the_settings_or_by_what_it_sends(start_service:
         assert done.stdout.strip() == "True"
 
 
-def test_metrics_are_for_operators(
+def test_remote_metrics_are_for_operators_only(
     client: Client,
     alice_client: Client,
     admin_client: Client,
@@ -202,7 +204,7 @@ def sample(text: str, name: str) -> float:
     return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith(name)), 0.0)
 
 
-async def test_metrics_count_what_happened(alice_program: Program, model: ModelConfig) -> None:
+async def test_metrics_count_runs_messages_and_tokens(alice_program: Program, model: ModelConfig) -> None:
     async def scrape() -> str:
         return (await alice_program.get("/metrics")).content.decode()
 

@@ -1,4 +1,4 @@
-"""A message that a Stop holds: edited, and named by a client as the `parent` of its next one."""
+"""A message held by a Stop: edited, and used by a client as the `parent` of its next message."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def claim(receipt: Receipt) -> Lease:
 
 
 def hold(user: User, conversation: Conversation, text: str) -> str:
-    """Send a message during an answer, stop that, and have the worker index what was said."""
+    """Send a message during an answer, stop the answer, and index the conversation as the worker does."""
     first = send(user, conversation, "First?")
     lease = claim(first)
     new = NewMessage(text=text)
@@ -65,7 +65,7 @@ def found(user: User, query: str) -> list[str]:
     return [item.text for item in items]
 
 
-def test_a_held_message_that_is_edited_is_found_by_its_new_words(alice: User) -> None:
+def test_an_edited_held_message_is_found_by_its_new_words(alice: User) -> None:
     conversation = create_conversation(user=alice, now=clock.now())
     held = hold(alice, conversation, "My locker code is 4711.")
     before = set(StoredClaim.objects.filter(message=held).values_list("key", "value"))
@@ -79,7 +79,7 @@ def test_a_held_message_that_is_edited_is_found_by_its_new_words(alice: User) ->
 
 
 class ThenEdited(deque[UUID]):
-    """Conversations to index. When the last one is taken, and the others are read but not stored, `edit` is called."""
+    """Conversations to index. Calls `edit` when the last one is taken, and the others are read but not stored."""
 
     edit: Callable[[], object]
 
@@ -89,7 +89,7 @@ class ThenEdited(deque[UUID]):
         return super().popleft()
 
 
-def test_a_held_message_that_is_edited_while_the_worker_indexes_it_is_found_by_its_new_words(
+def test_a_held_message_that_is_edited_during_indexing_is_found_by_its_new_words(
     alice: User,
 ) -> None:
     conversation, other = (create_conversation(user=alice, now=clock.now()) for _ in range(2))
@@ -98,7 +98,7 @@ def test_a_held_message_that_is_edited_while_the_worker_indexes_it_is_found_by_i
     StoredClaim.objects.all().delete()
     waiting = ThenEdited([conversation.pk, other.pk])
     waiting.edit = lambda: edit(alice, conversation, held, "My locker code is 9925, behind the boiler.")
-    while waiting:  # a slow machine takes fewer at once
+    while waiting:  # a slow machine indexes fewer at once
         index_some(waiting)
     assert found(alice, "boiler") == ["My locker code is 9925, behind the boiler."]
     assert found(alice, "4711") == []
@@ -106,7 +106,7 @@ def test_a_held_message_that_is_edited_while_the_worker_indexes_it_is_found_by_i
     assert values == {claim[:2] for claim in hashed_claims("My locker code is 9925, behind the boiler.")}
 
 
-def test_what_is_edited_in_a_temporary_chat_leaves_no_trace_in_the_index(alice: User) -> None:
+def test_an_edit_in_a_temporary_conversation_leaves_no_trace_in_the_index(alice: User) -> None:
     conversation = create_conversation(user=alice, temporary=True, now=clock.now())
     held = hold(alice, conversation, "My locker code is 4711.")
     edit(alice, conversation, held, "My locker code is 9925.")
@@ -114,7 +114,7 @@ def test_what_is_edited_in_a_temporary_chat_leaves_no_trace_in_the_index(alice: 
     assert not StoredClaim.objects.exists()
 
 
-def test_a_held_message_that_was_answered_is_held_no_longer(alice: User) -> None:
+def test_a_held_message_that_was_answered_is_no_longer_queued(alice: User) -> None:
     conversation = create_conversation(user=alice, now=clock.now())
     first = send(alice, conversation, "First?")
     lease = claim(first)
@@ -122,12 +122,12 @@ def test_a_held_message_that_was_answered_is_held_no_longer(alice: User) -> None
     held = inject_message(user=alice, conversation_id=str(conversation.pk), new=new, now=clock.now())
     finish(first, lease, Run.Status.STOPPED)
 
-    # As the same message without `parent` does: at the end, so that the held one is sent along.
+    # Same as without `parent`: append at the end, so that the held message is sent along.
     second = send(alice, conversation, "Second?", parent_id=held.message_id)
     finish(second, claim(second), Run.Status.COMPLETE)
 
     row = Message.objects.select_related("parent").get(pk=held.message_id)
     assert not is_queued(row), "it was in the request of the second answer, and shows as waiting"
     with pytest.raises(Conflict):
-        # Else a third answer is made to what was answered, below a message in the middle.
+        # Otherwise a third run would answer the answered message, below a message in the middle.
         send_queued(user=alice, conversation_id=str(conversation.pk), now=clock.now())

@@ -1,4 +1,4 @@
-"""Tools that hooks call: recorded before they run, approved, shown in the trace, and never repeated unasked."""
+"""Tools that hooks call: recorded before they run, approved, shown in the trace, and not repeated by a retry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def own() -> Iterator[None]:
 
 
 async def make_agent(name: str, **more: Any) -> str:
-    """With a hook that calls this tool."""
+    """Create an agent with a hook that calls this tool."""
     action = {"type": "module_action", "action": name, "params": {"say": "Sunny."}}
     hook = {"id": "h", "on": "turn_start", "condition": {"type": "always"}, "action": action} | more
     agent = await Agent.objects.acreate(name="Hooked", hooks=[hook])
@@ -47,7 +47,7 @@ async def trace_of(program: Program, run_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.mechanism("digitorn.hook-module")
-async def test_the_model_sees_what_a_hooks_tool_returned_and_the_trace_shows_the_call(
+async def test_the_model_sees_the_result_of_a_hooks_tool_and_the_trace_shows_the_call(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, agent=await make_agent("look.up")) as talk:
@@ -69,7 +69,7 @@ async def test_the_model_sees_what_a_hooks_tool_returned_and_the_trace_shows_the
     ("decision", "calls", "state", "text"),
     [("approve", 1, "done", "pay: Sunny."), ("deny", 0, "denied", "pay: it was not approved.")],
 )
-async def test_a_hooks_call_waits_for_approval_at_a_turns_start(
+async def test_a_hooks_tool_call_at_the_start_of_a_turn_waits_for_approval(
     alice_program: Program, model: ModelConfig, decision: str, calls: int, state: str, text: str
 ) -> None:
     async with talking(alice_program, agent=await make_agent("pay")) as talk:
@@ -85,7 +85,7 @@ async def test_a_hooks_call_waits_for_approval_at_a_turns_start(
     assert (len(pay.calls), fired["tool"]["state"], fired["text"]) == (calls, state, text)
 
 
-async def test_what_a_hook_calls_at_a_turns_end_is_recorded_and_no_event_of_the_run(
+async def test_a_hooks_tool_call_at_the_end_of_a_turn_is_recorded_but_is_no_event_of_the_run(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program, agent=await make_agent("look_up", on="turn_end")) as talk:
@@ -99,7 +99,9 @@ async def test_what_a_hook_calls_at_a_turns_end_is_recorded_and_no_event_of_the_
         assert [tool["hook_id"] for tool in message["tools"]] == ["h"]
 
 
-async def test_nobody_is_asked_at_a_turns_end(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_hooks_tool_that_needs_consent_is_denied_at_the_end_of_a_turn(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with talking(alice_program, agent=await make_agent("pay", on="turn_end")) as talk:
         answer = await talk.ask("One?")
         [fired] = (await trace_of(alice_program, answer["run_id"]))["hooks"]
@@ -107,7 +109,7 @@ async def test_nobody_is_asked_at_a_turns_end(alice_program: Program, model: Mod
     assert "nobody to ask" in fired["tool"]["preview"]
 
 
-async def test_a_call_whose_process_died_behind_the_end_of_its_run_is_closed_by_the_sweep(
+async def test_the_sweep_closes_a_hooks_tool_call_whose_process_died_after_the_run(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program, agent=await make_agent("send_mail", on="turn_end")) as talk:
@@ -122,7 +124,7 @@ async def test_a_call_whose_process_died_behind_the_end_of_its_run_is_closed_by_
     assert "may or may not have happened" in fired["tool"]["preview"]
 
 
-async def test_a_call_that_may_take_two_hours_is_left_alone_by_the_sweep_until_then(
+async def test_the_sweep_leaves_a_tool_call_alone_until_its_timeout(
     alice_program: Program, model: ModelConfig
 ) -> None:
     audit.release = asyncio.Event()
@@ -138,7 +140,7 @@ async def test_a_call_that_may_take_two_hours_is_left_alone_by_the_sweep_until_t
         await settle()
 
 
-async def test_a_retry_does_not_repeat_what_a_hook_did(
+async def test_a_retry_does_not_repeat_a_hooks_tool_call(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(fails(401, "No such key."), says("Done."))
@@ -152,7 +154,7 @@ async def test_a_retry_does_not_repeat_what_a_hook_did(
     assert "Sunny." in model_server.requests[-1].text
 
 
-async def test_stop_ends_a_hooks_tool_as_well(alice_program: Program, model: ModelConfig) -> None:
+async def test_stop_interrupts_a_hooks_tool_call(alice_program: Program, model: ModelConfig) -> None:
     async with talking(alice_program, agent=await make_agent("send_mail")) as talk:
         send_mail.release = asyncio.Event()
         path = f"conversations/{talk.id}/messages"
@@ -168,10 +170,10 @@ async def test_stop_ends_a_hooks_tool_as_well(alice_program: Program, model: Mod
     assert "may or may not have happened" in call["preview"]
 
 
-async def test_what_a_turns_end_leaves_for_the_next_turn_waits_though_another_turn_has_begun(
+async def test_a_note_for_the_next_turn_is_kept_if_that_turn_has_already_begun(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """The first turn's end is still at work when the second begins, which is still at its start when the first's ends."""
+    """The hook at the end of turn 1 finishes while the hook at the start of turn 2 still waits for approval."""
 
     def once(turn: int, name: str, **more: Any) -> dict[str, Any]:
         action = {"type": "module_action", "action": name, "params": {"say": f"Left by turn {turn}."}}
@@ -201,7 +203,7 @@ SAID = "The gate code of the depot is 7731-heliotrope."
 
 
 async def make_agent_at_the_end(*names: str) -> str:
-    """With a hook for each of these tools, in this order."""
+    """Create an agent with a hook at the end of a turn for each of these tools, in this order."""
     hook = {"on": "turn_end", "condition": {"type": "always"}}
     hooks = [
         hook | {"id": name, "action": {"type": "module_action", "action": name, "params": {}}}
@@ -218,7 +220,7 @@ async def forget(program: Program, text: str) -> None:
 
 
 @pytest.mark.mechanism("forgetting.runs")
-async def test_what_is_forgotten_while_a_hook_reads_it_behind_the_answer_does_not_come_back(
+async def test_text_forgotten_while_a_hook_reads_it_after_the_answer_does_not_come_back(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program) as elsewhere:
@@ -240,7 +242,7 @@ async def test_what_is_forgotten_while_a_hook_reads_it_behind_the_answer_does_no
 
 
 @pytest.mark.mechanism("forgetting.runs")
-async def test_what_a_hook_read_before_something_was_forgotten_is_no_note_for_the_next_turn(
+async def test_text_that_a_hook_read_before_it_was_forgotten_is_no_note_for_the_next_turn(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program) as elsewhere:
@@ -256,7 +258,7 @@ async def test_what_a_hook_read_before_something_was_forgotten_is_no_note_for_th
         assert await sync_to_async(tables_with)("heliotrope") == []
 
 
-async def test_a_hook_that_begins_after_something_was_forgotten_calls_nothing(
+async def test_a_hook_that_begins_after_a_forgetting_calls_no_tool(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program) as elsewhere:

@@ -1,4 +1,4 @@
-"""The same key never sends twice, whoever repeats it, however fast, in whatever mode."""
+"""The same key never sends twice, in repeated, concurrent and later requests, whatever the response mode."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_concurrent_duplicates_start_one_run(
     assert (await Message.objects.acount(), await Run.objects.acount()) == (2, 1)
 
 
-async def test_a_duplicate_that_comes_in_mid_answer_waits_for_the_same_end(
+async def test_a_duplicate_during_an_answer_waits_for_the_same_end(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("One and only.", hold_after=1))
@@ -88,7 +88,7 @@ async def test_a_duplicate_that_comes_in_mid_answer_waits_for_the_same_end(
     ],
     ids=str,
 )
-async def test_the_same_key_with_other_content_is_422(
+async def test_the_same_key_with_other_content_returns_422(
     alice_program: Program, model: ModelConfig, change: dict[str, object]
 ) -> None:
     async with running_service():
@@ -101,9 +101,7 @@ async def test_the_same_key_with_other_content_is_422(
         assert again.error["code"] == "idempotency_mismatch"
 
 
-async def test_the_key_of_a_message_that_was_deleted_is_404(
-    alice_program: Program, model: ModelConfig
-) -> None:
+async def test_the_key_of_a_deleted_message_returns_404(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         first = await send(alice_program, conversation, client_id="k1")
@@ -114,8 +112,10 @@ async def test_the_key_of_a_message_that_was_deleted_is_404(
         assert (again.status_code, again.error["code"]) == (404, "not_found")
 
 
-async def test_a_key_of_the_version_before_is_known(alice_program: Program, model: ModelConfig) -> None:
-    """It counted neither the model nor the mode."""
+async def test_a_key_stored_by_the_previous_version_is_recognised(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    """The previous version hashed neither the model nor the mode."""
     asked = {"client_id": "k1", "model": "Test", "mode": "plan"}
     async with running_service():
         conversation = await new_conversation(alice_program)
@@ -128,7 +128,9 @@ async def test_a_key_of_the_version_before_is_known(alice_program: Program, mode
         await wait_for_end(alice_program, first.json()["run_id"])
 
 
-async def test_two_different_keys_in_one_request_are_422(alice_program: Program, model: ModelConfig) -> None:
+async def test_two_different_keys_in_one_request_return_422(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         answer = await send(alice_program, conversation, client_id="k1", headers={"idempotency-key": "k2"})
@@ -147,7 +149,7 @@ async def test_a_key_belongs_to_its_user(
         assert of_charlie.json()["run_id"] != of_alice.json()["run_id"]
 
 
-async def test_an_image_in_the_body_is_stored_like_an_upload_and_repeats_like_text(
+async def test_an_inline_image_is_stored_like_an_upload_and_sent_once_per_key(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     content = [{"type": "text", "text": "What is this?"}, {"type": "image", "data_url": data_url()}]
@@ -181,7 +183,7 @@ async def test_an_image_in_the_body_is_stored_like_an_upload_and_repeats_like_te
     ],
     ids=str,
 )
-async def test_parts_that_are_not_understood_are_422_with_their_place(
+async def test_invalid_parts_return_422_with_their_paths(
     alice_program: Program, part: object, field: str
 ) -> None:
     async with running_service():
@@ -192,14 +194,14 @@ async def test_parts_that_are_not_understood_are_422_with_their_place(
     assert await Message.objects.acount() == await Attachment.objects.acount() == 0
 
 
-async def test_an_empty_message_is_422(alice_program: Program) -> None:
+async def test_an_empty_message_returns_422(alice_program: Program) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)
         for empty in ("", "  \n", []):
             assert (await send(alice_program, conversation, empty)).status_code == 422
 
 
-async def test_a_message_that_is_too_long_is_413(alice_program: Program, settings: object) -> None:
+async def test_an_oversized_message_returns_413(alice_program: Program, settings: object) -> None:
     settings.MAX_MESSAGE_CHARS = 1_000
     async with running_service():
         conversation = await new_conversation(alice_program)

@@ -1,4 +1,4 @@
-"""Taking conversations in and away."""
+"""Import and export of single conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def message(text: Any = "Hello", role: Any = "user", **more: Any) -> dict[str, A
     return {"role": role, "content": text, **more}
 
 
-def test_an_import_is_a_conversation_like_any_other(alice_client: Client) -> None:
+def test_an_import_creates_an_ordinary_conversation(alice_client: Client) -> None:
     made = take_in(
         alice_client,
         message("Be kind.", "system"),
@@ -42,7 +42,7 @@ def test_an_import_is_a_conversation_like_any_other(alice_client: Client) -> Non
 
 
 @pytest.mark.sqlite
-def test_a_hundred_thousand_messages_are_taken_in(alice_client: Client) -> None:
+def test_a_hundred_thousand_messages_can_be_imported(alice_client: Client) -> None:
     messages = [message(f"Message {number}", ("user", "assistant")[number % 2]) for number in range(100_000)]
     made = take_in(alice_client, *messages, title="Long")
     assert made.status_code == 201, made.content
@@ -69,7 +69,7 @@ def test_a_hundred_thousand_messages_are_taken_in(alice_client: Client) -> None:
     ],
     ids=str,
 )
-def test_what_is_not_a_message_is_422_with_its_place(alice_client: Client, wrong: Any, field: str) -> None:
+def test_invalid_messages_return_422_with_their_paths(alice_client: Client, wrong: Any, field: str) -> None:
     answer = take_in(alice_client, message(), wrong)
     assert answer.status_code == 422
     assert answer.json()["error"]["details"][0]["field"] == field
@@ -81,22 +81,22 @@ def test_what_is_not_a_message_is_422_with_its_place(alice_client: Client, wrong
     [([], 422), ({}, 422), ({"messages": []}, 422), ({"messages": {}}, 422), ("{", 400), ("", 400)],
     ids=str,
 )
-def test_what_is_not_an_import_is_refused(alice_client: Client, body: Any, status: int) -> None:
+def test_invalid_imports_are_refused(alice_client: Client, body: Any, status: int) -> None:
     raw = body if isinstance(body, str) else json.dumps(body)
     assert alice_client.generic("POST", IMPORT, raw, content_type="application/json").status_code == status
 
 
-def test_a_wrong_title_is_422(alice_client: Client) -> None:
+def test_an_invalid_title_is_named_in_the_error(alice_client: Client) -> None:
     answer = take_in(alice_client, message(), title=5)
     assert answer.json()["error"]["details"][0]["field"] == "title"
 
 
-def test_only_so_many_problems_are_listed(alice_client: Client) -> None:
+def test_at_most_20_errors_of_an_import_are_listed(alice_client: Client) -> None:
     answer = take_in(alice_client, *({} for _ in range(1_000)))
     assert len(answer.json()["error"]["details"]) == 20
 
 
-def test_what_cannot_be_stored_is_replaced(alice_client: Client) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(alice_client: Client) -> None:
     made = take_in(alice_client, message("a\x00b\ud800c"))
     assert made.status_code == 201
     assert Message.objects.get().parts[0]["text"] == "a\ufffdb\ufffdc"
@@ -108,7 +108,7 @@ async def export(program: Program, conversation: str, **query: str) -> tuple[str
     return answer.content.decode(), answer.headers
 
 
-async def test_an_export_can_be_taken_in_again(alice_program: Program) -> None:
+async def test_an_export_can_be_imported_again(alice_program: Program) -> None:
     messages = [
         message(f"Zeile {number} äöü\n```py\nx = 1\n```", ("user", "assistant")[number % 2])
         for number in range(1_203)
@@ -131,7 +131,7 @@ async def test_an_export_can_be_taken_in_again(alice_program: Program) -> None:
         ]
 
 
-async def test_an_export_can_be_read_by_people(alice_program: Program) -> None:
+async def test_a_conversation_can_be_exported_as_markdown(alice_program: Program) -> None:
     async with running_service():
         made = await alice_program.post(
             "conversations/import",

@@ -1,4 +1,4 @@
-"""A key stands for what its request is for, and not for the images that it stores on the way."""
+"""An idempotency key is recorded for the result of its request, not for the images stored on the way."""
 
 from __future__ import annotations
 

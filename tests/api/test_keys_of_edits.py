@@ -1,4 +1,4 @@
-"""`client_id`: "Idempotency: the same key never sends twice". PATCH of a message takes it, and the header."""
+"""Idempotency keys of edits: PATCH of a message with the same `client_id` never edits or sends twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own() -> Iterator[None]:
         yield
 
 
-async def test_an_edited_answer_is_stored_once_however_often_it_is_sent(
+async def test_a_repeated_edit_of_an_answer_is_stored_once(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Blue."))
@@ -41,7 +41,7 @@ async def test_an_edited_answer_is_stored_once_however_often_it_is_sent(
     assert await Message.objects.filter(conversation=conversation, kind="edited").acount() == 1
 
 
-async def test_an_edit_of_a_queued_message_that_is_sent_again_begins_no_second_run(
+async def test_a_repeated_edit_of_a_queued_message_starts_no_second_run(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("look_up"), says("En français."), says("Again."))
@@ -56,7 +56,7 @@ async def test_an_edit_of_a_queued_message_that_is_sent_again_begins_no_second_r
         assert first.status_code == 200
         look_up.release.set()
         await wait_for_end(alice_program, run)
-        # Its answer was lost on the way; the client sends the same again.
+        # The response was lost, and the client retries.
         again = await alice_program.patch(f"{path}/messages/{sent['message_id']}", **edit)
         assert again.status_code == 200
         if "run_id" in again.json():
@@ -64,7 +64,7 @@ async def test_an_edit_of_a_queued_message_that_is_sent_again_begins_no_second_r
     assert await Run.objects.filter(conversation=conversation).acount() == 1
 
 
-async def test_an_edit_of_a_queued_message_with_an_image_in_it_can_be_sent_again(
+async def test_a_repeated_edit_of_a_queued_message_with_an_image_returns_the_same_message(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("look_up"), says("A red square."), says("Again."))

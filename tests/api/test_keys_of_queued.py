@@ -1,4 +1,4 @@
-"""RELIABILITY.md 1.2: the same idempotency key gets the same answer for at least 24 h."""
+"""Idempotency keys of queued messages: the same key gets the same response for at least 24 h."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def inject(user: User, conversation: Conversation, text: str) -> Receipt:
     return inject_message(user=user, conversation_id=str(conversation.pk), new=new, now=clock.now())
 
 
-def test_two_messages_sent_meanwhile_can_both_be_sent_again_after_the_run(alice: User) -> None:
+def test_two_queued_messages_can_both_be_sent_again_after_the_run(alice: User) -> None:
     conversation = create_conversation(user=alice, now=clock.now())
     asked = NewMessage(text="Hello")
     receipt = send_message(
@@ -42,5 +42,5 @@ def test_two_messages_sent_meanwhile_can_both_be_sent_again_after_the_run(alice:
     finish_run(lease=lease, outcome=outcome, now=clock.now())
 
     assert inject(alice, conversation, "two").message_id == second.message_id
-    # The client that lost the acknowledgement of the first one sends it again with its key.
+    # A client that missed the response to the first message retries with its key.
     assert inject(alice, conversation, "one").message_id == first.message_id

@@ -1,4 +1,4 @@
-"""Every POST that makes something makes it once for each `Idempotency-Key`, and says where it is."""
+"""Every POST that creates something creates it once per `Idempotency-Key`, and returns its location."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.api.test_account import signed_in
 
 KEY = {"idempotency-key": "k1"}
 OF_MESSAGES = {"/conversations/{conversation_id}/messages", "/conversations/{conversation_id}/inject"}
-"""There the key is the message's own: `test_idempotency.py`."""
+"""Their key is that of the message: `test_idempotency.py`."""
 MAKE_NOTHING = {
-    "/admin/deployment",  # what is there already is not made again
+    "/admin/deployment",  # does not create existing rows again
     "/conversations/bulk",
     "/conversations/{conversation_id}/context",
     "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
@@ -38,7 +38,7 @@ MAKE_NOTHING = {
     "/runs/{run_id}/stop",
     "/runs/{run_id}/tools/{call_id}/approve",
     "/runs/{run_id}/tools/{call_id}/deny",
-    "/imports/{import_id}/parts",  # each part has its place
+    "/imports/{import_id}/parts",  # each part has an offset
     "/imports/{import_id}/retry",
     "/memory/forget",
     "/memory/forget/confirm",
@@ -68,7 +68,7 @@ FORM = (
 
 
 def posts() -> dict[str, Any]:
-    """Return what `creates` declares, or None, by path."""
+    """Return the declaration by `creates`, or None, by path."""
     return {
         path: getattr(operation.view_func, "creation", None)
         for router in ROUTERS
@@ -97,14 +97,14 @@ def counts() -> dict[str, int]:
     }
 
 
-def test_each_post_is_declared_to_make_something_or_known_to_make_nothing() -> None:
+def test_each_post_is_declared_to_create_something_or_listed_as_creating_nothing() -> None:
     undeclared = posts().keys() - set(CREATING) - OF_MESSAGES - MAKE_NOTHING
     assert not undeclared, (
         f"Say `@creates(…)` of {undeclared}, or list them here with those that make nothing."
     )
 
 
-def test_each_answer_201_is_declared() -> None:
+def test_each_201_response_is_declared_with_a_location() -> None:
     for router in ROUTERS:
         for path, view in router.path_operations.items():
             for operation in view.operations:
@@ -124,7 +124,7 @@ async def ask_twice(program: Program, path: str, body: Any = None) -> tuple[Answ
 
 @pytest.mark.mechanism("contract.once")
 @pytest.mark.parametrize("path", sorted(set(CREATING) - IN_A_TEST_OF_THEIR_OWN - {"/admin/invitations"}))
-async def test_a_repeat_makes_nothing_and_answers_with_what_was_made(
+async def test_a_repeated_post_creates_nothing_and_returns_the_first_result(
     path: str, alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -148,7 +148,7 @@ async def test_a_repeat_makes_nothing_and_answers_with_what_was_made(
 
 
 async def unfinished(program: Program) -> dict[str, str]:
-    """Return the ids of a stopped answer, which can be continued and made again."""
+    """Return the ids of a stopped answer, which can be continued and regenerated."""
     conversation = await new_conversation(program)
     answer = (await send(program, conversation)).json()
     message, run = answer["message"]["id"], answer["run_id"]
@@ -158,7 +158,7 @@ async def unfinished(program: Program) -> dict[str, str]:
     return {"conversation_id": conversation, "message_id": message, "run_id": run}
 
 
-async def test_a_repeated_stream_tells_the_same_run(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_repeated_stream_reports_the_same_run(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         ids = await unfinished(alice_program)
         path = f"conversations/{ids['conversation_id']}/messages/{ids['message_id']}/regenerate"
@@ -169,7 +169,7 @@ async def test_a_repeated_stream_tells_the_same_run(alice_program: Program, mode
         assert "run.started" in {event.type for event in streams[1]}
 
 
-async def test_a_summary_is_queued_once(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_summary_is_queued_once_per_key(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         said = [{"role": "user", "content": f"Order QX-{n:05d} matters. " * 20} for n in range(60)]
         made = await alice_program.post("conversations/import", messages=said)
@@ -183,7 +183,7 @@ async def upload(program: Program, text: bytes, boundary: bytes, path: str = "fi
     return await program.call("POST", path, body=body, headers=headers)
 
 
-async def test_a_file_is_told_by_its_content_not_by_its_form(alice_program: Program) -> None:
+async def test_an_upload_is_compared_by_its_content_not_by_its_form(alice_program: Program) -> None:
     first, again = (
         await upload(alice_program, b"Hello", b"one"),
         await upload(alice_program, b"Hello", b"two"),
@@ -194,13 +194,13 @@ async def test_a_file_is_told_by_its_content_not_by_its_form(alice_program: Prog
     assert (other.status_code, other.error["code"]) == (422, "idempotency_mismatch")
 
 
-async def test_an_export_is_taken_in_once(alice_program: Program) -> None:
+async def test_an_export_is_imported_once_per_key(alice_program: Program) -> None:
     first, again = [await upload(alice_program, b"[]", each, "imports") for each in (b"one", b"two")]
     assert (first.status_code, again.status_code) == (202, 202), first.content
     assert first.json()["id"] == again.json()["id"]
 
 
-def test_a_repeat_shows_no_secret(alice: User) -> None:
+def test_a_repeated_token_request_shows_no_secret(alice: User) -> None:
     client = signed_in(alice)
     fields: dict[str, Any] = {"content_type": "application/json", "headers": {"Idempotency-Key": "k1"}}
     first, again = (client.post("/api/v1/tokens", {"scopes": ["chat"]}, **fields) for _ in range(2))
@@ -227,7 +227,7 @@ def test_a_repeated_invitation_shows_no_link(
     ("path", "body"),
     [("conversations", {"title": "Once"}), ("folders", {"name": "Once"}), ("agents", {"name": "Once"})],
 )
-async def test_of_several_at_once_one_makes_it(
+async def test_concurrent_requests_with_one_key_create_one_row(
     path: str, body: dict[str, str], alice_program: Program, model: ModelConfig
 ) -> None:
     before = len((await alice_program.get(path)).json()["items"])
@@ -237,7 +237,7 @@ async def test_of_several_at_once_one_makes_it(
     assert len((await alice_program.get(path)).json()["items"]) == before + 1
 
 
-async def test_of_several_repetitions_at_once_one_is_answered(
+async def test_concurrent_regenerations_with_one_key_start_one_run(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -249,7 +249,7 @@ async def test_of_several_repetitions_at_once_one_is_answered(
         assert len({answer.json()["run_id"] for answer in answers}) == 1
 
 
-async def test_the_same_key_with_another_body_is_422(alice_program: Program) -> None:
+async def test_the_same_key_with_another_body_returns_422(alice_program: Program) -> None:
     await alice_program.post("conversations", headers=KEY, title="One")
     other = await alice_program.post("conversations", headers=KEY, title="Two")
     assert (other.status_code, other.error["code"]) == (422, "idempotency_mismatch")
@@ -264,12 +264,14 @@ async def test_a_key_belongs_to_its_user_and_address(
     assert (await alice_program.post("memory/entries", headers=KEY, text="A parrot.")).status_code == 201
 
 
-async def test_what_failed_is_tried_again(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_key_can_be_used_again_after_a_failed_request(
+    alice_program: Program, model: ModelConfig
+) -> None:
     assert (await alice_program.post("agents", headers=KEY, name="")).status_code == 422
     assert (await alice_program.post("agents", headers=KEY, name="Made")).status_code == 201
 
 
-async def test_what_was_deleted_is_not_made_again(alice_program: Program) -> None:
+async def test_a_deleted_row_is_not_created_again(alice_program: Program) -> None:
     made = await alice_program.post("conversations", headers=KEY)
     await alice_program.delete(f"conversations/{made.json()['id']}")
     assert (await alice_program.post("conversations", headers=KEY)).status_code == 404
@@ -286,6 +288,6 @@ async def test_a_key_is_kept_for_a_day(alice_program: Program) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201])
-async def test_a_key_that_is_empty_or_too_long_is_422(alice_program: Program, key: str) -> None:
+async def test_an_empty_or_overlong_key_returns_422(alice_program: Program, key: str) -> None:
     answer = await alice_program.post("conversations", headers={"idempotency-key": key})
     assert (answer.status_code, answer.error["details"][0]["field"]) == (422, "Idempotency-Key")

@@ -15,7 +15,7 @@ from chatapp.runs.actions.sending import NewMessage, send_message
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_document_is_not_called_an_image_without_a_size(alice: User) -> None:
+def test_a_document_is_not_exported_as_an_image(alice: User) -> None:
     conversation = create_conversation(user=alice, now=clock.now())
     file = Attachment.objects.create(
         user=alice,

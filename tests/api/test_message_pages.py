@@ -27,9 +27,7 @@ def positions(found: dict[str, Any]) -> list[int]:
     return [item["position"] for item in found["items"]]
 
 
-def test_messages_come_newest_page_first_and_oldest_first_within_it(
-    alice_client: Client, alice: User
-) -> None:
+def test_pages_are_newest_first_and_messages_oldest_first(alice_client: Client, alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, *(f"Message {number}" for number in range(7)))
     path = path_of(conversation)
@@ -44,7 +42,7 @@ def test_messages_come_newest_page_first_and_oldest_first_within_it(
     assert oldest["next_cursor"] is None
 
 
-def test_a_conversation_is_walked_from_its_first_message_to_its_newest(
+def test_a_conversation_can_be_paged_from_its_first_message_to_its_newest(
     alice_client: Client, alice: User
 ) -> None:
     conversation = new_conversation(alice)
@@ -70,7 +68,7 @@ def test_a_conversation_is_walked_from_its_first_message_to_its_newest(
         (2, 50, list(range(20)), None, None),
     ],
 )
-def test_a_page_has_the_message_it_is_around_in_its_middle(
+def test_a_page_around_a_message_has_it_in_the_middle(
     alice_client: Client,
     alice: User,
     at: int,
@@ -85,7 +83,7 @@ def test_a_page_has_the_message_it_is_around_in_its_middle(
     assert (positions(found), found["next_cursor"], found["newer_cursor"]) == (seen, older, newer)
 
 
-def test_around_a_message_of_another_branch_there_is_no_page_until_one_turned_to_it(
+def test_a_page_around_a_message_of_another_branch_is_refused_until_that_branch_is_shown(
     alice_client: Client, alice: User
 ) -> None:
     conversation = new_conversation(alice)
@@ -106,7 +104,7 @@ def test_around_a_message_of_another_branch_there_is_no_page_until_one_turned_to
     assert alice_client.get(path, {"around": newest.pk}).status_code == 409
 
 
-def test_nobody_else_sees_a_page_around_a_message(
+def test_other_users_cannot_see_a_page_around_a_message(
     alice_client: Client, charlie_client: Client, alice: User
 ) -> None:
     conversation, other = new_conversation(alice), new_conversation(alice)
@@ -117,19 +115,19 @@ def test_nobody_else_sees_a_page_around_a_message(
 
 @pytest.mark.parametrize("field", ["before", "after"])
 @pytest.mark.parametrize(("place", "status"), [("nonsense", 404), ("9" * 30, 422), ("-1", 404), ("²", 404)])
-def test_a_made_up_place_is_refused(
+def test_an_invalid_position_is_refused(
     alice_client: Client, alice: User, field: str, place: str, status: int
 ) -> None:
     assert alice_client.get(path_of(new_conversation(alice)), {field: place}).status_code == status
 
 
-def test_one_page_is_asked_for_at_one_place(alice_client: Client, alice: User) -> None:
+def test_before_after_and_around_exclude_each_other(alice_client: Client, alice: User) -> None:
     answer = alice_client.get(path_of(new_conversation(alice)), {"before": "4", "after": "2"})
     assert answer.status_code == 422
     assert "one of before, after and around" in answer.json()["error"]["message"]
 
 
-def test_a_page_costs_the_same_however_long_the_conversation_is(
+def test_a_page_of_a_long_conversation_needs_few_queries(
     alice_client: Client, alice: User, django_assert_max_num_queries: Any
 ) -> None:
     conversation = new_conversation(alice)

@@ -1,4 +1,4 @@
-"""A provider with a smaller window than was entered: it refuses once in a conversation, and not at every turn."""
+"""If a provider's window is smaller than configured, it rejects one request per conversation, not one per turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = " ".join(f"QX-{number}" for number in range(2_000))
 """About 4,000 tokens."""
 
 
-async def test_a_named_window_is_kept_to_from_the_next_answer_on(
+async def test_a_window_named_by_the_provider_applies_from_the_next_answer_on(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -36,7 +36,7 @@ async def test_a_named_window_is_kept_to_from_the_next_answer_on(
         assert len(model_server.requests_of("chat")) == 2, "none is refused any more"
 
 
-async def test_a_named_window_is_kept_to_after_an_answer_that_failed(
+async def test_a_window_named_by_the_provider_applies_even_if_the_answer_failed(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():

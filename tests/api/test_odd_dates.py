@@ -1,4 +1,4 @@
-"""Dates that cannot be: refused at the door, and harmless where an older version stored them."""
+"""Impossible dates are refused in requests, and harmless if an older version stored them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def imported(client: Client, created_at: str) -> int:
 @pytest.mark.sqlite
 @pytest.mark.parametrize("zone", ["", "Z", "-23:59", "+14:00"])
 @pytest.mark.parametrize("day", ["9999-12-31T23:59:59", "0001-01-01T00:00:00", "1969-12-30T00:00:00"])
-def test_an_import_refuses_dates_at_which_nothing_was_said(alice_client: Client, day: str, zone: str) -> None:
+def test_an_import_refuses_impossible_dates(alice_client: Client, day: str, zone: str) -> None:
     assert imported(alice_client, day + zone) == 422
 
 
-def test_an_import_accepts_a_clock_that_is_a_little_ahead(alice_client: Client) -> None:
+def test_an_import_accepts_dates_less_than_a_day_ahead(alice_client: Client) -> None:
     now = clock.now()
     assert imported(alice_client, (now + timedelta(hours=23)).isoformat()) == 201
     assert imported(alice_client, (now + timedelta(hours=25)).isoformat()) == 422
@@ -40,12 +40,12 @@ def test_an_import_accepts_a_clock_that_is_a_little_ahead(alice_client: Client) 
 @pytest.mark.parametrize(
     ("moment", "status"),
     [
-        ("2916-12-15T18:36:16.892091+23:30", 201),  # PostgreSQL takes no such zone
+        ("2916-12-15T18:36:16.892091+23:30", 201),  # PostgreSQL rejects this offset
         ("2916-12-15T18:36:16-23:59", 201),
-        ("9999-12-31T23:59:59-23:59", 422),  # behind the last moment there is
+        ("9999-12-31T23:59:59-23:59", 422),  # later than datetime.max
     ],
 )
-def test_a_link_ends_at_a_moment_of_any_zone(alice_client: Client, moment: str, status: int) -> None:
+def test_a_link_may_expire_at_a_time_in_any_zone(alice_client: Client, moment: str, status: int) -> None:
     chat = alice_client.post(f"{V1}/conversations", {}, content_type="application/json").json()["id"]
     body = {"expires_at": moment}
     answer = alice_client.post(f"{V1}/conversations/{chat}/share", body, content_type="application/json")
@@ -62,7 +62,7 @@ def test_a_link_ends_at_a_moment_of_any_zone(alice_client: Client, moment: str, 
         (datetime(1969, 12, 31, tzinfo=UTC), "UTC"),
     ],
 )
-async def test_a_stored_odd_date_breaks_nothing(
+async def test_a_stored_odd_date_breaks_no_request(
     alice: User, alice_program: Program, model: ModelConfig, moment: datetime, zone: str
 ) -> None:
     old = await sync_to_async(store)(alice, moment, zone)
@@ -76,7 +76,7 @@ async def test_a_stored_odd_date_breaks_nothing(
 
 
 def store(user: User, moment: datetime, zone: str) -> str:
-    """As a version without bounds took it in."""
+    """Store messages of this moment, as an older version without bounds did."""
     User.objects.filter(pk=user.pk).update(time_zone=zone)
     said = [
         ImportedMessage("user", "My parrot is called Coco.", moment),

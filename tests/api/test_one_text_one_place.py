@@ -1,4 +1,4 @@
-"""What somebody said is stored once: events, requests as sent and traces name it, and are whole when they are read."""
+"""Each text is stored once: events, sent requests and traces refer to it, and are complete when they are read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def published() -> Iterator[list[dict[str, Any]]]:
-    """Yield the list of events that readers of this process get at once."""
+    """Yield the list of events that the readers of this process receive immediately."""
     seen: list[dict[str, Any]] = []
 
     def note(sender: Any, payloads: list[dict[str, Any]], **_: Any) -> None:
@@ -52,7 +52,7 @@ def published() -> Iterator[list[dict[str, Any]]]:
 
 
 def same_but_for_now(event: dict[str, Any]) -> dict[str, Any]:
-    """Without what a replay says of the present: the state of a message that was written on since."""
+    """Reduce the message to what a replay shows as it was sent, because the rest is its present state."""
     if "message" not in event:
         return event
     return {
@@ -62,7 +62,7 @@ def same_but_for_now(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_replayed(replayed: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
-    """Compare what was sent so far: what is learned of a turn may be published after the readers were looked at."""
+    """Compare the events in `live` only: facts learned from the turn may be published later."""
     seqs = {event["seq"] for event in live}
     again = [event for event in replayed if event["seq"] in seqs]
     assert live
@@ -70,7 +70,7 @@ def assert_replayed(replayed: list[dict[str, Any]], live: list[dict[str, Any]]) 
 
 
 @on_a_loop
-async def test_a_plain_turn_with_a_long_answer_is_stored_once(alice: User) -> None:
+async def test_a_plain_turn_stores_a_long_answer_once(alice: User) -> None:
     long = " ".join(f"Sentence {n} of the long answer." for n in range(2_000))
     async with chatting(alice, count=2) as chat:
         chat.server.script(says(long))
@@ -107,7 +107,7 @@ async def test_a_turn_with_tools_is_stored_once_and_replayed_as_it_was_sent(
 
 
 async def recalled_in(chat: Chat) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return an answer that something was recalled for, and the events of its turn as sent and as replayed."""
+    """Return an answer that used recall, and the recall events of its turn as sent and as replayed."""
     await chat.compact()
     with published() as live:
         answer = await chat.ask("What is the code of note 3, QX-00003, and of note 8, QX-00008?")
@@ -116,7 +116,7 @@ async def recalled_in(chat: Chat) -> tuple[dict[str, Any], list[dict[str, Any]],
 
 
 @on_a_loop
-async def test_summaries_and_what_is_recalled_are_stored_once(alice: User) -> None:
+async def test_summaries_and_recalled_texts_are_stored_once(alice: User) -> None:
     async with chatting(alice) as chat:
         answer, live, replayed = await recalled_in(chat)
         assert "QX-00003" in str(live)
@@ -131,7 +131,7 @@ async def test_summaries_and_what_is_recalled_are_stored_once(alice: User) -> No
 
 
 @on_a_loop
-async def test_what_is_blanked_at_its_source_is_in_no_event_and_no_request(alice: User) -> None:
+async def test_text_blanked_at_its_source_is_in_no_event_and_no_request(alice: User) -> None:
     async with chatting(alice) as chat:
         answer, *_ = await recalled_in(chat)
         await Message.objects.filter(conversation=chat.conversation, position=3).aupdate(parts=[])
@@ -151,7 +151,7 @@ def pin_all(conversation: Conversation, count: int) -> None:
         )
 
 
-def test_a_page_of_the_log_is_read_in_as_many_queries_however_long_it_is(alice: User) -> None:
+def test_the_number_of_queries_for_a_page_of_the_log_does_not_depend_on_its_length(alice: User) -> None:
     counts = []
     for count in (2, 200):
         conversation = new_row(alice)
@@ -166,7 +166,7 @@ def test_a_page_of_the_log_is_read_in_as_many_queries_however_long_it_is(alice: 
     assert counts[0] == counts[1]
 
 
-def test_a_page_of_the_log_ends_before_its_messages_are_too_long(
+def test_the_tokens_of_the_messages_on_a_page_of_the_log_are_limited(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "MAX_PAGE_TOKENS", 100)

@@ -1,4 +1,4 @@
-"""Lists have one order, and pages lose nothing, where rows were made at the same moment."""
+"""Lists have a fixed order, and pages lose no rows, if several rows have the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MADE = 7
 
 
 def all_ids(client: Client, path: str) -> list[str]:
-    """By pages of two."""
+    """Return the ids from all pages of two items."""
     found: list[str] = []
     cursor = ""
     while True:
@@ -36,19 +36,19 @@ def newest_first(rows: list[Any]) -> list[str]:
     return [str(row.pk) for row in reversed(rows)]
 
 
-def test_pages_of_conversations_of_one_moment(alice: User, alice_client: Client) -> None:
+def test_conversations_of_the_same_time_are_paged_newest_first(alice: User, alice_client: Client) -> None:
     made = [new_conversation(alice, at=NOW) for _ in range(MADE)]
     assert all_ids(alice_client, "conversations") == newest_first(made)
 
 
-def test_pages_of_receipts_of_one_moment(alice: User, alice_client: Client) -> None:
+def test_receipts_of_the_same_time_are_paged_newest_first(alice: User, alice_client: Client) -> None:
     made = [
         ForgetReceipt.objects.create(user=alice, what=ForgetReceipt.What.ENTRY, at=NOW) for _ in range(MADE)
     ]
     assert all_ids(alice_client, "memory/receipts") == newest_first(made)
 
 
-def test_pages_of_proposed_entries_of_one_moment(alice: User, alice_client: Client) -> None:
+def test_proposed_entries_of_the_same_time_are_paged_newest_first(alice: User, alice_client: Client) -> None:
     made = [
         MemoryEntry.objects.create(
             user=alice, text="Tea", day=NOW.date(), created_at=NOW, state=MemoryEntry.State.PROPOSED
@@ -58,14 +58,14 @@ def test_pages_of_proposed_entries_of_one_moment(alice: User, alice_client: Clie
     assert all_ids(alice_client, "memory/review") == newest_first(made)
 
 
-def test_tokens_of_one_moment_newest_first(alice: User, alice_client: Client) -> None:
+def test_tokens_of_the_same_time_are_listed_newest_first(alice: User, alice_client: Client) -> None:
     made = [ApiToken.objects.create(user=alice, name="t", token_hash=str(n)) for n in range(MADE)]
     ApiToken.objects.update(created_at=NOW)
     listed = [item["id"] for item in alice_client.get(f"{V1}/tokens").json()["items"]]
     assert listed[:MADE] == newest_first(made)
 
 
-def test_what_was_remembered_at_one_moment_stands_in_the_order_it_was_made(
+def test_memory_entries_of_the_same_time_are_listed_in_the_order_of_their_ids(
     alice: User, alice_client: Client
 ) -> None:
     conversation = new_conversation(alice)
@@ -85,8 +85,10 @@ def test_what_was_remembered_at_one_moment_stands_in_the_order_it_was_made(
     assert [note["entry_id"] for note in item["remembered"]] == [str(entry_id) for entry_id in ids]
 
 
-def test_an_answer_that_moves_on_is_exported_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of a tool and its result come before it while the first page is sent."""
+def test_an_answer_that_moves_during_an_export_is_exported_once(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the first page is sent, a tool call and its result are inserted before the answer."""
     monkeypatch.setattr(export, "PAGE", 2)
     conversation = new_conversation(alice)
     question, answer, injected = say(conversation, "Where is it?", "I look.", "In the north.")
@@ -101,7 +103,7 @@ def test_an_answer_that_moves_on_is_exported_once(alice: User, monkeypatch: pyte
     ]
 
 
-def test_files_of_a_message_are_exported_in_the_order_they_came(alice: User) -> None:
+def test_files_of_a_message_are_exported_in_the_order_of_their_ids(alice: User) -> None:
     conversation = new_conversation(alice)
     [message] = say(conversation, "Look")
     ids = [new_id() for _ in range(MADE)]

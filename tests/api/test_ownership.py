@@ -1,4 +1,4 @@
-"""alice owns; charlie gets 404 at every address, with every id, in every place."""
+"""alice owns everything; charlie gets 404 on every path, for every id, in every parameter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BODIES = {
 
 
 def all_addresses() -> list[tuple[str, str]]:
-    """Every operation whose address holds an id, but for those that operators alone may call."""
+    """Return every operation with an id in its path, except those for operators only."""
     return [pair for pair in all_operations() if "_id}" in pair[1] and not is_for_operators(pair[1])]
 
 
@@ -47,7 +47,7 @@ def call(client: Client, method: str, path: str, ids: dict[str, str]) -> Any:
 
 
 @pytest.mark.mechanism("contract.ownership")
-def test_what_is_not_yours_is_not_found(charlie_client: Client, ids: dict[str, str]) -> None:
+def test_rows_of_other_users_are_not_found(charlie_client: Client, ids: dict[str, str]) -> None:
     before = list(Conversation.objects.values())
     for method, path in all_addresses():
         answer = call(charlie_client, method, path, ids)
@@ -57,7 +57,7 @@ def test_what_is_not_yours_is_not_found(charlie_client: Client, ids: dict[str, s
         assert ApiToken.objects.filter(pk=ids["token_id"]).exists(), (method, path)
 
 
-def test_nobody_is_told_to_sign_in(client: Client, ids: dict[str, str]) -> None:
+def test_anonymous_requests_return_401(client: Client, ids: dict[str, str]) -> None:
     for method, path in all_addresses():
         assert call(client, method, path, ids).status_code == 401, (method, path)
 
@@ -65,15 +65,13 @@ def test_nobody_is_told_to_sign_in(client: Client, ids: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "made_up", ["nonsense", "\u2603", "0", None], ids=["word", "snowman", "zero", "unknown"]
 )
-def test_an_id_that_does_not_exist_is_not_found(
-    alice_client: Client, ids: dict[str, str], made_up: str | None
-) -> None:
+def test_an_unknown_id_is_not_found(alice_client: Client, ids: dict[str, str], made_up: str | None) -> None:
     made_up_ids = {name: made_up or str(uuid4()) for name in ids}
     for method, path in all_addresses():
         assert call(alice_client, method, path, made_up_ids).status_code == 404, (method, path)
 
 
-def test_an_id_below_ones_own_conversation_must_belong_there(
+def test_a_nested_id_must_belong_to_the_conversation_in_the_path(
     charlie_client: Client, charlie: User, ids: dict[str, str]
 ) -> None:
     own_ids = {**ids, "conversation_id": str(new_conversation(charlie).pk)}
@@ -85,7 +83,7 @@ def test_an_id_below_ones_own_conversation_must_belong_there(
 
 @pytest.mark.mechanism("contract.ownership")
 @pytest.mark.parametrize("field", ["parent", "attachments", "content"])
-def test_an_id_in_a_body_must_be_ones_own(
+def test_an_id_in_a_body_must_belong_to_the_user(
     charlie_client: Client, charlie: User, ids: dict[str, str], field: str
 ) -> None:
     values = {
@@ -99,19 +97,19 @@ def test_an_id_in_a_body_must_be_ones_own(
     assert answer.status_code == 404
 
 
-def test_a_place_in_anothers_conversation_is_not_found(
+def test_a_position_in_another_users_conversation_is_not_found(
     charlie_client: Client, charlie: User, ids: dict[str, str]
 ) -> None:
     path = f"/api/v1/conversations/{new_conversation(charlie).pk}/messages"
     assert charlie_client.get(path, {"before": ids["message_id"]}).status_code == 404
 
 
-def test_lists_of_tokens_hold_only_ones_own(charlie_client: Client, ids: dict[str, str]) -> None:
+def test_the_list_of_tokens_contains_only_the_users_own(charlie_client: Client, ids: dict[str, str]) -> None:
     assert len(charlie_client.get("/api/v1/tokens").json()["items"]) == 1
 
 
 @pytest.mark.parametrize(("method", "path"), [pair for pair in all_operations() if is_for_operators(pair[1])])
-def test_what_is_for_operators_needs_their_scope(
+def test_operations_for_operators_need_the_admin_scope(
     charlie_client: Client,
     api_client: Clients,
     admin_user: User,

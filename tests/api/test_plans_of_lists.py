@@ -1,6 +1,6 @@
-"""Lists are read along an index, so that they cost the same with any number of rows: `python -m benchmarks.api`.
+"""Lists are read through an index, so that they cost the same for any number of rows: `python -m benchmarks.api`.
 
-On SQLite alone: PostgreSQL reads a small table as a whole, whatever indexes it has."""
+On SQLite only: PostgreSQL scans a small table completely, whatever indexes it has."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names(alice: User) -> dict[str, object]:
         ("usage", {"usage_by_user"}),
     ],
 )
-def test_a_list_is_read_along_its_index(
+def test_a_list_is_read_through_its_index(
     alice_client: Client, names: dict[str, object], address: str, indexes: set[str]
 ) -> None:
     with CaptureQueriesContext(connection) as asked:

@@ -1,4 +1,4 @@
-"""The prompt library: a user's own texts, and those that operators offer to everybody."""
+"""The prompt library: a user's own prompts, and those that operators offer to all users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def names(client: Client) -> list[tuple[str, bool]]:
     return [(row["name"], row["is_mine"]) for row in client.get(f"{API}/prompts").json()["items"]]
 
 
-def test_a_prompt_is_made_changed_and_deleted_by_its_owner_alone(
+def test_a_prompt_can_be_read_changed_and_deleted_by_its_owner_only(
     alice_client: Client, charlie_client: Client
 ) -> None:
     french = make(alice_client, "french")
@@ -50,7 +50,7 @@ def test_a_prompt_is_made_changed_and_deleted_by_its_owner_alone(
     assert names(charlie_client) == [("french", True)]
 
 
-def test_operators_offer_prompts_to_everybody_who_cannot_change_them(
+def test_all_users_can_read_but_not_change_prompts_of_operators(
     alice_client: Client, charlie_client: Client, admin_client: Client
 ) -> None:
     make(alice_client, "mine")
@@ -70,11 +70,11 @@ def test_operators_offer_prompts_to_everybody_who_cannot_change_them(
 
 
 @pytest.mark.parametrize("name", ["", "With Spaces", "/french", "help", "x" * 41, "Ä"])
-def test_a_name_that_cannot_be_typed_is_refused(alice_client: Client, name: str) -> None:
+def test_an_invalid_prompt_name_is_refused(alice_client: Client, name: str) -> None:
     assert call(alice_client, "POST", "prompts", name=name, text="x").status_code == 422
 
 
-async def test_prompts_are_taken_away_and_forgotten_with_the_rest(
+async def test_prompts_are_exported_and_deleted_with_the_rest_of_an_account(
     alice: User, alice_client: Client, alice_program: Program, bob: User
 ) -> None:
     await sync_to_async(make)(alice_client, "french")

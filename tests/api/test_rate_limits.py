@@ -1,4 +1,4 @@
-"""Who sends too much is told how long to wait; others are not disturbed."""
+"""Users who send too much are told how long to wait; other users are not affected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def two_a_minute(settings: Any) -> None:
     settings.MESSAGES_PER_MINUTE = 2
 
 
-async def test_more_messages_than_allowed_are_429_with_a_time_to_wait(
+async def test_messages_above_the_limit_return_429_with_a_time_to_wait(
     alice_program: Program, charlie_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -32,11 +32,13 @@ async def test_more_messages_than_allowed_are_429_with_a_time_to_wait(
         assert refused.error["details"]["retry_after"] == int(refused.headers["retry-after"])
         other = await send(charlie_program, await new_conversation(charlie_program), headers=LATER)
         assert other.status_code == 202
-        # Reading goes on.
+        # Reading is not limited.
         assert (await alice_program.get("conversations")).status_code == 200
 
 
-async def test_an_answer_that_counts_tells_what_is_left(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_limited_request_reports_how_many_are_left(
+    alice_program: Program, model: ModelConfig
+) -> None:
     async with running_service():
         conversations = [await new_conversation(alice_program) for _ in range(3)]
         answers = [await send(alice_program, key, headers=LATER) for key in conversations]
@@ -49,7 +51,7 @@ async def test_an_answer_that_counts_tells_what_is_left(alice_program: Program, 
     assert wrong.headers["ratelimit-remaining"] == str(FAILED_SIGN_INS_PER_MINUTE - 1)
 
 
-async def test_a_summary_that_a_user_asks_for_counts_as_a_message_and_a_preview_does_not(
+async def test_a_requested_summary_counts_as_a_message_and_a_preview_does_not(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with running_service():
@@ -59,7 +61,7 @@ async def test_a_summary_that_a_user_asks_for_counts_as_a_message_and_a_preview_
         assert (previews, summaries) == ([409] * 3, [409, 409, 429])
 
 
-async def test_zero_is_no_limit(alice_program: Program, model: ModelConfig, settings: Any) -> None:
+async def test_zero_means_no_limit(alice_program: Program, model: ModelConfig, settings: Any) -> None:
     settings.MESSAGES_PER_MINUTE = 0
     async with running_service():
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""The receipt of a repeated message that was sent into a run (chatapp/runs/actions/sending.py, `_answering_run`)."""
+"""The receipt of a repeated message injected into a run (chatapp/runs/actions/sending.py, `_answering_run`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.runs.models import Run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_a_run_has_read_is_answered_by_that_run_whatever_follows_it(alice: User) -> None:
+def test_a_message_that_a_run_has_read_stays_with_that_run_whatever_follows(alice: User) -> None:
     ModelConfig.objects.create(
         name="M", model_id="m", base_url="http://127.0.0.1:1", is_default=True, context_size=32_000
     )

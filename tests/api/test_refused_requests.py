@@ -1,4 +1,4 @@
-"""What Django refuses before an address sees it is told as everything else is; HEAD answers wherever GET does."""
+"""Requests that Django rejects before they reach a view have errors of the usual shape; HEAD works if GET does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.test import Client
 from chatapp.accounts.models import User
 
 
-def test_an_unknown_host_is_told_in_the_shape_of_the_api(db: None) -> None:
+def test_an_unknown_host_returns_an_error_in_the_shape_of_the_api(db: None) -> None:
     ours = Client().get("/api/v1/me", headers={"host": "evil.example"})
     assert (ours.status_code, ours.json()["error"]["code"]) == (400, "malformed")
     openai = Client().get("/v1/models", headers={"host": "evil.example"})
@@ -21,7 +21,7 @@ def test_an_unknown_host_is_told_in_the_shape_of_the_api(db: None) -> None:
     assert page["Content-Type"].startswith("text/html")
 
 
-def test_an_error_that_nobody_caught_has_openais_shape_below_v1(settings: Any) -> None:
+def test_an_uncaught_error_has_openais_shape_below_v1(settings: Any) -> None:
     client = Client(raise_request_exception=False)
     settings.MIDDLEWARE = ["tests.api.test_refused_requests.failing"]
     told = client.get("/v1/models").json()["error"]
@@ -39,7 +39,7 @@ def failing(_: object) -> object:
 @pytest.mark.parametrize(
     "path", ["/", "/memory", "/manifest.webmanifest", "/favicon.ico", "/service-worker.js"]
 )
-def test_head_answers_as_get_does_on_pages(alice: User, path: str) -> None:
+def test_head_returns_the_status_of_get_on_pages(alice: User, path: str) -> None:
     client = Client()
     client.force_login(alice)
     got, headed = client.get(path), client.head(path)
@@ -47,7 +47,7 @@ def test_head_answers_as_get_does_on_pages(alice: User, path: str) -> None:
     assert headed.status_code in (200, 302)
 
 
-def test_what_python_advises_is_not_told(alice_client: Client) -> None:
+def test_parser_advice_of_python_is_not_shown_to_clients(alice_client: Client) -> None:
     for body in ("[" * 5000 + "]" * 5000, '{"title": ' + "9" * 5000 + "}"):
         answer = alice_client.post("/api/v1/conversations", body, content_type="application/json")
         message = answer.json()["error"]["message"]

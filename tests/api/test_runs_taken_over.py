@@ -1,4 +1,4 @@
-"""A process that was away for longer than its lease: what it has shown is not thrown away."""
+"""If a process was away for longer than its lease, the text that it has already shown is kept."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ TEXT = "one two three four five six"
 
 
 def expire(run_id: str) -> tuple[UUID, int]:
-    """As if the database had been away for longer than the lease; `(run_id, fence)`."""
+    """Expire the lease, as if the database had been away for longer. Return `(run_id, fence)`."""
     run = Run.objects.get(pk=run_id)
     Run.objects.filter(pk=run_id).update(lease_expires_at=clock.now() - timedelta(seconds=1))
     return run.pk, run.fence
 
 
 def reap(run_id: str) -> None:
-    """As another process does: a last term first, and then the end."""
+    """Take the run over as another process does: give a last term first, then end the run."""
     pk, fence = expire(run_id)
     assert give_last_term(run_id=pk, fence=fence, now=clock.now())
     assert not interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
@@ -53,8 +53,8 @@ def reap(run_id: str) -> None:
 
 
 async def begin_answer(program: Program, model_server: ModelServer) -> tuple[str, dict[str, Any]]:
-    """Send a message; return the chat and what was acknowledged once half of the answer is there. `release` lets the
-    rest come."""
+    """Send a message and wait for half of the answer. Return the conversation id and the receipt. `release` sends the
+    rest."""
     model_server.script(says(TEXT, hold_after=3))
     conversation_id = await new_conversation(program)
     sent: dict[str, Any] = (await send(program, conversation_id, headers=ASYNC)).json()
@@ -62,10 +62,10 @@ async def begin_answer(program: Program, model_server: ModelServer) -> tuple[str
     return conversation_id, sent
 
 
-async def test_a_run_whose_lease_was_given_by_a_clock_that_was_ahead_ends(
+async def test_a_run_whose_lease_came_from_a_clock_that_was_ahead_ends(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process is gone, and the clock was set back since: the lease would end in an hour."""
+    """The process is gone, and the clock was set back since then: the lease would end in an hour."""
     async with running_service():
         _, sent = await begin_answer(alice_program, model_server)
         monkeypatch.setattr(loops, "is_answering", lambda _: False)
@@ -78,7 +78,7 @@ async def test_a_run_whose_lease_was_given_by_a_clock_that_was_ahead_ends(
 
 
 @pytest.mark.mechanism("contract.lease")
-async def test_a_process_does_not_end_what_it_is_answering(
+async def test_a_process_does_not_end_a_run_that_it_is_answering(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -93,7 +93,7 @@ async def test_a_process_does_not_end_what_it_is_answering(
         assert (page[-1]["status"], page[-1]["content"]) == ("complete", TEXT)
 
 
-async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
+async def test_text_shown_after_another_process_ended_the_run_is_kept(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -114,7 +114,7 @@ async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
         assert await in_database(list)(indexed) == [len(TEXT)], "what was kept late is found, too"
 
 
-async def test_late_text_is_refused_where_the_answer_was_continued(
+async def test_late_text_is_refused_if_the_answer_was_continued(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says(TEXT, hold_after=3), says("and on"))
@@ -132,10 +132,10 @@ async def test_late_text_is_refused_where_the_answer_was_continued(
         assert [item["content"] for item in page[1:]] == [stored["content"], "and on"]
 
 
-async def test_a_conversation_that_is_gone_when_it_is_loaded_anew_is_a_lost_lease(
+async def test_reloading_a_deleted_conversation_raises_lease_lost(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """A hook compacts at the turn's start, and meanwhile its user deletes the chat for good."""
+    """A hook compacts at the start of the turn, and meanwhile the user deletes the conversation permanently."""
     model_server.script(says(TEXT, hold_after=1))
     async with running_service():
         conversation_id = await new_conversation(alice_program)

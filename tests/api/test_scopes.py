@@ -1,4 +1,4 @@
-"""Each address of both APIs takes the scopes it should and no others, and shows charlie nothing of alice."""
+"""Each path of both APIs accepts its own scopes only, and shows charlie no data of alice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHERWISE = {
 
 
 def wanted(method: str, path: str) -> set[str]:
-    """Return the scopes of which a token needs one."""
+    """Return the scopes of which a token needs at least one."""
     if (method, path) in OTHERWISE:
         return OTHERWISE[method, path]
     if path.startswith(f"{PREFIX}/admin/"):
@@ -45,7 +45,7 @@ def wanted(method: str, path: str) -> set[str]:
 
 
 def is_refused(client: Client, method: str, path: str) -> bool:
-    """Tell whether a token is refused for its scopes; the ids in the address are made up."""
+    """Return whether a token is refused for its scopes. The ids in the path are random."""
     address = re.sub(r"\{[^}]+\}", lambda _: str(uuid4()), path)
     answer = client.generic(method.upper(), address, "{}", content_type="application/json")
     assert answer.status_code != 401, (method, path)
@@ -53,7 +53,7 @@ def is_refused(client: Client, method: str, path: str) -> bool:
     return bool(found)
 
 
-def test_each_operation_takes_a_token_of_each_of_its_scopes_and_no_other(
+def test_each_operation_accepts_exactly_its_own_scopes(
     api_client: Clients, admin_user: User, settings: Any
 ) -> None:
     wrong = []
@@ -67,14 +67,14 @@ def test_each_operation_takes_a_token_of_each_of_its_scopes_and_no_other(
 
 @pytest.fixture
 def secrets_of_alice(alice: User, alice_client: Client) -> dict[str, str]:
-    """Return what answers to charlie must not hold: ids of alice's things, and a part of a word of hers."""
+    """Return values that responses to charlie must not contain: ids of alice's rows, and part of a word of hers."""
     ids = {name: value for name, value in one_of_everything(alice).items() if len(value) > 20}
     return {**ids, "a word": "ylophone"}
 
 
 @pytest.mark.mechanism("contract.ownership")
 @pytest.mark.parametrize("path", WITHOUT_IDS)
-async def test_an_address_without_an_id_shows_ones_own(
+async def test_a_path_without_an_id_shows_only_the_users_own_data(
     charlie_program: Program, secrets_of_alice: dict[str, str], path: str
 ) -> None:
     query = {"q": "xylophone"} if path.endswith("/search") else {}
@@ -90,7 +90,7 @@ def text_of(answer: Answer) -> str:
 
 
 @pytest.mark.mechanism("contract.ownership")
-def test_what_openais_clients_name_is_its_owners_where_its_model_is_gone(
+def test_objects_of_the_openai_api_belong_to_their_owner_even_if_their_model_is_gone(
     alice: User, alice_client: Client, charlie_client: Client
 ) -> None:
     ids = one_of_everything(alice)

@@ -1,4 +1,4 @@
-"""Sending in its three ways: wait for the answer, read it as it comes, or ask for it later."""
+"""The three ways to send a message: wait for the answer, stream it, or fetch it later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.servers.openai_server import ModelServer
 ASYNC = {"Prefer": "respond-async"}
 
 
-async def test_waiting_gives_the_stored_answer_and_what_it_took(
+async def test_waiting_returns_the_stored_answer_and_its_usage(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Forty-two."))
@@ -70,7 +70,7 @@ async def test_a_stream_begins_with_the_question_and_ends_with_the_run(
     assert events[types.index("message.completed")].data["message"]["content"] == text
 
 
-async def test_responding_later_gives_the_ids_at_once(
+async def test_respond_async_returns_the_ids_immediately(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("A little later.", hold_after=1))
@@ -89,7 +89,7 @@ async def test_responding_later_gives_the_ids_at_once(
         assert (run["status"], run["message_id"]) == ("complete", body["answer_id"])
 
 
-async def test_an_empty_message_is_refused_by_its_field(alice_program: Program) -> None:
+async def test_an_empty_message_is_refused_with_its_field(alice_program: Program) -> None:
     conversation = await new_conversation(alice_program)
     for content in ("", " \n", [], [{"type": "text", "text": ""}]):
         answer = await send(alice_program, conversation, content)
@@ -97,7 +97,7 @@ async def test_an_empty_message_is_refused_by_its_field(alice_program: Program) 
         assert answer.json()["error"]["details"] == [{"field": "content", "message": "is empty"}]
 
 
-async def test_hanging_up_does_not_stop_the_answer(
+async def test_a_disconnect_does_not_stop_the_answer(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Still here.", hold_after=1))
@@ -118,7 +118,7 @@ async def test_hanging_up_does_not_stop_the_answer(
     ("kind", "status", "category"),
     [("server", 502, "server"), ("wrong_key", 502, "auth"), ("quota", 502, "quota")],
 )
-async def test_a_failed_answer_is_an_error_that_names_what_it_left(
+async def test_a_failed_answer_returns_an_error_with_the_failed_message(
     alice_program: Program,
     model: ModelConfig,
     model_server: ModelServer,
@@ -154,7 +154,7 @@ async def test_a_stream_of_a_failed_answer_ends_with_its_error(
     assert events[-1].data["error"]["category"] == "auth"
 
 
-async def test_stop_keeps_what_was_written_and_tells_whoever_waits(
+async def test_stop_keeps_the_written_text_and_ends_the_waiting_request(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("One two three four.", hold_after=2))
@@ -175,7 +175,7 @@ async def test_stop_keeps_what_was_written_and_tells_whoever_waits(
 
 
 @pytest.mark.sqlite
-async def test_a_question_larger_than_the_models_window_is_413_and_no_model_is_asked(
+async def test_a_question_larger_than_the_window_returns_413_and_calls_no_model(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -205,7 +205,7 @@ async def test_a_stopped_answer_can_be_continued(
         assert (await alice_program.post(f"runs/{run_id}/continue")).status_code == 409
 
 
-async def test_a_second_message_while_an_answer_is_written_is_409(
+async def test_a_second_message_during_an_answer_returns_409(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Rather slow.", hold_after=1))
@@ -220,7 +220,7 @@ async def test_a_second_message_while_an_answer_is_written_is_409(
         await wait_for_end(alice_program, first.json()["run_id"])
 
 
-async def test_editing_and_answering_again_make_branches(
+async def test_editing_and_regenerating_create_branches(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async def shown() -> list[str]:
@@ -250,7 +250,7 @@ async def test_editing_and_answering_again_make_branches(
 
 
 @pytest.mark.sqlite
-async def test_the_model_asked_for_answers(
+async def test_the_requested_model_answers(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():

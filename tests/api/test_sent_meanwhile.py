@@ -1,4 +1,4 @@
-"""Messages sent while an answer is being written: seen by the next call, edited or taken back before it, answered next."""
+"""Messages sent during an answer: seen by the next model call, edited or deleted before it, or answered next."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def own() -> Iterator[None]:
 
 
 async def wait_for_next(program: Program, path: str) -> None:
-    """Until the run that followed another one has ended, where it has not yet."""
+    """Wait until the next run has ended, if one is active."""
     row = (await program.get(path)).json()
     if row["active_run"]:
         await read_until(await program.get(f"{path}/events", after_seq=row["last_seq"]), "run.finished")
 
 
 @pytest.mark.mechanism("fim.injection")
-async def test_a_message_sent_meanwhile_changes_the_course(
+async def test_a_message_sent_during_an_answer_is_seen_by_the_next_model_call(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("look_up"), says("En français."))
@@ -66,7 +66,7 @@ async def test_a_message_sent_meanwhile_changes_the_course(
     ]
 
 
-async def test_what_no_call_has_seen_can_be_said_otherwise_or_taken_back_and_the_answer_goes_on(
+async def test_a_queued_message_can_be_edited_or_deleted_until_a_model_call_has_seen_it(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("look_up"), says("En français."), says("Yes."))
@@ -102,7 +102,7 @@ async def test_what_no_call_has_seen_can_be_said_otherwise_or_taken_back_and_the
     assert [message["content"] for message in branch][:-1] == ["Tell me.", "In German!"]
 
 
-async def test_what_was_taken_back_is_not_answered_next(
+async def test_a_deleted_queued_message_is_not_answered(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1))
@@ -118,7 +118,7 @@ async def test_what_was_taken_back_is_not_answered_next(
     assert len(model_server.requests_of("chat")) == 1
 
 
-async def test_nobody_else_changes_or_takes_back_what_is_queued(
+async def test_other_users_cannot_edit_or_delete_queued_messages(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1), says("Kept."))
@@ -134,7 +134,7 @@ async def test_nobody_else_changes_or_takes_back_what_is_queued(
         await wait_for_end(alice_program, run)
 
 
-async def test_a_message_sent_meanwhile_begins_no_turn_of_its_own(
+async def test_a_message_sent_during_an_answer_begins_no_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     note = {"type": "inject_message", "message": "It is turn {turn}."}
@@ -160,7 +160,7 @@ async def test_a_message_sent_meanwhile_begins_no_turn_of_its_own(
     ]
 
 
-async def test_what_was_taken_back_begins_no_turn(
+async def test_a_deleted_queued_message_begins_no_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     note = {"type": "inject_message", "message": "It is turn {turn}."}
@@ -184,7 +184,7 @@ async def test_what_was_taken_back_begins_no_turn(
 
 
 @pytest.mark.mechanism("fim.injection")
-async def test_a_message_no_call_has_seen_is_answered_next(
+async def test_messages_that_no_model_call_has_seen_are_answered_next(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second answer."))
@@ -209,7 +209,7 @@ async def test_a_message_no_call_has_seen_is_answered_next(
     assert {message["kind"] for message in page} == {"message"}
 
 
-async def test_where_nothing_is_being_written_it_is_an_ordinary_message(
+async def test_an_injected_message_without_an_active_answer_is_an_ordinary_message(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Hello."))

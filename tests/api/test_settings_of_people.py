@@ -1,4 +1,4 @@
-"""What people set for themselves: strict, theirs alone, in the archive, and heeded by pages and answers."""
+"""Settings of a user: validated, private, exported, and applied to pages and answers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def change(client: Client, **fields: Any) -> Any:
     return client.patch(SETTINGS, fields, content_type="application/json")
 
 
-def test_what_is_sent_is_changed_and_stays_with_its_user(
-    alice_client: Client, charlie_client: Client
-) -> None:
+def test_only_the_sent_settings_of_the_user_are_changed(alice_client: Client, charlie_client: Client) -> None:
     before = alice_client.get(SETTINGS).json()
     assert before["language"] is None
     chosen = {"language": "zh-hans", "theme": "dark", "text_size": "large", "instructions": "Be brief.\r\n"}
@@ -49,16 +47,16 @@ def test_what_is_sent_is_changed_and_stays_with_its_user(
     ],
     ids=str,
 )
-def test_what_is_no_setting_is_422(alice_client: Client, fields: dict[str, Any]) -> None:
+def test_invalid_settings_return_422(alice_client: Client, fields: dict[str, Any]) -> None:
     assert change(alice_client, **fields).status_code == 422
 
 
-def test_the_archive_has_them(alice: User) -> None:
+def test_the_export_contains_the_settings(alice: User) -> None:
     alice.instructions = "Be brief."
     assert '"instructions": "Be brief."' in str(dict(account_files(alice))["account.json"])
 
 
-async def test_instructions_are_told_to_the_model_unless_its_memory_is_shared(
+async def test_the_model_gets_the_instructions_unless_its_memory_is_shared(
     alice_program: Program, model: ModelConfig, alice: User
 ) -> None:
     await alice_program.patch("me/settings", instructions="Answer in rhymes.")
@@ -71,7 +69,7 @@ async def test_instructions_are_told_to_the_model_unless_its_memory_is_shared(
     assert "Answer in rhymes." not in seen.json()["messages"][0]["content"]
 
 
-def test_forgetting_everything_takes_the_instructions_along(alice: User) -> None:
+def test_forgetting_everything_deletes_the_instructions(alice: User) -> None:
     alice.instructions = "I live in Lisbon."
     alice.save()
     forget_all(alice, now=clock.now())
@@ -79,7 +77,7 @@ def test_forgetting_everything_takes_the_instructions_along(alice: User) -> None
     assert alice.instructions == ""
 
 
-def test_a_page_is_in_the_language_of_the_browser_until_one_is_chosen(
+def test_pages_use_the_language_of_the_browser_until_the_user_chooses_one(
     alice: User, alice_client: Client, client: Client
 ) -> None:
     assert '<html lang="zh-hans" dir="ltr">' in client.get("/accounts/login/", **CHINESE).content.decode()
@@ -97,7 +95,7 @@ def test_a_page_is_in_the_language_of_the_browser_until_one_is_chosen(
     assert '<html lang="zh-hans" dir="ltr"' in client.get("/").content.decode()
 
 
-def test_programs_are_answered_in_english(alice_client: Client) -> None:
+def test_api_responses_are_in_english(alice_client: Client) -> None:
     change(alice_client, language="zh-hans")
     refused = alice_client.post(
         "/api/v1/tokens", {"scopes": []}, content_type="application/json", **CHINESE

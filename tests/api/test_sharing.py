@@ -1,4 +1,4 @@
-"""Share links: what they show, to whom, for how long, and what a copy of it is."""
+"""Share links: what they show, to whom, for how long, and what their copies contain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shown(client: Client, token: str) -> list[Any]:
     return [item["content"] for item in answer.json()["items"]]
 
 
-def test_a_stranger_with_the_link_reads_the_snapshot_and_nothing_later(
+def test_a_link_shows_the_snapshot_to_anybody_but_no_later_messages(
     alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     link = share(alice_client, conversation)
@@ -57,10 +57,10 @@ def test_a_stranger_with_the_link_reads_the_snapshot_and_nothing_later(
     assert shown(client, link["token"])[-1] == "Behind the lighthouse."
 
 
-def test_an_answer_that_is_being_written_is_not_shown_when_it_is_done(
+def test_an_answer_in_progress_at_the_time_of_sharing_is_not_shown_later(
     alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
-    """A message that was sent into it changes places with it, as with an answer that has read it."""
+    """An injected message swaps positions with the answer, as when an answer reads it."""
     [question] = say(conversation, "And the secret beach?")
     [answer] = say(conversation, "Behind", status="streaming")
     [injected] = say(conversation, "The one in the north.", role="user")
@@ -75,7 +75,7 @@ def test_an_answer_that_is_being_written_is_not_shown_when_it_is_done(
     assert shown(client, link["token"]) == [*known, "The one in the north.", "Behind"]
 
 
-def test_a_link_shows_the_title_of_its_moment(
+def test_a_link_shows_the_title_of_the_time_of_sharing(
     alice_client: Client, charlie_client: Client, client: Client, conversation: Conversation
 ) -> None:
     link = share(alice_client, conversation)
@@ -100,7 +100,7 @@ def test_pages_of_a_snapshot_follow_each_other(
     assert [len(first["items"]), len(rest["items"]), rest["next_cursor"]] == [3, 1, None]
 
 
-def test_a_revoked_link_is_dead_for_good(
+def test_a_revoked_link_never_works_again(
     alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     old = share(alice_client, conversation)["token"]
@@ -116,7 +116,7 @@ def test_a_revoked_link_is_dead_for_good(
     assert client.get(f"/s/{old}").status_code == 404
 
 
-def test_a_link_ends_when_it_was_said_to(
+def test_a_link_expires_at_the_requested_time(
     alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     soon = clock.now() + timedelta(hours=1)
@@ -133,12 +133,12 @@ def test_a_link_ends_when_it_was_said_to(
 
 
 @pytest.mark.parametrize("token", ["x", "a.b", "0" * 32, f"{'0' * 32}.{'x' * 43}", "%00", "..", "ä"])
-def test_what_is_no_token_is_not_found(client: Client, token: str) -> None:
+def test_an_invalid_token_is_not_found(client: Client, token: str) -> None:
     assert client.get(f"/api/v1/shared/{token}").status_code == 404
     assert client.get(f"/s/{token}").status_code == 404
 
 
-def test_only_what_was_said_is_shown(
+def test_a_link_shows_neither_reasoning_nor_the_owner(
     alice: User, alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     _, answer = say(conversation, "Look it up.", "Done.")
@@ -151,7 +151,7 @@ def test_only_what_was_said_is_shown(
     assert set(page.json()["items"][0]) == {"id", "role", "content", "status", "model", "created_at"}
 
 
-def test_what_is_forgotten_is_gone_from_the_snapshot(
+def test_forgotten_messages_disappear_from_the_snapshot(
     alice: User, alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     token = share(alice_client, conversation)["token"]
@@ -164,7 +164,7 @@ def test_what_is_forgotten_is_gone_from_the_snapshot(
 @pytest.mark.parametrize(
     ("title", "made_of"), [("Where is the ferry?", None), ("A boat across the Tejo", 1), ("Lisbon", None)]
 )
-def test_the_title_of_a_link_is_forgotten_with_what_it_tells_of(
+def test_the_title_of_a_link_is_forgotten_with_the_messages_it_was_made_of(
     alice: User, alice_client: Client, client: Client, title: str, made_of: int | None
 ) -> None:
     conversation = new_conversation(alice, title)
@@ -181,7 +181,7 @@ def test_the_title_of_a_link_is_forgotten_with_what_it_tells_of(
     assert tables_with("Tejo") == tables_with("ferry") == []
 
 
-def test_images_are_shown_by_the_link_alone_and_copied(
+def test_images_are_shown_by_the_link_without_signing_in_and_copied(
     alice: User,
     alice_client: Client,
     charlie_client: Client,
@@ -223,7 +223,7 @@ def test_images_are_shown_by_the_link_alone_and_copied(
     assert charlie_client.get(f"/api/v1/files/{own}").status_code == 200
 
 
-def test_a_copy_that_fails_in_the_middle_leaves_nothing(
+def test_a_copy_that_fails_halfway_leaves_no_conversation(
     charlie_client: Client,
     alice_client: Client,
     conversation: Conversation,
@@ -240,7 +240,7 @@ def test_a_copy_that_fails_in_the_middle_leaves_nothing(
     assert charlie_client.get("/api/v1/conversations").json()["items"] == []
 
 
-def test_only_its_owner_shares_and_only_who_is_signed_in_copies(
+def test_only_the_owner_can_share_and_only_signed_in_users_can_copy(
     charlie_client: Client, alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     address = f"/api/v1/conversations/{conversation.pk}/share"
@@ -252,7 +252,7 @@ def test_only_its_owner_shares_and_only_who_is_signed_in_copies(
     assert client.post(f"/api/v1/shared/{token}/copy", {}, content_type="application/json").status_code == 401
 
 
-def test_no_search_engine_keeps_the_page(
+def test_the_page_is_not_indexed_by_search_engines(
     alice_client: Client, client: Client, conversation: Conversation
 ) -> None:
     page = client.get(share(alice_client, conversation)["url"])

@@ -1,4 +1,4 @@
-"""Who may call: tokens with their scopes, sessions with their CSRF token, nobody else."""
+"""Authentication: tokens with their scopes, and sessions with their CSRF token."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def post(client: Client, path: str = CONVERSATIONS, body: object = None, **more:
     return client.post(path, body or {}, content_type="application/json", **more)
 
 
-def test_a_token_speaks_for_its_owner(alice_client: Client, alice: User) -> None:
+def test_a_token_authenticates_its_owner(alice_client: Client, alice: User) -> None:
     answer = alice_client.get(ME)
     assert answer.status_code == 200
     assert answer.json()["email"] == alice.email
 
 
-def test_nobody_is_told_to_sign_in(client: Client) -> None:
+def test_an_anonymous_request_returns_401_and_names_the_scheme(client: Client) -> None:
     answer = client.get(ME)
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "unauthorized"
@@ -31,19 +31,19 @@ def test_nobody_is_told_to_sign_in(client: Client) -> None:
 
 
 @pytest.mark.parametrize("value", ["Bearer nonsense", "Bearer", "Bearer \u00e9"])
-def test_a_wrong_token_is_refused_even_with_a_session(alice: User, value: str) -> None:
+def test_an_invalid_token_is_refused_even_with_a_session(alice: User, value: str) -> None:
     client = Client()
     client.force_login(alice)
     answer = client.get(ME, headers={"Authorization": value})
     assert answer.status_code == 401
 
 
-def test_a_deactivated_owner_is_refused(alice_client: Client, alice: User) -> None:
+def test_a_token_of_a_deactivated_user_is_refused(alice_client: Client, alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert alice_client.get(ME).status_code == 401
 
 
-def test_a_deactivated_user_is_refused_with_a_session(alice: User) -> None:
+def test_a_session_of_a_deactivated_user_is_refused(alice: User) -> None:
     client = Client()
     client.force_login(alice)
     User.objects.filter(pk=alice.pk).update(is_active=False)
@@ -55,7 +55,7 @@ def test_a_deleted_token_is_refused(alice_client: Client) -> None:
     assert alice_client.get(ME).status_code == 401
 
 
-def test_a_read_token_reads_and_does_not_write(api_client: Callable[..., Client], alice: User) -> None:
+def test_a_read_token_cannot_write(api_client: Callable[..., Client], alice: User) -> None:
     client = api_client(alice, ["read"])
     assert client.get(CONVERSATIONS).status_code == 200
     refused = post(client)
@@ -63,17 +63,17 @@ def test_a_read_token_reads_and_does_not_write(api_client: Callable[..., Client]
     assert refused.json()["error"]["code"] == "insufficient_scope"
 
 
-def test_a_memory_token_does_not_read_conversations(api_client: Callable[..., Client], alice: User) -> None:
+def test_a_memory_token_cannot_read_conversations(api_client: Callable[..., Client], alice: User) -> None:
     client = api_client(alice, ["memory"])
     assert client.get(CONVERSATIONS).status_code == 403
     assert client.get("/api/v1/memory/days").status_code == 200
 
 
-def test_a_session_reads(browser_client: Callable[[User], Client], alice: User) -> None:
+def test_a_session_can_read(browser_client: Callable[[User], Client], alice: User) -> None:
     assert browser_client(alice).get(ME).json()["email"] == alice.email
 
 
-def test_a_session_writes_only_with_its_csrf_token(
+def test_a_session_can_write_only_with_its_csrf_token(
     browser_client: Callable[[User], Client], alice: User
 ) -> None:
     client = browser_client(alice)

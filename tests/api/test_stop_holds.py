@@ -1,4 +1,4 @@
-"""Messages that wait behind an answer are held after a Stop: their user decides about them."""
+"""Messages queued behind an answer are held after a Stop, until the user decides about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def lease(alice: User) -> Lease:
-    """Return a run with a message waiting behind its answer, which its user has stopped."""
+    """Return the lease of a run that the user has stopped, with a message queued behind its answer."""
     conversation = create_conversation(user=alice, now=clock.now())
     key = str(conversation.pk)
     sent = send_message(
@@ -34,14 +34,14 @@ def lease(alice: User) -> Lease:
     return lease
 
 
-def test_a_stop_in_the_moment_of_the_end_holds_what_waits(lease: Lease) -> None:
-    """`runner.cancel` leaves a run alone whose end is being stored: its outcome is the one before the Stop."""
+def test_a_stop_while_the_end_of_a_run_is_stored_holds_queued_messages(lease: Lease) -> None:
+    """`runner.cancel` leaves such a run alone, so its outcome is the one before the Stop."""
     outcome = Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Hi!"))
     assert finish_run(lease=lease, outcome=outcome, now=clock.now()) is None
     assert not Run.active().exists()
 
 
-def test_a_stop_of_an_answer_whose_process_died_holds_what_waits(lease: Lease) -> None:
+def test_a_stop_of_an_answer_whose_process_died_holds_queued_messages(lease: Lease) -> None:
     now = clock.now() + timedelta(minutes=5)
     assert interrupt_run(run_id=lease.run_id, fence=lease.fence, now=now)
     assert not Run.active().exists(), "the user pressed Stop, and another answer begins"

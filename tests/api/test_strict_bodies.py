@@ -1,4 +1,4 @@
-"""A body is what the description says: a text is no number, and null only where it is named."""
+"""Bodies are validated as described: a string is not a number, and null is accepted only if it is described."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CONVERSATIONS = "/api/v1/conversations"
         ("/v1/chat/completions", "logit_bias", {"50256": "-100"}),
     ],
 )
-def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(
+def test_a_value_of_another_type_is_refused_with_its_field(
     alice_client: Client, model: ModelConfig, path: str, field: str, value: Any
 ) -> None:
     made = alice_client.post(CONVERSATIONS, {}, "application/json").json()["id"]
@@ -72,12 +72,12 @@ def bodies(of: type[BaseModel] = PlainTypes) -> Iterator[type[BaseModel]]:
         yield from bodies(body)
 
 
-def test_no_field_of_any_body_takes_a_value_that_its_description_excludes() -> None:
+def test_no_body_accepts_a_value_that_its_description_excludes() -> None:
     taken = []
     for body in set(bodies()):
         schema = describe(body)
         for name, field in schema.get("properties", {}).items():
-            if name == "context_policy":  # by the level it is written at
+            if name == "context_policy":  # validated for the level that it is written at
                 continue
             described = Draft202012Validator(
                 {**field, "$defs": schema.get("$defs", {})}, format_checker=FormatChecker()
@@ -100,7 +100,7 @@ def is_refused(body: type[BaseModel], name: str, value: Any) -> bool:
     return False
 
 
-def test_no_number_is_described_with_two_lower_bounds() -> None:
+def test_a_number_is_described_with_one_lower_bound_only() -> None:
     fields = json.dumps(
         describe_api()["components"]["schemas"]["PolicyFields"]["properties"]["summary_timeout_s"]
     )
@@ -108,7 +108,7 @@ def test_no_number_is_described_with_two_lower_bounds() -> None:
     assert '"minimum"' not in fields
 
 
-def test_null_is_described_where_it_is_accepted_and_nowhere_else(alice_client: Client) -> None:
+def test_null_is_described_exactly_where_it_is_accepted(alice_client: Client) -> None:
     made = alice_client.post(CONVERSATIONS, {}, "application/json").json()["id"]
     fields = describe_api()["components"]["schemas"]["ConversationChanges"]["properties"]
     described = {name for name, field in fields.items() if {"type": "null"} in field.get("anyOf", ())}
@@ -139,7 +139,7 @@ def test_an_operation_without_a_body_refuses_fields(
         assert answer.json()["error"]["details"][0]["field"] == ("x" if "x" in body else "body")
 
 
-def test_who_may_not_do_something_is_told_so_before_its_fields(alice: User, api_client: Any) -> None:
+def test_permissions_are_checked_before_the_fields(alice: User, api_client: Any) -> None:
     address = f"/api/v1/runs/{uuid4()}/stop"
     for client, status in (
         (Client(headers={"Authorization": "Bearer wrong"}), 401),
@@ -148,7 +148,7 @@ def test_who_may_not_do_something_is_told_so_before_its_fields(alice: User, api_
         assert client.post(address, '{"x": 1}', content_type="application/json").status_code == status
 
 
-def test_a_form_has_the_fields_that_are_described_once(alice_client: Client) -> None:
+def test_a_form_accepts_each_described_field_once(alice_client: Client) -> None:
     for more, field in (
         ({"x": "1"}, "x"),
         ({"more": upload()}, "more"),
@@ -179,7 +179,7 @@ def run_that_ended(user: User) -> Run:
 
 
 @pytest.mark.parametrize("path", ["memory/profile", "memory/days/2026-11-21"])
-async def test_an_empty_markdown_empties_what_it_replaces(
+async def test_an_empty_markdown_body_clears_the_document(
     alice: User, alice_program: Program, path: str
 ) -> None:
     written = {"headers": {"content-type": "text/markdown"}}
@@ -198,7 +198,7 @@ async def test_an_empty_markdown_empties_what_it_replaces(
         ({"type": "ping", "pong": 1}, "pong"),
     ],
 )
-def test_a_frame_is_refused_by_the_name_of_its_field(frame: dict[str, Any], field: str) -> None:
+def test_an_invalid_frame_is_refused_with_its_field(frame: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ClientFrameAdapter.validate_json(json.dumps(frame))
     assert refused.value.errors()[0]["loc"][-1] == field

@@ -1,4 +1,4 @@
-"""Spans of requests, answers and tasks, as OpenTelemetry's SDK exports them: here to memory."""
+"""Spans of requests, answers and tasks, which OpenTelemetry's SDK exports to memory here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.servers.waiting import wait_for
 
 
 class Exported:
-    """What one test exported, of the exporter that all tests of this process share."""
+    """The spans that one test exported to the exporter shared by all tests of this process."""
 
     def __init__(self, exporter: InMemorySpanExporter) -> None:
         self.exporter = exporter
@@ -37,7 +37,7 @@ class Exported:
 
 @pytest.fixture(scope="module")
 def exporter() -> Iterator[InMemorySpanExporter]:
-    """In place of a global provider, which cannot be taken back: tests of other modules wake tasks without spans."""
+    """Patch the provider: a global one cannot be removed, and tests of other modules need tasks without spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -85,7 +85,7 @@ async def test_an_answer_is_a_span_without_contents(
 @pytest.mark.parametrize(
     ("path", "kind"), [("/api/v1/me", "api"), ("/s/a-secret", "page"), ("/", "page"), ("*", "page")]
 )
-async def test_a_request_is_a_span_that_tells_no_address(spans: Exported, path: str, kind: str) -> None:
+async def test_the_span_of_a_request_does_not_contain_its_path(spans: Exported, path: str, kind: str) -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204})
 
@@ -98,7 +98,7 @@ async def test_a_request_is_a_span_that_tells_no_address(spans: Exported, path: 
     assert "a-secret" not in str(dict(request.attributes))
 
 
-def test_a_failed_task_says_so_and_not_why(spans: Exported) -> None:
+def test_the_span_of_a_failed_task_has_its_status_but_no_error_message(spans: Exported) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_for_test("secret words")
     [task] = spans.named(f"task {fail_for_test.name}")
@@ -127,8 +127,8 @@ def fail_for_test(_: str) -> None:
 
 @pytest.fixture(scope="module")
 def running_worker() -> Iterator[None]:
-    """Run a real worker in a thread, with the broker of one process, in which earlier tests left their tasks. It takes
-    two seconds to stop: one for all tests."""
+    """Run a real worker in a thread. Purge the in-memory broker first: earlier tests leave tasks in it. Stopping takes
+    two seconds, so all tests share one worker."""
     app.control.purge()
     running = WorkController(
         app=app,
@@ -152,7 +152,9 @@ def worker(running_worker: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_is_a_span_linked_to_what_woke_it(spans: Exported, worker: None) -> None:
+def test_the_span_of_a_task_is_linked_to_the_request_or_task_that_woke_it(
+    spans: Exported, worker: None
+) -> None:
     with telemetry.span("request"), transaction.atomic():
         jobs.wake_worker(wake_for_test.name, "a")
     wait_for(lambda: spans.named(f"task {note_for_test.name}"), what="both tasks")
@@ -167,7 +169,7 @@ def test_a_task_is_a_span_linked_to_what_woke_it(spans: Exported, worker: None) 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_for_many_rows_is_linked_to_all_that_woke_it(spans: Exported, worker: None) -> None:
+def test_the_span_of_a_task_for_many_rows_is_linked_to_all_its_causes(spans: Exported, worker: None) -> None:
     for name in ("one", "two"):
         with telemetry.span(name):
             jobs.wake_for_many(note_for_test.name, name)
@@ -180,7 +182,9 @@ def test_a_task_for_many_rows_is_linked_to_all_that_woke_it(spans: Exported, wor
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("hop", [in_database, in_writer])
-async def test_what_a_database_thread_wakes_is_linked_to_the_request(spans: Exported, hop: Any) -> None:
+async def test_tasks_that_a_database_thread_wakes_are_linked_to_the_request(
+    spans: Exported, hop: Any
+) -> None:
     with telemetry.span("request"):
         named, in_thread = telemetry.cause(), await hop(telemetry.cause)()
     assert named == in_thread != ""

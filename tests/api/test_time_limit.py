@@ -1,4 +1,4 @@
-"""The time limit of an answer counts what the model and its tools take, and not how long its user thinks."""
+"""The time limit of an answer counts the time of the model and its tools, not that of the user's decisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_waiting_for_the_user_does_not_count() -> None:
     assert not limit.has_passed
 
 
-async def test_what_comes_after_the_wait_counts_again() -> None:
+async def test_time_after_the_wait_counts_again() -> None:
     limit = TimeLimit(0.05)
 
     async def wait_and_work() -> None:
@@ -36,6 +36,6 @@ async def test_what_comes_after_the_wait_counts_again() -> None:
     assert limit.has_passed
 
 
-async def test_without_a_limit_nothing_is_counted() -> None:
+async def test_waiting_for_the_user_works_without_a_limit() -> None:
     with waiting_for_user():
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The sidebar's search by title: the same on SQLite as on PostgreSQL."""
+"""The sidebar's search by title works the same on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_a_title_is_found_in_any_case_in_any_script(alice: User, query: str) -> 
 
 @pytest.mark.parametrize("title", ["Caf\u00e9", "Cafe\u0301"], ids=["composed", "decomposed"])
 @pytest.mark.parametrize("query", ["CAF\u00c9", "cafe\u0301"], ids=["composed", "decomposed"])
-def test_a_title_is_found_in_either_form_of_its_letters(alice: User, title: str, query: str) -> None:
+def test_a_title_is_found_in_composed_and_decomposed_form(alice: User, title: str, query: str) -> None:
     made = create_conversation(user=alice, now=clock.now(), title=title)
     rows, _ = conversation_page(alice, query=query, archived=False, cursor=None, limit=10)
     assert [row.pk for row in rows] == [made.pk]
 
 
 @pytest.mark.parametrize("query", ["a\0b", "\ud800"])
-def test_what_no_title_can_hold_finds_none(alice: User, query: str) -> None:
+def test_a_query_that_no_title_can_contain_finds_nothing(alice: User, query: str) -> None:
     create_conversation(user=alice, now=clock.now(), title="Apples")
     assert conversation_page(alice, query=query, archived=False, cursor=None, limit=10) == ([], False)

@@ -1,4 +1,4 @@
-"""Titles that the fast model writes after the first answer: when it is asked, and what stays as it was."""
+"""Titles that the fast model writes after the first answer: when it is called, and which titles are kept."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_the_fast_model_names_a_conversation_once(
     assert len([request for request in model_server.requests if request.body.get("model") == "fast"]) == 1
 
 
-async def test_nobody_is_asked_without_a_fast_model_in_a_temporary_chat_or_for_a_title_of_ones_own(
+async def test_no_title_is_written_without_a_fast_model_or_for_temporary_or_named_conversations(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -96,7 +96,7 @@ async def test_nobody_is_asked_without_a_fast_model_in_a_temporary_chat_or_for_a
     assert all(request.body.get("model") != "fast" for request in model_server.requests)
 
 
-async def test_a_name_given_while_the_model_writes_stays(
+async def test_a_title_entered_while_the_model_writes_is_kept(
     alice_program: Program, fast: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -119,7 +119,7 @@ async def test_a_name_given_while_the_model_writes_stays(
     ],
     ids=["refused", "cut", "lines", "prose"],
 )
-async def test_where_the_model_fails_the_title_stays_and_it_is_not_asked_again(
+async def test_a_failed_title_keeps_the_old_one_and_is_not_requested_again(
     alice_program: Program, fast: ModelConfig, model_server: ModelServer, answer: Behaviour
 ) -> None:
     async with running_service():
@@ -132,7 +132,7 @@ async def test_where_the_model_fails_the_title_stays_and_it_is_not_asked_again(
 
 
 @pytest.mark.mechanism("ours.title")
-async def test_a_title_goes_when_what_it_was_made_of_is_forgotten(
+async def test_a_title_is_forgotten_with_the_messages_it_was_made_of(
     alice_program: Program, fast: ModelConfig, model_server: ModelServer
 ) -> None:
     async with running_service():
@@ -157,10 +157,10 @@ async def test_a_title_goes_when_what_it_was_made_of_is_forgotten(
         ("Two\nlines", ""),
     ],
 )
-def test_what_a_model_answers_is_a_title_or_nothing(answer: str, title: str) -> None:
+def test_read_title_accepts_a_short_line_only(answer: str, title: str) -> None:
     assert read_title(answer) == title
 
 
-def test_the_request_is_bounded() -> None:
+def test_the_title_request_is_bounded() -> None:
     request = title_request("q" * 100_000, "a" * 100_000)
     assert len(str(request.messages)) < 3 * READ_CHARS

@@ -1,4 +1,4 @@
-"""Calls that wait for their user, and calls that are stopped: what was not approved is not run, what ran is not repeated."""
+"""Calls that wait for approval, and stopped calls: none runs without approval, and none that ran is repeated."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_call_that_needs_consent_waits_for_it(
     assert ("paid" if calls else "denied this call") in model_server.requests[-1].text
 
 
-async def test_all_of_what_is_approved_is_told(
+async def test_all_arguments_of_a_call_are_shown_for_approval(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("pay", note="x" * 5_000, to="mallory"), says("Done."))
@@ -76,7 +76,7 @@ async def test_all_of_what_is_approved_is_told(
     assert (len(ended["arguments"]), ended["arguments_cut"]) == (4_000, True)
 
 
-async def test_the_socket_injects_and_decides_as_well(
+async def test_the_socket_can_inject_messages_and_deny_calls(
     alice: User, alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("pay"), says("As you say."))
@@ -105,7 +105,7 @@ async def frame_of(socket: WebsocketCommunicator, type: str) -> dict[str, Any]:
             return frame
 
 
-async def test_only_the_owner_decides(
+async def test_only_the_owner_can_decide_about_a_call(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("pay"))
@@ -122,7 +122,7 @@ async def test_only_the_owner_decides(
     assert pay.calls == []
 
 
-async def test_what_is_not_approved_in_time_is_denied_and_told(
+async def test_a_call_that_is_not_approved_in_time_is_denied(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("pay"), says("Then not."))
@@ -135,7 +135,7 @@ async def test_what_is_not_approved_in_time_is_denied_and_told(
     assert "did not approve this call in time" in model_server.requests[-1].text
 
 
-async def test_the_time_that_the_user_takes_is_not_the_answers(
+async def test_waiting_for_approval_does_not_count_towards_the_time_limit(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(asks_for("pay"), says("Then not."))
@@ -147,7 +147,7 @@ async def test_the_time_that_the_user_takes_is_not_the_answers(
 
 
 @pytest.mark.parametrize("name", ["send_mail", "pay"])
-async def test_stop_ends_a_tool_that_runs_or_waits(
+async def test_stop_interrupts_a_running_or_waiting_tool_call(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, name: str
 ) -> None:
     model_server.script(asks_for(name))
@@ -166,7 +166,7 @@ async def test_stop_ends_a_tool_that_runs_or_waits(
     assert [message["role"] for message in page] == ["user", "assistant", "tool", "assistant"]
 
 
-async def test_a_retry_does_not_repeat_what_may_have_happened(
+async def test_a_retry_does_not_repeat_a_call_that_may_have_happened(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     mail = asks_for("send_mail", to="bob")

@@ -1,4 +1,4 @@
-"""What tools return: large texts and images are kept and read on, what cannot be kept or stored harms one result."""
+"""Results of tools: large texts and images are stored and read on; a result that cannot be stored fails alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own() -> Iterator[None]:
         yield
 
 
-async def test_an_operators_own_store_keeps_large_results_and_reads_them_on(
+async def test_an_operators_own_offloader_keeps_large_results_and_reads_them_on(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any
 ) -> None:
     settings.OFFLOADER = "tests.api.own_offloader.MemoryOffloader"
@@ -67,10 +67,10 @@ CHARS_PER_TOKEN = 4
 
 
 @pytest.mark.mechanism("agentscope.offload-results")
-async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_thirty_calls(
+async def test_a_value_in_an_offloaded_result_is_found_after_thirty_calls(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """Of each result a fifth of the window is shown, beginning and end; the value of step 2 stands between them."""
+    """The model sees the beginning and the end of each result, a fifth of the window. The value is between them."""
     line = "The archive holds many lines that say nothing. "
     look_up.answer = lambda shelf: (
         f"Shelf {shelf['n']}. {line * 500}{'THE-KEY-IS-7431 ' if shelf['n'] == 2 else ''}{line * 300}"
@@ -88,7 +88,7 @@ async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_th
         return says("The key is 7431." if "THE-KEY-IS-7431" in found else f"Lost: {found}")
 
     model_server.script(*(asks_for("look_up", n=number) for number in range(1, 30)), read_it, answer)
-    model_server.window = WINDOW  # it refuses what is larger, as real ones do
+    model_server.window = WINDOW  # the server refuses larger requests, as real providers do
     policy = {"max_steps": 40, "tool_result_limit": 4_800}
     await ModelConfig.objects.aupdate(context_policy=policy, context_size=WINDOW)
     async with running_service():
@@ -108,10 +108,10 @@ async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_th
         assert called_in(request) == answered_in(request)
 
 
-async def test_a_large_result_is_read_to_its_end_page_by_page_as_much_as_the_model_is_shown(
+async def test_a_large_result_can_be_read_to_its_end_in_pages_that_are_not_cut(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """Digits take more tokens than words do: the usual page would be cut again, and its middle be lost."""
+    """Digits take more tokens than words: a page of the usual size would be cut again and lose its middle."""
     numbers = " ".join(str(number * 7_919) for number in range(4_000))
     look_up.answer = lambda _: numbers
     pages: list[str] = []
@@ -155,7 +155,7 @@ def answered_in(request: RecordedRequest) -> list[str]:
     return [message["tool_call_id"] for message in request.messages if message["role"] == "tool"]
 
 
-async def test_an_image_that_a_tool_gave_is_stored_and_the_model_looks_at_it_when_it_wants(
+async def test_an_image_from_a_tool_is_stored_and_shown_to_the_model_on_request(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     def look_at_it(request: RecordedRequest) -> Behaviour:
@@ -185,7 +185,7 @@ def _images_in(request: RecordedRequest) -> list[str]:
     return [part["image_url"]["url"] for parts in contents for part in parts if part["type"] == "image_url"]
 
 
-async def test_a_disk_that_takes_nothing_harms_one_result_and_not_the_answer(
+async def test_a_broken_disk_fails_one_result_and_not_the_answer(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any, tmp_path: Path
 ) -> None:
     settings.DATA_DIR = tmp_path
@@ -203,7 +203,7 @@ async def test_a_disk_that_takes_nothing_harms_one_result_and_not_the_answer(
 
 
 @pytest.mark.parametrize("said", ["a\x00b", "half \ud800 of a character"])
-async def test_what_no_database_stores_is_replaced_in_what_a_tool_returns_and_is_asked(
+async def test_characters_that_no_database_can_store_are_replaced_in_tool_calls_and_results(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, said: str
 ) -> None:
     look_up.answer = lambda arguments: said

@@ -1,4 +1,4 @@
-"""Whatever GET reads has an ETag, and is not sent again while it has not changed: 304, at every address alike."""
+"""Every GET response has an ETag, and an unchanged response is not sent again: 304, on every path."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.api.everything import one_of_everything
 from tests.api.program import Program
 
 STREAMED = ("/export", "/events", "/content")
-"""Downloads and streams, which are not read before they are sent."""
+"""Downloads and streams, which are not buffered before they are sent."""
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/markdown"])
-async def test_every_address_sends_what_is_known_only_once(
+async def test_every_path_returns_304_for_an_unchanged_response(
     alice: User, alice_program: Program, model: ModelConfig, accept: str
 ) -> None:
     names = await sync_to_async(one_of_everything)(alice)
@@ -48,7 +48,7 @@ async def test_every_address_sends_what_is_known_only_once(
 
 
 def prepare(user: User, file_id: str) -> str:
-    """Store what the file is and a profile. Return the day of the entry."""
+    """Write the content of the file, and a profile. Return the day of the entry."""
     path = content_path(Attachment.objects.get(pk=file_id).sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"x")
@@ -56,7 +56,7 @@ def prepare(user: User, file_id: str) -> str:
     return MemoryEntry.objects.get(user=user).day.isoformat()
 
 
-def test_what_changes_without_the_version_is_sent_and_does_not_stand_in_the_way(
+def test_a_change_without_a_new_version_is_sent_but_does_not_block_writing(
     alice: User, api_client: Any
 ) -> None:
     client, address = api_client(alice), "/api/v1/memory/profile"
@@ -66,7 +66,7 @@ def test_what_changes_without_the_version_is_sent_and_does_not_stand_in_the_way(
     answer = client.get(address, headers={"If-None-Match": tag})
     assert (answer.status_code, answer.json()["is_used"], answer.json()["version"]) == (200, False, 1)
     assert client.get(address, headers={"accept": "text/markdown"})["ETag"] != answer["ETag"]
-    for accepted in (tag, '"2"', "*"):  # the version alone is enough
+    for accepted in (tag, '"2"', "*"):  # only the version in the tag counts
         written = client.put(
             address, {"markdown": "Two."}, "application/json", headers={"If-Match": accepted}
         )

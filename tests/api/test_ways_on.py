@@ -1,4 +1,4 @@
-"""Ways on from any place: what a Stop holds, an answer in other words, a new chat from a message of another."""
+"""Ways to go on: with messages held by a Stop, with an edited answer, in a new conversation from a message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def texts(program: Program, conversation: str) -> list[str]:
 
 
 async def stopped_with(program: Program, server: ModelServer, *held: str) -> tuple[str, list[str]]:
-    """Return a conversation whose answer was stopped while these messages waited, and their ids."""
+    """Return a conversation whose answer was stopped while these messages were queued, and their ids."""
     conversation, run = await start(program, "First?")
     await wait_for_words(server)
     path = f"conversations/{conversation}/inject"
@@ -38,7 +38,7 @@ async def stopped_with(program: Program, server: ModelServer, *held: str) -> tup
     return conversation, ids
 
 
-async def test_a_stopped_answer_is_continued_with_what_it_held(
+async def test_a_stopped_answer_is_continued_with_the_held_messages(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1), says("answer, in prose."))
@@ -65,7 +65,7 @@ async def test_a_stopped_answer_is_continued_with_what_it_held(
     assert told[-1].data["kind"] == "injected"
 
 
-async def test_a_stopped_answer_is_continued_after_another_branch_was(
+async def test_a_stopped_answer_can_be_continued_after_another_branch_was_shown(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(
@@ -86,7 +86,7 @@ async def test_a_stopped_answer_is_continued_after_another_branch_was(
     assert positions == list(range(len(positions)))
 
 
-async def test_a_stop_holds_what_waits_until_it_is_sent(
+async def test_a_stop_holds_queued_messages_until_they_are_sent(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second answer."))
@@ -118,7 +118,7 @@ async def test_a_stop_holds_what_waits_until_it_is_sent(
     assert told[-1].data["kind"] == "message"
 
 
-async def test_a_new_message_takes_along_what_was_held(
+async def test_a_new_message_is_sent_together_with_the_held_ones(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second answer."))
@@ -130,7 +130,7 @@ async def test_a_new_message_takes_along_what_was_held(
     assert {kind for _, _, kind in await stored(conversation)} == {"message"}
 
 
-async def test_an_answer_in_the_users_words_stands_beside_the_models(
+async def test_an_edited_answer_is_kept_beside_the_models_answer(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Lyon."), says("Because you say so."))
@@ -152,7 +152,7 @@ async def test_an_answer_in_the_users_words_stands_beside_the_models(
     assert [one["content"] for one in model_server.requests[-1].messages][-2] == "Paris."
 
 
-async def test_a_new_chat_begins_with_another_up_to_a_message(
+async def test_a_fork_begins_with_the_conversation_up_to_a_message(
     alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Paris."), says("Two million."), says("Yes."))

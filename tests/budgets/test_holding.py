@@ -1,4 +1,4 @@
-"""What a call holds of a budget and what it gives back: exact, whoever else is at it."""
+"""Holds on budgets and their settlement are exact, even with concurrent calls."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ ONE = Amount(100, 1_000)
 
 @pytest.fixture(autouse=True)
 def noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock stand: at midnight another period begins."""
+    """Stop the clock, because another period begins at midnight."""
     now = clock.now().replace(hour=12)
     monkeypatch.setattr(clock, "now", lambda: now)
 
 
 def hold_of(user: User, amount: Amount = ONE, days_ahead: int = 0) -> Hold | None:
-    """Return what is held; None where the budget is used up."""
+    """Hold an amount and return the hold; None if the budget is exhausted."""
     held = Hold(amount, clock.now() + timedelta(days=days_ahead))
     try:
         hold(spender=spender_of(user.pk), held=held)
@@ -71,7 +71,7 @@ def spend(user: User, amount: Amount, warned: list[str] | None = None) -> bool:
 
 @pytest.mark.mechanism("ours.budget-exact")
 @on_a_loop
-async def test_200_calls_at_once_against_a_budget_for_50_let_50_through(
+async def test_a_budget_for_50_calls_admits_50_of_200_concurrent_calls(
     alice: User, bob: User, set_budget: SetBudget
 ) -> None:
     await in_database(set_budget)("deployment", tokens=50 * ONE.tokens)
@@ -86,7 +86,7 @@ async def test_200_calls_at_once_against_a_budget_for_50_let_50_through(
 
 
 @on_a_loop
-async def test_users_who_begin_a_day_at_once_wait_for_each_other_and_never_in_a_circle(
+async def test_users_who_begin_a_day_concurrently_do_not_deadlock(
     alice: User, bob: User, charlie: User, set_budget: SetBudget
 ) -> None:
     await in_database(set_budget)("deployment", tokens=10_000)
@@ -98,8 +98,10 @@ async def test_users_who_begin_a_day_at_once_wait_for_each_other_and_never_in_a_
 
 
 @pytest.mark.postgres
-def test_a_budget_that_is_used_up_is_refused_without_its_row(alice: User, set_budget: SetBudget) -> None:
-    """Who finds no room may hold the row of the period, for which another waits that has locked the budget."""
+def test_a_call_on_an_exhausted_budget_is_refused_without_locking_the_budget(
+    alice: User, set_budget: SetBudget
+) -> None:
+    """A refused call may hold the row of the period, for which a call that has locked the budget waits."""
     budget = set_budget("deployment", tokens=ONE.tokens)
     assert hold_of(alice)
     refused: list[Hold | None] = []
@@ -109,7 +111,7 @@ def test_a_budget_that_is_used_up_is_refused_without_its_row(alice: User, set_bu
     assert refused == [None]
 
 
-def test_what_a_call_took_is_counted_in_the_place_of_what_it_held(alice: User, set_budget: SetBudget) -> None:
+def test_settling_replaces_the_held_amount_by_the_used_amount(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=150)
     held = hold_of(alice)
     assert held is not None
@@ -128,7 +130,7 @@ def test_money_is_held_like_tokens(alice: User, set_budget: SetBudget) -> None:
     assert hold_of(alice) is None
 
 
-def test_what_a_dead_process_held_is_given_back_by_the_sweep_and_not_twice(
+def test_the_sweep_releases_the_hold_of_a_dead_process_only_once(
     alice: User, set_budget: SetBudget, settings: Any
 ) -> None:
     set_budget("every_user", tokens=100)
@@ -146,7 +148,7 @@ def test_what_a_dead_process_held_is_given_back_by_the_sweep_and_not_twice(
 
 
 @on_a_loop
-async def test_a_call_that_is_stopped_while_it_holds_gives_back_what_it_held(
+async def test_a_call_cancelled_while_it_holds_releases_its_hold(
     alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
@@ -179,7 +181,7 @@ async def test_a_call_that_is_stopped_while_it_holds_gives_back_what_it_held(
 
 
 @on_a_loop
-async def test_a_call_holds_once_though_the_answer_to_the_commit_was_lost(
+async def test_a_call_holds_once_although_the_response_to_the_commit_was_lost(
     alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[object] = []
@@ -200,7 +202,7 @@ async def test_a_call_holds_once_though_the_answer_to_the_commit_was_lost(
 
 @pytest.mark.parametrize("was_committed", [True, False])
 @on_a_loop
-async def test_a_call_counts_once_though_settling_it_broke_off(
+async def test_a_call_counts_once_although_settling_it_failed(
     alice: User, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch, was_committed: bool
 ) -> None:
     tries: list[object] = []
@@ -222,7 +224,7 @@ async def test_a_call_counts_once_though_settling_it_broke_off(
 
 
 @pytest.mark.parametrize("was_used", [True, False])
-def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
+def test_a_budget_deleted_during_an_answer_no_longer_applies_to_it(
     alice: User, set_budget: SetBudget, was_used: bool
 ) -> None:
     set_budget("every_user", "month", tokens=100)
@@ -238,7 +240,7 @@ def test_a_budget_that_is_deleted_while_an_answer_runs_holds_for_it_no_more(
     assert [row.used_tokens for row in BudgetPeriod.objects.all()] == [30]
 
 
-def test_a_new_day_has_a_new_budget_and_the_month_goes_on(alice: User, set_budget: SetBudget) -> None:
+def test_a_new_day_has_a_new_daily_budget(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=100)
     set_budget("every_user", "month", tokens=1_000)
     assert spend(alice, ONE)
@@ -252,7 +254,7 @@ def test_a_new_day_has_a_new_budget_and_the_month_goes_on(alice: User, set_budge
     }
 
 
-def test_a_budget_of_ones_own_takes_the_place_of_each_users(
+def test_a_personal_budget_replaces_the_budget_of_every_user(
     alice: User, bob: User, set_budget: SetBudget
 ) -> None:
     set_budget("every_user", tokens=100)
@@ -261,7 +263,7 @@ def test_a_budget_of_ones_own_takes_the_place_of_each_users(
     assert [spend(bob, ONE) for _ in range(2)] == [True, False]
 
 
-def test_a_group_shares_one_budget_and_others_do_not_have_it(
+def test_a_group_budget_is_shared_by_its_members_and_ignores_other_users(
     alice: User, bob: User, charlie: User, set_budget: SetBudget
 ) -> None:
     group = Group.objects.create(name="Research")
@@ -271,9 +273,7 @@ def test_a_group_shares_one_budget_and_others_do_not_have_it(
     assert [spend(alice, ONE), spend(bob, ONE), spend(charlie, ONE)] == [False, False, True]
 
 
-def test_a_group_that_is_renamed_is_named_so_from_the_next_call_on(
-    alice: User, set_budget: SetBudget
-) -> None:
+def test_limits_show_the_new_name_of_a_renamed_group(alice: User, set_budget: SetBudget) -> None:
     group = Group.objects.create(name="Research")
     group.user_set.add(alice)  # type: ignore[attr-defined]
     set_budget("group", group=group, tokens=200)
@@ -283,9 +283,7 @@ def test_a_group_that_is_renamed_is_named_so_from_the_next_call_on(
     assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Archive group's"]
 
 
-def test_where_one_of_several_budgets_is_used_up_nothing_is_held_of_the_others(
-    alice: User, set_budget: SetBudget
-) -> None:
+def test_a_call_refused_by_one_budget_holds_nothing_of_the_others(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=100)
     set_budget("every_user", "month", tokens=1_000)
     set_budget("deployment", tokens=1_000)
@@ -307,7 +305,7 @@ def test_at_80_percent_the_user_is_warned_once_in_the_period(alice: User, set_bu
     assert warned[0].startswith("80 % of your budget of 1,000 tokens a day is used. It begins anew on ")
 
 
-def test_what_nobody_can_be_told_of_is_warned_of_later(alice: User, set_budget: SetBudget) -> None:
+def test_a_warning_that_cannot_be_delivered_is_given_later(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=1_000)
     assert spend(alice, Amount(900, 0))
     warned: list[str] = []
@@ -316,9 +314,9 @@ def test_what_nobody_can_be_told_of_is_warned_of_later(alice: User, set_budget: 
 
 
 @pytest.mark.postgres
-def test_budgets_are_deleted_together_in_the_order_in_which_calls_hold_them(set_budget: SetBudget) -> None:
+def test_deleting_budgets_locks_them_in_the_same_order_as_calls(set_budget: SetBudget) -> None:
     first, second = set_budget("deployment", tokens=100), set_budget("deployment", "month", tokens=100)
-    for budget in (second, first):  # the row of the second is the first that a scan finds
+    for budget in (second, first):  # a scan finds the row of the second budget first
         BudgetPeriod.objects.create(pk=new_id(), budget=budget, starts_on=clock.now().date())
     request, page = HttpRequest(), BudgetAdmin(Budget, AdminSite())
     check_order(
@@ -344,8 +342,8 @@ def test_the_clean_up_deletes_periods_that_ended_months_ago(alice: User, set_bud
     assert max(left) == clock.now().date()
 
 
-def test_what_a_call_held_by_a_clock_that_was_ahead_is_given_back(alice: User, set_budget: SetBudget) -> None:
-    """Its process is gone, and the clock was set back since."""
+def test_a_hold_made_while_the_clock_was_ahead_is_released(alice: User, set_budget: SetBudget) -> None:
+    """The process is gone and the clock was set back, so the hold would expire too late."""
     set_budget("deployment", tokens=1_000)
     assert hold_of(alice)
     release_expired(clock.now())

@@ -1,4 +1,4 @@
-"""The ledger by user, group, model, agent, purpose and day: everybody their own, operators all of it."""
+"""Usage by user, group, model, agent, purpose and day: users see their own, operators that of all users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADDRESS = "/api/v1/admin/usage"
 
 @pytest.fixture
 def spent(alice: User, bob: User) -> None:
-    """alice asked an agent for 100 tokens, bob in a group for 10 at a price."""
+    """Store usage of 100 tokens by alice with an agent, and of 10 tokens with a cost by bob in a group."""
     agent = Agent.objects.create(name="Tutor")
     conversation = create_conversation(user=alice, now=clock.now())
     conversation.agent = agent
@@ -51,7 +51,7 @@ def rows_of(answer: Any) -> dict[str, int]:
         ("purpose", {"chat": 110}),
     ],
 )
-def test_an_operator_sees_all(
+def test_an_operator_sees_the_usage_of_all_users(
     spent: None, api_client: Clients, admin_user: Any, group_by: str, rows: dict[str, int]
 ) -> None:
     answer = api_client(admin_user).get(ADDRESS, {"group_by": group_by})
@@ -59,20 +59,20 @@ def test_an_operator_sees_all(
     assert answer.json()["total"]["input_tokens"] == 110
 
 
-def test_users_see_their_own_by_agent_and_nothing_of_others(
-    spent: None, api_client: Clients, alice: User, charlie: User
-) -> None:
+def test_users_see_only_their_own_usage(spent: None, api_client: Clients, alice: User, charlie: User) -> None:
     assert rows_of(api_client(alice).get("/api/v1/usage", {"group_by": "agent"})) == {"Tutor": 100}
     assert rows_of(api_client(charlie).get("/api/v1/usage", {"group_by": "agent"})) == {}
     assert api_client(alice).get("/api/v1/usage", {"group_by": "user"}).status_code == 422
 
 
-def test_nobody_else_sees_all(spent: None, api_client: Clients, charlie: User, admin_user: Any) -> None:
+def test_only_operators_with_the_admin_scope_see_the_usage_of_all_users(
+    spent: None, api_client: Clients, charlie: User, admin_user: Any
+) -> None:
     assert api_client(charlie).get(ADDRESS).status_code == 403
     assert api_client(admin_user, scopes=["chat", "read"]).get(ADDRESS).status_code == 403
 
 
-def test_the_file_has_the_same_rows_and_no_formulas(
+def test_the_csv_file_has_the_same_rows_and_escapes_formulas(
     spent: None, api_client: Clients, admin_user: Any, bob: User
 ) -> None:
     bob.email = "=cmd@example.com"

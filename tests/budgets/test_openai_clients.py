@@ -1,4 +1,4 @@
-"""Below /v1 a budget that is used up is OpenAI's `insufficient_quota`, whether the server keeps the conversation or not."""
+"""Under /v1 an exhausted budget is OpenAI's `insufficient_quota`, whether or not the server stores the conversation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELLO = {"model": "Main", "messages": [{"role": "user", "content": "Hello"}]}
 
 @pytest.mark.mechanism("ours.budget-stop")
 @on_a_loop
-async def test_a_call_counts_and_the_next_is_refused_and_not_repeated(
+async def test_a_call_counts_and_the_next_one_is_refused_without_a_retry(
     alice: User, set_budget: Callable[..., Any]
 ) -> None:
     async with chatting(alice, count=2) as chat:
@@ -52,7 +52,7 @@ async def test_a_call_counts_and_the_next_is_refused_and_not_repeated(
 
 
 @on_a_loop
-async def test_a_call_that_cannot_be_written_down_ends_all_the_same(alice: User) -> None:
+async def test_a_call_whose_account_is_deleted_meanwhile_returns_409(alice: User) -> None:
     async with chatting(alice, count=2) as chat:
         chat.server.script(says("Hi.", hold_after=1))
         asking = asyncio.ensure_future(chat.program.post(ADDRESS, **HELLO))
@@ -63,7 +63,7 @@ async def test_a_call_that_cannot_be_written_down_ends_all_the_same(alice: User)
 
 
 @on_a_loop
-async def test_embeddings_count_though_the_client_hung_up(
+async def test_embeddings_count_although_the_client_disconnected(
     alice: User, set_budget: Callable[..., Any]
 ) -> None:
     asked, may_answer = threading.Event(), threading.Event()

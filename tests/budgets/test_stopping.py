@@ -1,4 +1,4 @@
-"""A budget that is used up stops before the model is asked, at every door, and says when it begins anew."""
+"""An exhausted budget refuses requests before the model is called, and the error says when the budget resets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def exhaust(chat: Chat, set_budget: SetBudget) -> None:
 
 @pytest.mark.mechanism("ours.budget-stop")
 @on_a_loop
-async def test_a_send_is_refused_with_the_reset_time_and_the_model_is_not_asked(
+async def test_a_message_is_refused_with_the_reset_time_and_without_a_model_call(
     alice: User, set_budget: SetBudget
 ) -> None:
     async with chatting(alice, count=2) as chat:
@@ -52,7 +52,7 @@ async def test_a_send_is_refused_with_the_reset_time_and_the_model_is_not_asked(
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.budget-stop")
 @on_a_loop
-async def test_a_stream_ends_with_the_sentence_and_more_budget_lets_the_question_be_asked_again(
+async def test_a_stream_ends_with_the_refusal_and_a_larger_budget_allows_a_retry(
     alice: User, set_budget: SetBudget
 ) -> None:
     async with chatting(alice, count=2) as chat:
@@ -70,7 +70,7 @@ async def test_a_stream_ends_with_the_sentence_and_more_budget_lets_the_question
 
 @pytest.mark.mechanism("ours.budget-exact")
 @on_a_loop
-async def test_of_many_sends_at_once_as_many_are_answered_as_the_budget_is_for(
+async def test_only_as_many_concurrent_messages_are_answered_as_the_budget_allows(
     alice: User, set_budget: SetBudget
 ) -> None:
     held = Behaviour(text="An answer.", hold_after=0)
@@ -101,7 +101,7 @@ async def test_of_many_sends_at_once_as_many_are_answered_as_the_budget_is_for(
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.budget-warning")
 @on_a_loop
-async def test_a_turn_that_reaches_80_percent_tells_it_once_in_the_conversation(
+async def test_reaching_80_percent_of_a_budget_is_announced_once_in_the_conversation(
     alice: User, set_budget: SetBudget
 ) -> None:
     async with chatting(alice, count=2) as chat:
@@ -124,7 +124,7 @@ async def test_a_turn_that_reaches_80_percent_tells_it_once_in_the_conversation(
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_a_summary_counts_and_is_not_asked_for_where_the_budget_is_used_up(
+async def test_a_summary_counts_and_an_exhausted_budget_prevents_its_model_call(
     alice: User, set_budget: SetBudget
 ) -> None:
     async with chatting(alice) as chat:
@@ -146,7 +146,7 @@ async def test_a_summary_counts_and_is_not_asked_for_where_the_budget_is_used_up
 
 
 @on_a_loop
-async def test_a_stopped_answer_is_counted_by_what_it_wrote(alice: User, set_budget: SetBudget) -> None:
+async def test_a_stopped_answer_releases_its_hold(alice: User, set_budget: SetBudget) -> None:
     slow = Behaviour(text="One two three four five six.", hold_after=4)
     async with chatting(alice, count=2, server=ModelServer(default=slow)) as chat:
         await in_database(set_budget)("every_user", tokens=10**6)
@@ -167,7 +167,7 @@ async def test_a_stopped_answer_is_counted_by_what_it_wrote(alice: User, set_bud
 
 
 @on_a_loop
-async def test_an_answer_that_is_stopped_before_its_first_word_is_counted_by_what_it_read(
+async def test_an_answer_stopped_before_its_first_word_counts_its_input_tokens(
     alice: User, set_budget: SetBudget
 ) -> None:
     silent = Behaviour(text="One two three.", hold_after=0)
@@ -189,7 +189,9 @@ async def test_an_answer_that_is_stopped_before_its_first_word_is_counted_by_wha
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("problem", ["quota", "wrong_key", "overflow_openai"])
-def test_a_refused_answer_costs_nothing(alice: User, set_budget: SetBudget, problem: str) -> None:
+def test_a_request_that_the_provider_refuses_costs_nothing(
+    alice: User, set_budget: SetBudget, problem: str
+) -> None:
     async def ask() -> None:
         async with chatting(alice, count=2, server=ModelServer(default=ERRORS[problem]())) as chat:
             await in_database(set_budget)("every_user", tokens=10**6)

@@ -33,7 +33,7 @@ def png_chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """Return a small file that says it is a large picture."""
+    """Return a small PNG file with this size in its header."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", zlib.compress(b"\0" * 9))
 
@@ -46,7 +46,7 @@ def store(user: User, content: bytes) -> Attachment:
     ("kind", "mime"),
     [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp"), ("GIF", "image/png")],
 )
-def test_the_type_is_what_the_bytes_are(alice: User, kind: str, mime: str):
+def test_the_type_is_read_from_the_content(alice: User, kind: str, mime: str):
     row = store(alice, picture(kind))
     assert (row.mime_type, row.width, row.height) == (mime, 8, 6)
     assert Image.open(attachments.content_path(row.sha256)).size == (8, 6)
@@ -75,12 +75,12 @@ def test_an_image_that_is_sent_again_takes_no_more_room(alice: User, bob: User, 
     assert attachments.read_content(store(alice, picture())), "its bytes were lost, and are stored again"
 
 
-def test_an_upload_has_a_row_of_its_own(alice: User):
+def test_each_upload_has_its_own_row(alice: User):
     first = store(alice, picture())
     assert attachments.store_upload(user=alice, name="a.png", content=picture()) != first
 
 
-def test_a_file_of_a_conversation_in_deletion_is_not_used_again(alice: User):
+def test_a_file_of_a_conversation_that_is_being_deleted_is_not_reused(alice: User):
     conversation = new_conversation(alice)
     [message] = say(conversation, "Look.")
     first = store(alice, picture())
@@ -89,7 +89,7 @@ def test_a_file_of_a_conversation_in_deletion_is_not_used_again(alice: User):
     assert store(alice, picture()) != first
 
 
-def test_a_photo_is_turned_upright_and_its_metadata_stays_behind(alice: User):
+def test_a_photo_is_turned_upright_and_loses_its_metadata(alice: User):
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "taken at home"
@@ -119,13 +119,13 @@ def test_too_many_pixels_are_refused_by_the_header_alone(alice: User):
     ],
     ids=["empty", "svg", "html", "pdf", "header-only", "cut", "bmp", "broken-gif"],
 )
-def test_what_is_no_image_is_refused_in_one_sentence(alice: User, content: bytes):
+def test_content_that_is_no_image_is_rejected(alice: User, content: bytes):
     with pytest.raises(InvalidInput, match="not an image"):
         store(alice, content)
     assert not Attachment.objects.exists()
 
 
-def test_a_script_behind_the_pixels_does_not_survive(alice: User):
+def test_a_script_after_the_image_data_is_removed(alice: User):
     row = store(alice, picture() + b"<script>alert(1)</script>")
     assert b"<script>" not in attachments.read_content(row)
 
@@ -141,14 +141,14 @@ def test_a_data_url_carries_the_stored_bytes(alice: User):
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_data_urls_of_others_and_of_nobody_are_left_out(alice: User, bob: User):
+async def test_data_urls_exclude_files_of_other_users_and_unknown_ids(alice: User, bob: User):
     hers = await sync_to_async(store)(alice, picture())
     his = await sync_to_async(store)(bob, picture())
     found = await attachments.load_data_urls(alice.pk, [str(hers.pk), str(his.pk), "no-id"])
     assert list(found) == [str(hers.pk)]
 
 
-def test_bytes_that_two_rows_share_stay_until_the_last_is_deleted(alice: User, bob: User):
+def test_bytes_that_two_rows_share_stay_until_the_last_row_is_deleted(alice: User, bob: User):
     first, second = store(alice, picture()), store(bob, picture())
     path = attachments.content_path(first.sha256)
     delete_file(alice, str(first.pk), now=timezone.now())

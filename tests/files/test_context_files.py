@@ -1,4 +1,4 @@
-"""chatapp/forgetting/services.py and chatapp/files/offloads.py: the file of messages that left the context."""
+"""The file of messages that left the context (chatapp/files/offloads.py, chatapp/forgetting/services.py)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class Killed(BaseException):
     pass
 
 
-def test_a_forgetting_cut_short_leaves_nothing_in_the_file_of_the_context(
+def test_an_interrupted_forgetting_leaves_nothing_in_the_context_file(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ):
-    """ "After a crash between the two, sweeps do the rest": not where a worker writes the messages that are left again
-    first, as it does within minutes: it appends to the old file and makes a row for it, so that no sweep takes it."""
+    """If a worker appended to the old file before the sweep deletes it, the new row would keep the forgotten text."""
     conversation = new_conversation(alice)
     told, *_ = say(
         conversation, f"My favourite colour is {SECRET}.", "Noted.", "The ferry leaves at nine.", "It does."
@@ -52,9 +51,8 @@ def test_a_forgetting_cut_short_leaves_nothing_in_the_file_of_the_context(
     assert [path for path in files_with(SECRET) if "offloads" in path.parts] == []
 
 
-def test_what_is_stored_again_while_the_former_file_is_deleted_stays(alice: User):
-    """ "No row points to a missing file": between the row and the file of a deletion, another process writes the same
-    name, as for the same image or the file of the context."""
+def test_a_file_stored_again_while_the_former_one_is_deleted_stays(alice: User):
+    """Another process may store the same name after a deletion deleted the row and before it deletes the file."""
     conversation = new_conversation(alice)
     store, home = ConversationOffloads(), str(conversation.pk)
     reference = store.offload_context(home, [text_message("user", "The ferry leaves at nine.")])
@@ -64,10 +62,8 @@ def test_what_is_stored_again_while_the_former_file_is_deleted_stays(alice: User
     assert b"ten on Sundays" in read_content(Offload.objects.get())
 
 
-def test_a_line_that_was_cut_short_does_not_keep_later_messages_out(alice: User):
-    """ "A crash may have left the last line unfinished" (`compaction/left_context.py`): the next append goes on in that
-    line, which then ends like a whole one and is no JSON. Each later attempt to keep what left the context ends with
-    an error, for ever; and the first message of the append is in no line that can be read."""
+def test_a_truncated_line_does_not_break_later_reads_of_the_context_file(alice: User):
+    """A crash may leave the last line unfinished. An append must not raise errors in all later reads of the file."""
     conversation = new_conversation(alice)
     path = f"{conversation.pk}/{offloads.CONTEXT_FILE}"
     offloads.object_store().append(path, b'{"id": "a", "position": 0, "role": "user", "at": null, "par')

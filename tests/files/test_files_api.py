@@ -29,7 +29,7 @@ def upload(client: Client, content: bytes | None = None, name: str = "cat.png"):
     return client.post("/api/v1/files", {"file": SimpleUploadedFile(name, content, "image/png")})
 
 
-def test_an_uploaded_image_comes_back_as_an_image_only_its_owner_sees(
+def test_an_uploaded_image_is_served_as_an_image_to_its_owner_only(
     alice: User, charlie: User, api_client: Clients
 ):
     made = upload(api_client(alice))
@@ -63,20 +63,20 @@ def test_a_deleted_file_is_gone(alice: User, api_client: Clients):
     assert not Attachment.objects.exists()
 
 
-def test_what_is_no_image_is_told_so(alice: User, api_client: Clients):
+def test_an_upload_that_is_no_image_returns_422(alice: User, api_client: Clients):
     answer = upload(api_client(alice), b"<svg onload=alert(1)>", "cat.png")
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "not_an_image"
 
 
-def test_what_is_too_large_is_told_so(alice: User, api_client: Clients, settings: Settings):
+def test_an_upload_that_is_too_large_returns_413(alice: User, api_client: Clients, settings: Settings):
     settings.MAX_UPLOAD_BYTES = 20
     answer = upload(api_client(alice))
     assert answer.status_code == 413
     assert answer.json()["error"]["code"] == "too_large"
 
 
-def test_a_name_that_points_elsewhere_stays_a_name(alice: User, api_client: Clients):
+def test_a_malicious_file_name_adds_no_path_and_no_header(alice: User, api_client: Clients):
     client = api_client(alice)
     stored = upload(client, name='../../etc/pass"wd\r\nX-Evil: 1.png').json()
     shown = client.get(stored["url"])
@@ -89,7 +89,7 @@ def test_an_unknown_id_is_not_found(alice: User, api_client: Clients, file_id: s
     assert api_client(alice).get(f"/api/v1/files/{file_id}").status_code == 404
 
 
-def test_a_deleted_file_leaves_no_part_that_names_it(alice: User, api_client: Clients):
+def test_deleting_a_file_removes_the_message_parts_that_name_it(alice: User, api_client: Clients):
     client = api_client(alice)
     conversation = new_conversation(alice)
     both, alone = upload(client).json()["id"], upload(client, b"A note.", "note.txt").json()["id"]
@@ -111,7 +111,9 @@ def test_a_deleted_file_leaves_no_part_that_names_it(alice: User, api_client: Cl
     assert alone not in shown
 
 
-def test_a_user_keeps_no_more_than_the_limit(alice: User, bob: User, api_client: Clients, settings: Settings):
+def test_uploads_beyond_the_storage_limit_of_a_user_are_refused(
+    alice: User, bob: User, api_client: Clients, settings: Settings
+):
     settings.MAX_STORED_BYTES = 1_000
     first = upload(api_client(alice), b"x" * 600, "a.txt")
     assert first.status_code == 201

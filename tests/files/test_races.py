@@ -1,4 +1,4 @@
-"""Two processes at once, one after the other in a test."""
+"""Races between two processes, simulated in one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from chatapp.files.object_store import DiskStore
 from chatapp.operations import clock
 
 
-def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch: pytest.MonkeyPatch):
-    """ "Another process may make the same row now": where it does so between the update, which finds no row, and the
-    look whether there is one, the call is refused as if the whole budget were used up (PostgreSQL; at each midnight UTC
-    and on the first of each month)."""
+def test_the_first_two_calls_of_a_period_both_succeed(alice: User, monkeypatch: pytest.MonkeyPatch):
+    """Another process may create the row of the period after the update found none. The call must not be refused as if
+    the budget were exhausted (PostgreSQL; at each midnight UTC and on the first of each month)."""
     budget = Budget.objects.create(scope="deployment", period="day", tokens=1_000_000)
     limit, now = limit_of(budget, "The shared", None), clock.now()
     take = actions._take
@@ -41,8 +40,8 @@ def test_the_first_two_calls_of_a_period_are_both_made(alice: User, monkeypatch:
     hold(spender=Spender(alice.pk, (limit,)), held=Hold(Amount(10, 0), now))
 
 
-def test_files_are_swept_while_a_conversation_is_deleted(tmp_path: Path):
-    """The hourly sweep walks all folders; a request deletes one of them meanwhile. The sweep ends with an error."""
+def test_walking_the_store_continues_while_a_conversation_is_deleted(tmp_path: Path):
+    """A request may delete a folder while the hourly sweep walks all of them."""
     store = DiskStore(tmp_path)
     for number in range(20):
         store.write(f"{number}/a.txt", b"text")
@@ -53,9 +52,8 @@ def test_files_are_swept_while_a_conversation_is_deleted(tmp_path: Path):
     list(found)
 
 
-def test_a_budget_tells_of_its_group_by_the_name_it_has_now(alice: User):
-    """editions.py: "a cached value is never older than the edition", and "a table that a kept value is read from and
-    that is missing here changes unseen": `auth_group`, whose name is kept with the budgets, is missing."""
+def test_a_budget_shows_the_current_name_of_its_group(alice: User):
+    """The names of groups are cached with the budgets, so a change of `auth_group` must invalidate the cache."""
     group = Group.objects.create(name="Interns")
     alice.groups.add(group)
     Budget.objects.create(scope="group", group=group, period="day", tokens=1_000)

@@ -1,4 +1,4 @@
-"""chatapp/files/object_store.py, chatapp/files/attachments.py, chatapp/accounts/archive.py."""
+"""Appends to the object store, copies of attachments, and archives of accounts."""
 
 import subprocess
 import sys
@@ -35,8 +35,8 @@ except OSError:
 """
 
 
-def test_what_is_appended_is_there_or_an_error_says_it_is_not(tmp_path: Path):
-    """ "A write is durable when the call returns": an unbuffered `write` may write a part, and returns how much."""
+def test_an_append_stores_everything_or_raises_an_error(tmp_path: Path):
+    """An unbuffered `write` may write only a part and return its size."""
     done = subprocess.run(
         [sys.executable, "-c", APPEND, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -44,8 +44,8 @@ def test_what_is_appended_is_there_or_an_error_says_it_is_not(tmp_path: Path):
     assert done.stdout.strip() == "refused" or len(stored) == 1_500
 
 
-def test_a_copy_of_a_file_that_is_deleted_meanwhile_names_no_missing_bytes(alice: User, charlie: User):
-    """ "No row points to a missing file": the lock of the hash is taken, and the bytes are not looked at under it."""
+def test_copying_a_file_that_is_deleted_meanwhile_makes_no_row_without_bytes(alice: User, charlie: User):
+    """The copy must check under the lock of the hash whether the bytes still exist."""
     original = store_upload(user=alice, name="a.txt", content=b"some text")
     read_before = Attachment.objects.get(pk=original.pk)
     delete_file(
@@ -59,8 +59,8 @@ def test_a_copy_of_a_file_that_is_deleted_meanwhile_names_no_missing_bytes(alice
 
 
 @pytest.mark.sqlite
-def test_an_account_can_be_exported_whatever_its_issuer_claims(alice: User):
-    """ "One broken character must not cost a user the whole archive" (archive.py)."""
+def test_an_account_with_invalid_unicode_in_its_claims_can_be_exported(alice: User):
+    """One invalid character must not prevent the whole archive."""
     SocialAccount.objects.create(user=alice, provider="sso", uid="1", extra_data={"name": "A\ud83d"})
     with zipfile.ZipFile(write_account_archive(alice, ())) as archive:
         assert "account.json" in archive.namelist()

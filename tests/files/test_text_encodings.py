@@ -1,4 +1,4 @@
-"""chatapp/files/text_encodings.py, with the sentences of Django's translations as texts that people wrote."""
+"""Detection of text encodings (chatapp/files/text_encodings.py), with Django's translations as sample texts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WESTERN = ("da", "de", "es", "fi", "fr", "is", "it", "nb", "nl", "pt", "sv")
 
 
 def sentences(language: str, encoding: str) -> list[str]:
-    """Return what Django says in this language, where it has a few letters beyond ASCII and the encoding all of them."""
+    """Return Django's translations into this language that the encoding can represent, without placeholders."""
     said: set[str] = set()
     for folder in sorted(Path(django.__file__).parent.rglob("locale")):
         catalog = gettext.translation("django", folder, [language], fallback=True)
-        # What it holds has no public name: https://docs.python.org/3/library/gettext.html
+        # No public API lists the texts of a catalog: https://docs.python.org/3/library/gettext.html
         said |= {text for text in getattr(catalog, "_catalog", {}).values() if isinstance(text, str)}
     plain = (re.sub(r"%\(\w+\)[sdi]|%[sdi]|<[^>]+>|\{\w*\}|^[^\n]+: .*\n", "", text).strip() for text in said)
     return sorted(text for text in plain if text.encode(encoding, "ignore").decode(encoding) == text)
@@ -46,11 +46,11 @@ def misread(texts: list[str], encoding: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("language", "encoding"), WRITINGS)
-def test_a_text_is_read_in_the_encoding_it_was_written_in(language: str, encoding: str):
+def test_a_text_is_decoded_in_the_encoding_it_was_written_in(language: str, encoding: str):
     known = sentences(language, encoding)
     short = [text for text in known if beyond_ascii(text) >= LEAST_LETTERS]
     assert len(short) > 300
-    # A few rare characters alone are characters in another encoding, too.
+    # The bytes of a few rare characters may be more common characters in another encoding.
     assert len(misread(short, encoding)) <= 0.04 * len(short)
     chance = random.Random(1)
     longer = ["\n".join(chance.sample(short, 5)) for _ in range(200)]
@@ -58,8 +58,8 @@ def test_a_text_is_read_in_the_encoding_it_was_written_in(language: str, encodin
 
 
 @pytest.mark.parametrize("language", WESTERN)
-def test_a_western_text_is_not_taken_for_another(language: str):
-    """Western letters in pairs are characters of China, Japan and Korea, too, and single ones are Cyrillic."""
+def test_a_western_text_is_not_decoded_in_another_encoding(language: str):
+    """The bytes of western letters are also Chinese, Japanese or Korean in pairs, and Cyrillic alone."""
     accented = [text for text in sentences(language, "cp1252") if beyond_ascii(text)]
     assert len(accented) > 50
     assert misread(accented, "cp1252") == []
@@ -83,20 +83,20 @@ def test_a_western_text_is_not_taken_for_another(language: str):
         ("“Ça” — «là»", "cp1252"),
     ],
 )
-def test_a_few_words_are_enough(text: str, encoding: str):
+def test_a_few_words_are_enough_to_detect_an_encoding(text: str, encoding: str):
     assert decode_text(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("text", ["naïve café, ", "Привет, мир! ", "你好，世界。", "ÄÖÜ äöü ß "])
-def test_one_bad_byte_leaves_a_long_text_in_utf_8(text: str):
+def test_a_long_utf_8_text_with_one_invalid_byte_is_decoded_as_utf_8(text: str):
     content = (text * 10).encode()
     assert decode_text(content + b"\xff" + content) == f"{text * 10}\ufffd{text * 10}"
 
 
 @pytest.mark.parametrize("text", ["naïve café", "Привет, мир", "\ufeff你好，世界", "So ein Müßiggang 😀"])
-def test_a_text_in_utf_8_may_be_cut_inside_a_character(text: str):
+def test_a_utf_8_text_may_be_truncated_inside_a_character(text: str):
     assert decode_text(f"{text}é".encode()[:-1]) == text.removeprefix("\ufeff") + "\ufffd"
 
 
-def test_bytes_that_no_encoding_has_are_no_text():
+def test_bytes_that_are_invalid_in_every_encoding_are_no_text():
     assert decode_text(bytes(range(128, 256))) is None

@@ -1,4 +1,4 @@
-"""A service with scripted models, and alice who talks to it. Loaded before Django is set up: models only by name."""
+"""Fixtures for a service with scripted models. Loaded before Django is set up, so it must not import Django models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a word still stands: every table of the database, every file of the data folder."""
+"""Finds a word in all tables of the database and in all files of the data folder."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def _says(value: object, word: str) -> bool:
 
 
 def files_with(word: str) -> list[Path]:
-    """Return the files that hold the word, with the database's own where they lie in DATA_DIR."""
+    """Return the files in DATA_DIR that contain the word, including the database's own if they are there."""
     paths = [path for path in Path(settings.DATA_DIR).rglob("*") if path.is_file()]
     return [path for path in paths if word.encode() in path.read_bytes()]

@@ -1,4 +1,4 @@
-"""Fifty things people tell of themselves, each in its own form, and what they say when they tell nothing."""
+"""Fifty personal facts, each phrased differently, and small talk that contains no facts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FACTS = (
     "I inherited a harpsichord from my great-uncle Anselm.",
     "I'm captain of the quiz team at the Red Otter.",
 )
-"""Written down before anybody looked at what recognises them."""
+"""Written independently of the rules that recognise facts."""
 
 ASKED = (
     "Hi there!",

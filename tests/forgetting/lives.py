@@ -1,4 +1,4 @@
-"""A user with a life: a secret that was said, answered, summarised, remembered, recalled elsewhere and drawn."""
+"""Builds a user with a secret in messages, a summary, memory, runs, offloads and a recall in another conversation."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def live(user: User, shade: int = 1) -> Life:
 
 
 def offload(conversation: Conversation) -> None:
-    """Store a run that planned with the text, a tool that read it, and a request that carried it."""
+    """Store a failed run with the text in its plan and error, a tool call that returned it and a request text."""
     question, answer = conversation.messages.order_by("position")[:2]
     whole = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
     reference = ConversationOffloads().offload_tool_result(str(conversation.pk), whole)
@@ -145,7 +145,7 @@ def log(conversation: Conversation, *messages: Message) -> None:
 
 
 def recalled_elsewhere(user: User, source: Message) -> Conversation:
-    """Another day a run recalls it for its question, and a tool reads it once more."""
+    """Return a conversation of the next day, with a run that recalled the message."""
     other = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
     question, answer = say(other, "What do I know of it?", "I look it up.", at=NOW + timedelta(days=1))
     run = Run.objects.create(
@@ -177,7 +177,7 @@ def tell_recalled(run: Run, source: Message) -> None:
 
 
 def look_up(conversation: Conversation, text: str, call_id: str = "looked up") -> None:
-    """Store a call of a memory tool that returned the text to the conversation's first run and kept it in a file."""
+    """Store a memory tool call in the conversation's first run that returned the text, which is offloaded, too."""
     part = ToolResultPart(call_id=call_id, name="memory_search", text=text)
     reference = ConversationOffloads().offload_tool_result(str(conversation.pk), part)
     result = {"type": "tool_result", "call_id": call_id, "name": "memory_search", "text": text}
@@ -196,7 +196,7 @@ def look_up(conversation: Conversation, text: str, call_id: str = "looked up") -
 
 
 def read_elsewhere(user: User, source_ids: Collection[UUID]) -> Run:
-    """Return a run of another chat that has read these sources; its question and answer say nothing of them."""
+    """Return a run of another conversation that has read these sources but does not mention them."""
     chat = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
     question, answer = say(chat, "What do you know?", "I look it up.", at=NOW + timedelta(days=1))
     run = Run.objects.create(
@@ -207,7 +207,7 @@ def read_elsewhere(user: User, source_ids: Collection[UUID]) -> Run:
 
 
 def send_request(run: Run, *texts: str) -> None:
-    """Store a request of the run that carried these texts, which are stored nowhere else."""
+    """Store a sent request of the run with these texts, which are stored nowhere else."""
     hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     for sha256, text in zip(hashes, texts, strict=True):
         content = json.dumps([json.dumps({"parts": [{"type": "text", "text": text}]})])

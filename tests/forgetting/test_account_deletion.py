@@ -1,4 +1,4 @@
-"""An account ends with everything in it, and nothing of anybody else's."""
+"""Deleting an account deletes all its data, and no data of other users."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def delete_at_the_page(user: User) -> Any:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_nothing_of_a_deleted_account_is_anywhere(alice: User, api_client: Clients) -> None:
-    """But its id in the audit log, which says nothing any more."""
+def test_a_deleted_account_leaves_only_its_id_in_the_audit_log(alice: User, api_client: Clients) -> None:
+    """The id in the audit log identifies nobody any more."""
     life = live(alice)
     client = api_client(alice)
     assert delete_at_the_page(alice).status_code == 204
@@ -61,10 +61,8 @@ def test_nothing_of_a_deleted_account_is_anywhere(alice: User, api_client: Clien
     assert client.get(ME).status_code == 401
 
 
-def test_what_is_never_learned_again_goes_before_the_account(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In pieces: the account's own transaction holds the write lock as long as it deletes."""
+def test_tombstones_are_deleted_before_the_account(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tombstones are deleted in pieces, because the account's own transaction holds the write lock until it ends."""
     live(alice)
     forget_all(alice, now=clock.now())
     assert Tombstone.objects.filter(user=alice).exists()
@@ -76,7 +74,7 @@ def test_what_is_never_learned_again_goes_before_the_account(
     assert left == [0]
 
 
-def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients) -> None:
+def test_other_users_keep_their_data(alice: User, bob: User, api_client: Clients) -> None:
     live(alice, shade=3)
     theirs = live(bob, shade=3)
     assert delete_at_the_page(alice).status_code == 204
@@ -90,7 +88,9 @@ def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients)
 @pytest.mark.parametrize(
     ("sent", "status"), [({}, 403), ({"password": "wrong"}, 403), ({"password": "right one"}, 204)]
 )
-def test_a_page_asks_for_the_password_again(alice: User, sent: dict[str, Any], status: int) -> None:
+def test_deleting_the_account_requires_the_password_again(
+    alice: User, sent: dict[str, Any], status: int
+) -> None:
     client = signed_in(alice)
     answer = client.delete(ME, sent, content_type="application/json")
     assert answer.status_code == status
@@ -102,20 +102,20 @@ def test_a_page_asks_for_the_password_again(alice: User, sent: dict[str, Any], s
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("scopes", [["chat"], ["memory"], ["read"], ["chat", "read", "memory", "admin"]])
-def test_a_token_cannot(alice: User, api_client: Clients, scopes: list[str]) -> None:
+def test_an_api_token_cannot_delete_the_account(alice: User, api_client: Clients, scopes: list[str]) -> None:
     assert api_client(alice, scopes).delete(ME).status_code == 403
     assert User.objects.filter(pk=alice.pk).exists()
 
 
 @pytest.mark.sqlite
-def test_the_only_admin_stays(admin_user: User) -> None:
+def test_the_only_admin_cannot_be_deleted(admin_user: User) -> None:
     answer = delete_at_the_page(admin_user)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "only_admin")
     User.objects.create_superuser("second@example.com")
     assert delete_at_the_page(admin_user).status_code == 204
 
 
-def test_an_admin_deletes_an_account_with_all_that_hangs_on_it(alice: User, admin_client: Client) -> None:
+def test_an_admin_can_delete_an_account_with_all_its_data(alice: User, admin_client: Client) -> None:
     live(alice)
     page = f"/admin/chatapp/user/{alice.pk}/delete/"
     asked = admin_client.get(page)
@@ -128,8 +128,8 @@ def test_an_admin_deletes_an_account_with_all_that_hangs_on_it(alice: User, admi
 
 
 @pytest.mark.usefixtures("no_files")
-def test_a_deletion_that_is_taken_back_has_touched_no_file(alice: User) -> None:
-    """An operator's view is one transaction, and something after the deletion may break it."""
+def test_an_account_deletion_that_is_rolled_back_touches_no_file(alice: User) -> None:
+    """A view of the admin panel is one transaction, which may fail after the deletion."""
     life = live(alice)
     before = files_with(SECRET)
     with transaction.atomic():
@@ -141,7 +141,7 @@ def test_a_deletion_that_is_taken_back_has_touched_no_file(alice: User) -> None:
 
 
 @pytest.mark.sqlite
-def test_operators_who_are_no_admins_delete_nobody(alice: User, bob: User) -> None:
+def test_operators_who_are_not_admins_cannot_delete_accounts(alice: User, bob: User) -> None:
     bob.is_staff = True
     bob.save()
     client = Client()

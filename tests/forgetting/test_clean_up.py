@@ -1,4 +1,4 @@
-"""The clean-up of idle conversations takes everything but the memory of them."""
+"""The clean-up of idle conversations deletes everything except their memory entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.forgetting.lives import SECRET, live
 from tests.memory_store.rows import NOW, new_conversation
 
 
-def test_it_takes_requests_tool_calls_and_offloaded_files_and_leaves_the_memory(alice: User) -> None:
+def test_the_clean_up_deletes_requests_tool_calls_and_offloads_and_keeps_memory(alice: User) -> None:
     life = live(alice)
     folder = Path(settings.DATA_DIR) / "offloads" / str(life.conversation.pk)
     assert any(path.is_file() for path in folder.rglob("*"))
@@ -37,7 +37,7 @@ def test_it_takes_requests_tool_calls_and_offloaded_files_and_leaves_the_memory(
 
 
 @pytest.mark.parametrize("days", [0, 365])
-def test_a_temporary_conversation_ends_where_others_are_kept_for_longer(
+def test_a_temporary_conversation_expires_even_if_others_are_kept_longer(
     alice: User, settings: Any, days: int
 ) -> None:
     settings.RETENTION_DAYS = days

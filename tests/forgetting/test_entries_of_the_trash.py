@@ -1,4 +1,4 @@
-"""chatapp/forgetting/trash: what is forgotten while a conversation is in the trash."""
+"""Entries that are forgotten while their conversation is in the trash (chatapp/forgetting/trash)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ CODE = "K4711ZQ"
 
 
 @pytest.mark.parametrize("is_in_trash", [False, True])
-def test_what_an_entry_was_made_of_is_cut_out_of_a_conversation_in_the_trash_too(
-    alice: User, is_in_trash: bool
-):
-    """ "Restore a conversation as it was, without what was forgotten meanwhile." Outside the trash the sentence with the
-    code is cut out of the message; forgotten while it is in the trash, it comes back word for word."""
+def test_forgetting_an_entry_removes_its_source_sentence_in_the_trash_too(alice: User, is_in_trash: bool):
+    """A restored conversation must not contain what was forgotten while it was in the trash."""
     conversation = new_conversation(alice)
     asked, answered = say(
         conversation,

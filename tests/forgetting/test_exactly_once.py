@@ -1,5 +1,5 @@
-"""Restart, worker crash and double delivery at each step leave exactly one entry: extract, rows, file, index, vectors.
-The consolidation is in `memory_store/test_consolidating.py`, real kills in `reliability/test_memory_writes_survive.py`."""
+"""A restart, crash or duplicate delivery at any step (extract, rows, file, index, vectors) leaves exactly one entry.
+See also `memory_store/test_consolidating.py`, and for real kills `reliability/test_memory_writes_survive.py`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def server() -> ModelServer:
 
 
 def assert_once(user: User) -> None:
-    """In rows, file and index, whatever is done again."""
+    """Check that rows, file and index contain the entry once, also after a sweep and after rebuilding."""
     for again in (
         lambda: None,
         tasks.sweep,
@@ -86,7 +86,7 @@ def assert_once(user: User) -> None:
     assert Compaction.objects.filter(status="done").count() == 1
 
 
-def test_a_job_that_is_delivered_again_and_again_is_done_once(
+def test_a_job_that_is_delivered_repeatedly_is_done_once(
     alice: User, row: Compaction, server: ModelServer
 ) -> None:
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_a_job_that_is_delivered_again_and_again_is_done_once(
     assert_once(alice)
 
 
-def test_a_worker_that_died_before_it_asked_is_replaced(
+def test_a_worker_that_died_before_calling_the_model_is_replaced(
     alice: User, row: Compaction, server: ModelServer
 ) -> None:
     assert claim_compaction(compaction_id=row.pk, holder="a dead worker", now=clock.now())
@@ -108,7 +108,7 @@ def test_a_worker_that_died_before_it_asked_is_replaced(
 
 
 @pytest.mark.parametrize("crashes_at", ["the rows", "the file"])
-def test_a_crash_between_two_steps_is_mended_by_the_next_worker(
+def test_the_next_worker_repairs_a_crash_between_two_steps(
     alice: User, row: Compaction, server: ModelServer, crashes_at: str
 ) -> None:
     crash: Callable[[UUID], None] = {"the rows": crash_in_rows, "the file": crash_at_file}[crashes_at]
@@ -120,7 +120,7 @@ def test_a_crash_between_two_steps_is_mended_by_the_next_worker(
 
 
 def crash_in_rows(compaction_id: UUID) -> None:
-    """Checkpoint, ledger and entry are one transaction: it is lost as a whole. What comes last of it breaks here."""
+    """Let the last write of the transaction of checkpoint, ledger and entry fail; it is rolled back as a whole."""
     lease = claim_compaction(compaction_id=compaction_id, holder="a dead worker", now=clock.now())
     assert lease is not None
     row = Compaction.objects.get(pk=compaction_id).conversation
@@ -151,7 +151,7 @@ def complete_in_part(lease: CompactionLease) -> None:
 
 
 def crash_at_file(compaction_id: UUID) -> None:
-    """Compact while the folder cannot be written: the row is there, the file is not, and the sweep continues."""
+    """Compact while the folder is not writable, so that the row exists without its file, which the sweep must write."""
     row = Compaction.objects.get(pk=compaction_id)
     folder = memory_files.user_folder(row.conversation.user_id)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,9 @@ def crash_at_file(compaction_id: UUID) -> None:
     folder.unlink()
 
 
-def test_two_indexers_at_once_index_once(alice: User, row: Compaction, server: ModelServer) -> None:
+def test_indexing_a_conversation_twice_indexes_each_message_once(
+    alice: User, row: Compaction, server: ModelServer
+) -> None:
     compaction_tasks.compact(str(row.pk))
     for _ in range(2):
         index_conversation(row.conversation_id)

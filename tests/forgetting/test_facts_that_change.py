@@ -1,4 +1,4 @@
-"""A newer statement supersedes an older one: both stay, the current first, the older with its dates."""
+"""A newer statement supersedes an older one: search returns the current one first, the older one with its dates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def moved(alice: User) -> list[Message]:
     first, second = new_conversation(alice), new_conversation(alice)
     [old, *_] = say(first, OLD, "A fine city.", at=MAY)
     [new, *_] = say(second, NEW, "Congratulations!", at=NOW)
-    for conversation in (second, first):  # in whatever order they are indexed
+    for conversation in (second, first):  # the order of indexing must not matter
         index_conversation(conversation.pk)
     return [old, new]
 
@@ -57,7 +57,7 @@ def said(items: list[dict]) -> list[str]:
     return [item["text"] for item in items if item["text"] in (OLD, NEW)]
 
 
-def test_the_current_comes_first_and_the_older_says_until_when(
+def test_search_returns_the_current_statement_first_and_the_older_one_with_its_end(
     alice: User, api_client: Clients, moved: list[Message]
 ):
     found = search(api_client(alice), q="Do I live in Paris?")
@@ -71,7 +71,9 @@ def test_the_current_comes_first_and_the_older_says_until_when(
 
 
 @pytest.mark.mechanism("memory.changing-facts")
-def test_as_of_a_date_it_is_what_was_so_then(alice: User, api_client: Clients, moved: list[Message]):
+def test_a_search_as_of_a_date_returns_the_statement_of_that_time(
+    alice: User, api_client: Clients, moved: list[Message]
+):
     found = search(api_client(alice), q="Where do I live?", as_of="2026-06-30")
     assert said(found) == [OLD]
     assert found[0]["valid_until"] is None
@@ -88,7 +90,7 @@ def test_a_message_that_corrects_itself_is_listed_once(alice: User, api_client: 
     assert found == [both]
 
 
-def test_who_moves_again_leaves_a_chain(alice: User, moved: list[Message]):
+def test_successive_statements_form_a_chain(alice: User, moved: list[Message]):
     third = new_conversation(alice)
     say(third, "I have moved to Nice now.", at=NOW + timedelta(days=9))
     index_conversation(third.pk)
@@ -96,7 +98,7 @@ def test_who_moves_again_leaves_a_chain(alice: User, moved: list[Message]):
     assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
 
 
-def test_what_is_so_no_more_is_over_and_nothing_beside_it(alice: User, api_client: Clients):
+def test_a_denial_supersedes_only_the_statement_that_it_denies(alice: User, api_client: Clients):
     conversation = new_conversation(alice)
     texts = ("I drink tea.", "I drink coffee.", "I don't drink coffee anymore.")
     for day, text in enumerate(texts):
@@ -111,16 +113,14 @@ def test_what_is_so_no_more_is_over_and_nothing_beside_it(alice: User, api_clien
     assert [row is not None for row in coffee] == [True, True, False]
 
 
-def test_what_is_forgotten_supersedes_nothing_any_more(
-    alice: User, api_client: Clients, moved: list[Message]
-):
+def test_a_forgotten_statement_supersedes_nothing(alice: User, api_client: Clients, moved: list[Message]):
     forget_message(alice, moved[1].pk, now=NOW)
     [older] = [item for item in search(api_client(alice), q="Where do I live?") if item["text"] == OLD]
     assert older["valid_until"] is None
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-def test_what_a_deleted_chat_superseded_is_superseded_by_the_next_statement(
+def test_a_statement_superseded_in_a_deleted_conversation_is_superseded_by_the_next_one(
     alice: User, moved: list[Message], is_named: bool
 ) -> None:
     [newest, *_] = say(new_conversation(alice), "I have moved to Nice now.", at=NOW + timedelta(days=9))
@@ -136,7 +136,7 @@ def test_what_a_deleted_chat_superseded_is_superseded_by_the_next_statement(
     assert older.superseded_by.message_id == newest.pk
 
 
-def test_what_a_chat_in_the_trash_superseded_is_superseded_by_the_next_statement(
+def test_a_statement_superseded_in_a_trashed_conversation_is_superseded_by_the_next_one(
     alice: User, api_client: Clients, moved: list[Message]
 ) -> None:
     client = api_client(alice)
@@ -160,7 +160,7 @@ def test_what_a_chat_in_the_trash_superseded_is_superseded_by_the_next_statement
     assert until == {"2026-11-21T20:00:00Z", "2026-11-30T20:00:00Z"}
 
 
-def test_what_a_chat_in_the_trash_superseded_is_over_where_it_is_denied(
+def test_a_statement_superseded_in_a_trashed_conversation_is_superseded_by_a_denial(
     alice: User, api_client: Clients, moved: list[Message]
 ) -> None:
     move_to_trash(alice, str(moved[1].conversation_id), days=30, now=NOW)
@@ -177,7 +177,7 @@ def said_at(message: Message) -> SaidAt:
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_of_two_summaries_that_name_the_same_statement_at_once_the_later_sees_the_other(
+def test_concurrent_writers_that_supersede_the_same_statement_see_each_other(
     alice: User, moved: list[Message]
 ) -> None:
     [newest, *_] = say(new_conversation(alice), "I have moved to Nice now.", at=NOW + timedelta(days=9))
@@ -190,7 +190,7 @@ def test_of_two_summaries_that_name_the_same_statement_at_once_the_later_sees_th
 
 
 @pytest.mark.sqlite
-def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message]):
+def test_a_superseded_recalled_turn_quotes_the_newer_statement(alice: User, moved: list[Message]):
     turn = RecalledTurn(
         text=f"user: {OLD}",
         source={"kind": "message", "message_id": str(moved[0].pk)},
@@ -205,7 +205,9 @@ def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message])
     assert mark_superseded(alice.pk, [turn], RecallSize(tokens=10, chars=1_000)) == []
 
 
-def test_what_is_so_now_is_told_only_where_it_may_be_known(alice: User, moved: list[Message]):
+def test_a_newer_statement_is_quoted_only_in_conversations_that_may_read_it(
+    alice: User, moved: list[Message]
+):
     old, new = moved
     source = {"kind": "message", "message_id": str(old.pk)}
     turn = RecalledTurn(f"user: {OLD}", source, tokens=8, said_at=MAY, role="user", score=1.0)
@@ -220,9 +222,7 @@ def test_what_is_so_now_is_told_only_where_it_may_be_known(alice: User, moved: l
 
 
 @pytest.mark.sqlite
-def test_an_entry_marks_which_of_its_sentences_are_over(
-    alice: User, api_client: Clients, moved: list[Message]
-):
+def test_an_entry_marks_its_superseded_sentences(alice: User, api_client: Clients, moved: list[Message]):
     conversation = moved[0].conversation
     record_entry(
         compaction=finished_compaction(conversation),
@@ -238,7 +238,7 @@ def test_an_entry_marks_which_of_its_sentences_are_over(
     assert OLD in over["text"]
 
 
-def test_nobody_is_superseded_by_somebody_else(alice: User, bob: User, moved: list[Message]):
+def test_statements_of_other_users_supersede_nothing(alice: User, bob: User, moved: list[Message]):
     other = new_conversation(bob)
     say(other, "I moved to Rome.", at=NOW + timedelta(days=1))
     index_conversation(other.pk)
@@ -246,7 +246,9 @@ def test_nobody_is_superseded_by_somebody_else(alice: User, bob: User, moved: li
     assert claim.superseded_by is None
 
 
-def test_an_entry_of_ones_own_counts_too(alice: User, api_client: Clients, moved: list[Message]):
+def test_an_entry_that_the_user_wrote_supersedes_a_statement(
+    alice: User, api_client: Clients, moved: list[Message]
+):
     answer = api_client(alice).post(
         "/api/v1/memory/entries",
         {"text": "I live in Nantes.", "day": "2026-12-01"},
@@ -271,7 +273,7 @@ LANGUAGES = {
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.django_db(transaction=True)
-def test_in_any_language_the_nightly_model_names_what_is_over(
+def test_the_nightly_model_names_superseded_statements_in_any_language(
     alice: User, api_client: Clients, language: str
 ) -> None:
     older, newer = LANGUAGES[language]
@@ -302,11 +304,11 @@ def test_in_any_language_the_nightly_model_names_what_is_over(
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.django_db(transaction=True)
-def test_a_day_in_what_the_nightly_model_names_is_that_of_the_user(alice: User) -> None:
+def test_a_date_that_the_nightly_model_names_is_in_the_time_zone_of_the_user(alice: User) -> None:
     alice.time_zone = "Asia/Tokyo"
     alice.save()
     older, newer = "On March 10, 2026 the cranes came back.", "The cranes have left again."
-    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # seven in the morning of March 10
+    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # 07:00 on March 10 in Tokyo
     [old] = say(new_conversation(alice), older, at=early)
     say(new_conversation(alice), *(f"The cranes call, number {n}." for n in range(60)), role="user",
         at=early + timedelta(days=1))  # fmt: skip
@@ -325,7 +327,7 @@ def test_a_day_in_what_the_nightly_model_names_is_that_of_the_user(alice: User) 
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.django_db(transaction=True)
-def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None:
+def test_a_statement_that_a_model_names_but_nobody_made_changes_nothing(alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, "The cranes came back on Tuesday.", "Lovely.", at=MAY)
     index_conversation(conversation.pk)
@@ -340,7 +342,7 @@ def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_deleted_since_a_model_named_it_claims_nothing(alice: User):
+def test_a_statement_deleted_after_a_model_named_it_claims_nothing(alice: User):
     old, new = (say(new_conversation(alice), words, at=at)[0] for words, at in ((OLD, MAY), (NEW, NOW)))
     older = SaidAt(OLD, 0, len(OLD), MAY, message_id=old.pk)
     newer = SaidAt(NEW, 0, len(NEW), NOW, message_id=new.pk)

@@ -1,4 +1,4 @@
-"""What is forgotten is nowhere any more; what is not, stays."""
+"""Forgetting removes a text and everything derived from it, and nothing else."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def forget(client: Client, **wish: object) -> dict:
 
 
 def confirm(client: Client, answer: dict) -> dict | None:
-    """Everything that is proposed, as the page has it ticked."""
+    """Confirm all proposed items, as the page preselects them. Return None if nothing is proposed."""
     proposal = answer.get("proposal")
     if proposal is None:
         return None
@@ -66,7 +66,7 @@ def wishes(life: Life) -> dict[str, dict[str, object]]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_files")
 @pytest.mark.parametrize("what", ["entry", "message", "conversation", "day", "everything"])
-def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: Clients, what: str):
+def test_a_forgotten_text_is_in_no_table_and_no_file(alice: User, api_client: Clients, what: str):
     life = live(alice)
     look_up(life.elsewhere, SAID)
     assert {"chatapp_message", "chatapp_memoryentry", "chatapp_entryrevision"} <= set(tables_with(SECRET))
@@ -80,7 +80,7 @@ def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: C
     assert files_with(SECRET) == []
 
 
-def test_what_repeats_a_confirmed_item_is_proposed_in_turn(alice: User, api_client: Clients):
+def test_messages_that_repeat_a_confirmed_item_are_proposed_next(alice: User, api_client: Clients):
     client, locker, boat = api_client(alice), "LCK-4471", "BT-8820"
     told, _ = say(new_conversation(alice), f"My locker has the code {locker}.", "Noted.")
     say(new_conversation(alice), f"The codes are {locker} and, of my boat, {boat}.", "Noted.")
@@ -93,7 +93,9 @@ def test_what_repeats_a_confirmed_item_is_proposed_in_turn(alice: User, api_clie
     assert tables_with(locker) == tables_with(boat) == []
 
 
-def test_what_repeats_what_a_wish_found_is_proposed_in_turn(alice: User, api_client: Clients):
+def test_messages_that_repeat_the_result_of_a_forget_request_are_proposed_next(
+    alice: User, api_client: Clients
+):
     client = api_client(alice)
     say(new_conversation(alice), "My locker at the harbour has the code LCK-4471.", "Noted.")
     say(new_conversation(alice), "Which one was it?", "LCK-4471, I think.")
@@ -102,7 +104,7 @@ def test_what_repeats_what_a_wish_found_is_proposed_in_turn(alice: User, api_cli
     assert [item["preview"] for item in again["proposal"]["items"]] == ["LCK-4471, I think."]
 
 
-def test_what_was_not_meant_stays(alice: User, api_client: Clients):
+def test_unrelated_text_stays_after_a_forgetting(alice: User, api_client: Clients):
     life = live(alice)
     forget(api_client(alice), message_id=str(life.told.pk))
     assert KEPT in life.conversation.compactions.get().summary
@@ -119,7 +121,7 @@ TREES = "Elm trees grow slowly and live for three hundred years."
 CONTRACT = "My contract ends in 2027."
 
 
-def test_a_summary_is_an_extract_of_what_is_left_until_it_is_written_anew(
+def test_a_summary_is_an_extract_of_the_remaining_text_until_a_model_rewrites_it(
     alice: User, api_client: Clients
 ) -> None:
     conversation = new_conversation(alice)
@@ -146,9 +148,7 @@ def test_a_summary_is_an_extract_of_what_is_left_until_it_is_written_anew(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_forgotten_while_a_summary_is_written_anew_is_not_in_it(
-    alice: User, api_client: Clients
-) -> None:
+def test_text_forgotten_while_a_summary_is_rewritten_is_not_in_it(alice: User, api_client: Clients) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, DENTIST, "Noted.", CONTRACT, "I see.")
     row = finished_compaction(conversation, summary=f"{DENTIST} {CONTRACT}")
@@ -173,7 +173,7 @@ def test_what_is_forgotten_while_a_summary_is_written_anew_is_not_in_it(
     assert tables_with("contract ends") == []
 
 
-def test_forgetting_an_entry_leaves_what_was_said_of_another_thing_with_the_same_number(
+def test_forgetting_an_entry_keeps_messages_that_only_share_a_number_with_it(
     alice: User, api_client: Clients
 ) -> None:
     conversation = new_conversation(alice)
@@ -194,10 +194,10 @@ def test_forgetting_an_entry_leaves_what_was_said_of_another_thing_with_the_same
     assert left == ["", "Noted.", "My contract ends in 2027.", "I see."]
 
 
-def test_an_entry_takes_the_sentences_it_was_made_of_and_proposes_what_says_the_same(
+def test_forgetting_an_entry_removes_its_source_sentences_and_proposes_paraphrases(
     alice: User, api_client: Clients
 ):
-    """Of its own span, word for word; in other words it is for the user to say."""
+    """Only exact copies in the entry's own span are removed unasked; the user decides about paraphrases."""
     life = live(alice)
     answer = forget(api_client(alice), entry_id=str(life.entry.pk))
     said = [
@@ -207,10 +207,10 @@ def test_an_entry_takes_the_sentences_it_was_made_of_and_proposes_what_says_the_
     assert [item["id"] for item in answer["proposal"]["items"]] == [str(life.told.pk)]
 
 
-def test_answers_that_had_recalled_it_are_proposed_and_never_changed_unasked(
+def test_answers_that_recalled_the_text_are_proposed_and_not_changed_unasked(
     alice: User, api_client: Clients
 ):
-    """Whatever their words, and though the index knows nothing of them."""
+    """This holds for answers in any words, even if they are not indexed."""
     life = live(alice)
     recited = life.elsewhere.messages.get(position=1)
     Message.objects.filter(pk=recited.pk).update(parts=[{"type": "text", "text": "Es ist Seladon."}])
@@ -223,7 +223,7 @@ def test_answers_that_had_recalled_it_are_proposed_and_never_changed_unasked(
     assert recited.parts == []
 
 
-def test_an_identifier_that_another_chat_recites_is_proposed(alice: User, api_client: Clients):
+def test_a_message_elsewhere_that_repeats_an_identifier_is_proposed(alice: User, api_client: Clients):
     [told, _] = say(new_conversation(alice), "Our invoice is INV-20418.", "Noted.")
     [_, recited] = say(new_conversation(alice), "Which one is open?", "That one, inv-20418, is open.")
     say(new_conversation(alice), "And INV-2041?", "It is paid.")
@@ -231,7 +231,7 @@ def test_an_identifier_that_another_chat_recites_is_proposed(alice: User, api_cl
     assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
 
 
-def test_profile_lines_go_with_their_entries_and_their_other_sources_are_read_anew(
+def test_forgetting_removes_profile_lines_and_consolidates_their_other_sources_again(
     alice: User, api_client: Clients
 ):
     life = live(alice)
@@ -247,7 +247,7 @@ def test_profile_lines_go_with_their_entries_and_their_other_sources_are_read_an
     assert other.consolidated_at is None
 
 
-def test_a_forgotten_message_keeps_its_place_empty_and_marked(alice: User, api_client: Clients):
+def test_a_forgotten_message_stays_at_its_position_empty_and_marked(alice: User, api_client: Clients):
     life = live(alice)
     path = f"/api/v1/conversations/{life.conversation.pk}/messages"
     assert api_client(alice).delete(f"{path}/{life.told.pk}").status_code == 204
@@ -257,7 +257,9 @@ def test_a_forgotten_message_keeps_its_place_empty_and_marked(alice: User, api_c
     assert not shapes[1]["forgotten"]
 
 
-def test_the_conversation_is_told_and_can_go_on(alice: User, api_client: Clients):
+def test_forgetting_a_message_appends_an_event_without_a_gap_in_the_sequence(
+    alice: User, api_client: Clients
+):
     life = live(alice)
     forget(api_client(alice), message_id=str(life.told.pk))
     [told] = [event for event in read_after(life.conversation.pk, 0) if event["type"] == "message.forgotten"]
@@ -268,7 +270,9 @@ def test_the_conversation_is_told_and_can_go_on(alice: User, api_client: Clients
     assert seqs == list(range(1, life.conversation.last_seq + 1))
 
 
-def test_what_repeats_it_is_proposed_and_forgotten_when_confirmed(alice: User, api_client: Clients):
+def test_a_message_that_repeats_the_text_is_proposed_and_forgotten_once_confirmed(
+    alice: User, api_client: Clients
+):
     conversation = new_conversation(alice)
     [told, recited, other, _] = say(conversation, SAID, f"You say: {SAID} Right?", KEPT, "How lovely.")
     answer = forget(api_client(alice), message_id=str(told.pk))
@@ -287,7 +291,9 @@ def test_what_repeats_it_is_proposed_and_forgotten_when_confirmed(alice: User, a
     assert other.parts
 
 
-def test_receipts_are_kept_without_content_newest_first(alice: User, charlie: User, api_client: Clients):
+def test_receipts_are_listed_newest_first_and_only_to_their_user(
+    alice: User, charlie: User, api_client: Clients
+):
     life = live(alice)
     first = forget(api_client(alice), message_id=str(life.told.pk))
     second = forget(api_client(alice), everything=True)
@@ -298,7 +304,7 @@ def test_receipts_are_kept_without_content_newest_first(alice: User, charlie: Us
     assert api_client(charlie).get("/api/v1/memory/receipts").json()["items"] == []
 
 
-def test_nobody_forgets_for_somebody_else(alice: User, charlie: User, api_client: Clients):
+def test_users_cannot_forget_data_of_other_users(alice: User, charlie: User, api_client: Clients):
     life = live(alice)
     for what, wish in wishes(life).items():
         answer = api_client(charlie).post(FORGET, json.dumps(wish), content_type="application/json")
@@ -311,12 +317,14 @@ def test_nobody_forgets_for_somebody_else(alice: User, charlie: User, api_client
 @pytest.mark.parametrize(
     "wish", [{}, {"everything": False}, {"day": "2026-11-21", "everything": True}, {"day": "tomorrow"}]
 )
-def test_a_wish_says_exactly_one_thing(alice: User, api_client: Clients, wish: dict):
+def test_a_forget_request_without_exactly_one_valid_target_returns_422(
+    alice: User, api_client: Clients, wish: dict
+):
     answer = api_client(alice).post(FORGET, json.dumps(wish), content_type="application/json")
     assert answer.status_code == 422
 
 
-def test_an_image_nobody_else_shows_goes_with_its_message(alice: User, api_client: Clients):
+def test_an_image_that_no_other_message_shows_is_deleted_with_its_message(alice: User, api_client: Clients):
     life = live(alice)
     path = attachments.content_path(life.image.sha256)
     assert path.exists()
@@ -325,7 +333,7 @@ def test_an_image_nobody_else_shows_goes_with_its_message(alice: User, api_clien
     assert not path.exists()
 
 
-def test_a_day_takes_what_was_said_and_what_was_kept_on_it(alice: User, api_client: Clients):
+def test_forgetting_a_day_removes_its_messages_and_entries(alice: User, api_client: Clients):
     life = live(alice)
     forget(api_client(alice), day=NOW.date().isoformat())
     assert not Message.objects.filter(conversation=life.conversation).exclude(parts=[]).exists()
@@ -333,7 +341,7 @@ def test_a_day_takes_what_was_said_and_what_was_kept_on_it(alice: User, api_clie
     assert tables_with(KEPT) == []
 
 
-def test_a_section_taken_out_of_a_day_goes_like_an_entry_that_is_deleted(alice: User, api_client: Clients):
+def test_removing_a_section_from_a_day_forgets_its_entry(alice: User, api_client: Clients):
     live(alice)
     day = f"/api/v1/memory/days/{NOW.date().isoformat()}"
     body = json.dumps({"markdown": f"# {NOW.date().isoformat()}\n"})
@@ -345,7 +353,7 @@ def test_a_section_taken_out_of_a_day_goes_like_an_entry_that_is_deleted(alice: 
 
 
 @pytest.mark.mechanism("forgetting.stale-page")
-def test_a_stale_page_cannot_write_the_profile_back(alice: User, api_client: Clients):
+def test_a_stale_page_cannot_restore_the_former_profile(alice: User, api_client: Clients):
     life = live(alice)
     client, path = api_client(alice), "/api/v1/memory/profile"
     stale = client.get(path)
@@ -361,7 +369,7 @@ def test_a_stale_page_cannot_write_the_profile_back(alice: User, api_client: Cli
     assert tables_with(SECRET) == []
 
 
-def test_what_other_conversations_say_of_a_whole_one_is_proposed_and_their_tool_results_lose_it(
+def test_forgetting_a_conversation_proposes_repetitions_and_redacts_tool_results_elsewhere(
     alice: User, api_client: Clients
 ):
     life = live(alice)
@@ -376,8 +384,10 @@ def test_what_other_conversations_say_of_a_whole_one_is_proposed_and_their_tool_
 
 
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_what_was_learned_where_it_was_read_goes_too(alice: User, api_client: Clients, what: str):
-    """The result of a tool stands in the span of an entry; what its user said there stays."""
+def test_entries_learned_from_tool_results_elsewhere_lose_the_forgotten_text(
+    alice: User, api_client: Clients, what: str
+):
+    """The span of the entry contains the tool result. What the user said in the same span stays."""
     life = live(alice)
     ferry = "The ferry to Oslo leaves at nine."
     [asked] = say(life.elsewhere, ferry, role="user")

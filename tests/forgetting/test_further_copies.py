@@ -1,4 +1,4 @@
-"""What was made of something is found wherever it was carried, and what says it again is proposed."""
+"""Forgetting finds derived text wherever it was copied, and proposes messages that repeat it."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def forget(client: Client, **wish: str) -> dict:
 
 @pytest.mark.mechanism("forgetting.derived")
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_an_entry_made_of_it_goes_from_where_it_was_recalled(
+def test_a_derived_entry_is_removed_from_where_it_was_recalled(
     alice: User, api_client: Clients, what: str
 ) -> None:
-    """Elsewhere the entry is recalled, not the message it was made of; the request holds all of it."""
+    """The other run recalled the entry, not its source message, and its request contains the whole entry."""
     life = live(alice)
     run = read_elsewhere(alice, [life.entry.pk])
     send_request(run, f"2026-11-21\nmemory: {life.entry.text}")
@@ -68,7 +68,7 @@ def test_an_entry_made_of_it_goes_from_where_it_was_recalled(
 
 
 def say_again(life: Life) -> Message:
-    """Say again, in another conversation, what the entry says, so that this is one more source of the entry."""
+    """Repeat the entry's text in another conversation, as one more source of the entry, and return the message."""
     again = new_conversation(life.user, at=NOW + timedelta(days=2))
     said, last = say(again, f"As I told you: {SAID} And bread is cheap.", "Indeed.")
     note_sources(
@@ -82,7 +82,9 @@ def say_again(life: Life) -> Message:
 
 
 @pytest.mark.mechanism("forgetting.proposals")
-def test_an_entry_takes_the_sentences_of_all_its_sources(alice: User, api_client: Clients) -> None:
+def test_forgetting_an_entry_removes_its_sentences_from_all_its_sources(
+    alice: User, api_client: Clients
+) -> None:
     life = live(alice)
     said = say_again(life)
     MemoryEntry.objects.filter(pk=life.entry.pk).update(text=f"- {SAID}")
@@ -97,7 +99,9 @@ def test_an_entry_takes_the_sentences_of_all_its_sources(alice: User, api_client
 
 @pytest.mark.mechanism("forgetting.proposals")
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: Clients, what: str) -> None:
+def test_a_repetition_in_another_conversation_is_proposed(
+    alice: User, api_client: Clients, what: str
+) -> None:
     life = live(alice)
     said = say_again(life)
     ids = {"message": life.told.pk, "conversation": life.conversation.pk}
@@ -106,7 +110,7 @@ def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: 
 
 
 @pytest.mark.mechanism("forgetting.proposals")
-def test_it_is_proposed_where_the_entry_says_nothing_else(alice: User, api_client: Clients) -> None:
+def test_a_repetition_is_proposed_even_if_its_entry_is_deleted(alice: User, api_client: Clients) -> None:
     life = live(alice)
     said = say_again(life)
     life.entry.text = SAID
@@ -116,7 +120,7 @@ def test_it_is_proposed_where_the_entry_says_nothing_else(alice: User, api_clien
     assert str(said.pk) in [item["id"] for item in answer["proposal"]["items"]]
 
 
-def test_what_a_failed_consolidation_says_of_it_goes(alice: User, api_client: Clients) -> None:
+def test_the_error_of_a_failed_consolidation_loses_the_text(alice: User, api_client: Clients) -> None:
     life = live(alice)
     refusal = f"The model failed (invalid): 400. You sent: {SAID}"
     Consolidation.objects.create(user=alice, status="failed", error=refusal, created_at=NOW)
@@ -125,7 +129,7 @@ def test_what_a_failed_consolidation_says_of_it_goes(alice: User, api_client: Cl
 
 
 @pytest.mark.mechanism("forgetting.derived")
-def test_what_an_answer_of_a_conversation_said_goes_from_where_it_was_recalled(
+def test_an_answer_is_removed_from_where_it_was_recalled_with_its_conversation(
     alice: User, api_client: Clients
 ) -> None:
     conversation = new_conversation(alice)
@@ -152,7 +156,7 @@ def answer_by_run(question: Message, answer: Message) -> Run:
 
 
 def read_again(conversation: Conversation, reference: str) -> None:
-    """Store a later run of the conversation that reads what was offloaded, and whose answer says nothing of it."""
+    """Store a later run of the conversation that reads an offload but does not mention it in its answer."""
     run, caller = answer_later(conversation)
     store_result(run, "offloaded_page", _text(caller, reference))
 
@@ -181,7 +185,7 @@ def store_result(
 
 
 @pytest.mark.mechanism("forgetting.derived")
-def test_a_message_that_left_the_context_goes_from_where_it_was_read(
+def test_a_message_that_left_the_context_is_removed_from_where_it_was_read(
     alice: User, api_client: Clients
 ) -> None:
     told, _ = say(new_conversation(alice), SAID, "Noted.")
@@ -192,7 +196,7 @@ def test_a_message_that_left_the_context_goes_from_where_it_was_read(
 
 
 @pytest.mark.mechanism("forgetting.derived")
-def test_a_result_goes_from_where_it_was_read_with_the_message_it_was_made_for(
+def test_an_offloaded_result_is_removed_from_where_it_was_read_with_its_question(
     alice: User, api_client: Clients
 ) -> None:
     told, answer = say(new_conversation(alice), "Look up the code of the gate.", "I have.")
@@ -205,7 +209,7 @@ def test_a_result_goes_from_where_it_was_read_with_the_message_it_was_made_for(
 
 @pytest.mark.mechanism("forgetting.derived")
 @pytest.mark.parametrize("tool", ["files_list", "files_read"])
-def test_a_file_goes_from_where_it_was_read_with_the_message_that_showed_it(
+def test_a_file_is_removed_from_where_it_was_read_with_the_message_that_showed_it(
     alice: User, api_client: Clients, tool: str
 ) -> None:
     told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
@@ -219,7 +223,7 @@ def test_a_file_goes_from_where_it_was_read_with_the_message_that_showed_it(
 
 
 def read_file(conversation: Conversation, file: Attachment) -> Run:
-    """Store a later run of the conversation that lists the files and reads this one; its answer says nothing of it."""
+    """Store a later run of the conversation that lists the files and reads this one; its answer does not mention it."""
     run, caller = answer_later(conversation)
     store_result(run, "files_list", f"{file.pk}: {_list(caller)[0].name}", call_id="list")
     text = _read(caller, str(file.pk)).data.decode()
@@ -234,7 +238,9 @@ def read_file(conversation: Conversation, file: Attachment) -> Run:
 
 @pytest.mark.mechanism("forgetting.derived")
 @pytest.mark.parametrize("place", ["message", "folder"])
-def test_a_deleted_file_goes_from_where_it_was_read(alice: User, api_client: Clients, place: str) -> None:
+def test_a_deleted_file_is_removed_from_where_it_was_read(
+    alice: User, api_client: Clients, place: str
+) -> None:
     of_other_tests = set(files_with(SECRET))
     told, _ = say(new_conversation(alice), "Keep this file.", "Kept.")
     home = told.conversation
@@ -260,8 +266,8 @@ def test_a_deleted_file_goes_from_where_it_was_read(alice: User, api_client: Cli
 
 
 @pytest.mark.mechanism("forgetting.derived")
-def test_of_a_deleted_file_what_others_read_stays(alice: User, api_client: Clients) -> None:
-    """Another file, read in another chat, and what the user said there."""
+def test_deleting_a_file_keeps_what_was_read_from_another_file(alice: User, api_client: Clients) -> None:
+    """The other file was read in another conversation, whose messages stay as well."""
     gone = store_upload(user=alice, name=f"{SECRET}.txt", content=SAID.encode())
     kept = store_upload(user=alice, name=f"{SECRET}-2.txt", content=f"{SAID} {KEPT}".encode())
     for file in (gone, kept):
@@ -285,7 +291,7 @@ def test_an_answer_that_may_be_reading_a_deleted_file_is_stopped(alice: User, ap
     assert run.status == "interrupted"
 
 
-def test_an_answer_in_the_trash_that_read_a_deleted_file_does_not_come_back(
+def test_restoring_a_conversation_does_not_restore_text_of_a_deleted_file(
     alice: User, api_client: Clients
 ) -> None:
     told, _ = say(new_conversation(alice), "Keep these files.", "Kept.")
@@ -304,8 +310,8 @@ def test_an_answer_in_the_trash_that_read_a_deleted_file_does_not_come_back(
     assert SAID in str([call.result for call in read_kept.tool_calls.all()])
 
 
-def test_answers_that_cannot_read_a_deleted_file_go_on(alice: User, api_client: Clients) -> None:
-    """Another chat's, when a file is taken out of a draft or deleted from its chat."""
+def test_answers_that_cannot_read_a_deleted_file_continue(alice: User, api_client: Clients) -> None:
+    """The answer is in another conversation than the deleted files: one of a draft, one of a message."""
     elsewhere, _ = say(new_conversation(alice), "Go on without it.", "I do.")
     run, _ = answer_later(elsewhere.conversation)
     Run.objects.filter(pk=run.pk).update(status="running", lease_expires_at=NOW)

@@ -1,4 +1,4 @@
-"""Removals that were cut short, overtaken or entered by another forgetting leave nothing behind."""
+"""Removals that are interrupted, overtaken or joined by another forgetting leave nothing behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sweep() -> None:
 
 
 @pytest.mark.parametrize("how", ["conversation", "everything"])
-def test_an_account_deleted_while_a_removal_was_cut_short_leaves_nothing(alice: User, how: str) -> None:
+def test_deleting_an_account_with_an_unfinished_removal_leaves_nothing(alice: User, how: str) -> None:
     life = live(alice)
     if how == "conversation":
         forget_conversation(user=alice, conversation_id=life.conversation.pk, now=clock.now())
@@ -50,7 +50,7 @@ def test_an_account_deleted_while_a_removal_was_cut_short_leaves_nothing(alice: 
     assert not Conversation.with_unowned.exists()
 
 
-def test_a_removal_of_a_user_who_is_gone_is_finished_by_the_sweep(alice: User) -> None:
+def test_the_sweep_finishes_a_removal_of_a_deleted_user(alice: User) -> None:
     life = live(alice)
     forget_conversation(user=alice, conversation_id=life.conversation.pk, now=clock.now())
     left = Removal.objects.values().get()
@@ -60,7 +60,7 @@ def test_a_removal_of_a_user_who_is_gone_is_finished_by_the_sweep(alice: User) -
     assert not Removal.objects.exists()
 
 
-def test_a_deletion_that_the_sweep_finished_first_ends_well(alice: User) -> None:
+def test_finishing_a_deletion_that_the_sweep_finished_first_raises_nothing(alice: User) -> None:
     for number in range(3):
         say(new_conversation(alice), f"number {number}", "x")
     begun = forget_everything(user=alice, now=clock.now() - timedelta(seconds=100))
@@ -69,7 +69,7 @@ def test_a_deletion_that_the_sweep_finished_first_ends_well(alice: User) -> None
     services.finish_begun(begun, clock.now(), services.AT_THE_DOOR)
 
 
-def test_a_conversation_that_is_being_removed_gets_no_documents_back(alice: User) -> None:
+def test_forgetting_adds_no_documents_to_a_conversation_that_is_being_removed(alice: User) -> None:
     [told] = say(new_conversation(alice), "My dentist is Dr Quillfeather in Elm Street 14.")
     conversation, run_id = ask(alice)
     run = Run.objects.get(pk=run_id)
@@ -87,7 +87,7 @@ def test_a_conversation_that_is_being_removed_gets_no_documents_back(alice: User
     assert not SearchDocument.objects.filter(conversation=None, kind=SearchDocument.Kind.MESSAGE).exists()
 
 
-def test_a_sentence_is_no_part_of_a_longer_word(alice: User) -> None:
+def test_a_forgotten_sentence_does_not_match_inside_a_longer_word(alice: User) -> None:
     [told, _] = say(new_conversation(alice), "I like tea.", "Noted.")
     write_profile(user_id=alice.pk, text="- I like teaching maths.\n- My wife is Anna.", now=NOW)
     forget_message(alice, told.pk, now=clock.now())

@@ -1,4 +1,4 @@
-"""Hundreds of messages are forgotten in few statements and short transactions, and a kill between loses nothing."""
+"""Forgetting hundreds of messages takes few statements and short transactions, and survives a kill between them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "heliotrope"
 SPAN = 30
 LOCKS = 4 if connection.features.has_select_for_update else 0
-"""Statements of a transaction that only hold rows, or find those to hold."""
+"""Statements of a transaction that only lock rows or find the rows to lock."""
 MOST_TURNS = 20
 
 
 def said_day(user: User, count: int) -> None:
-    """Store a chat of one day, with a run and its tool call for each answer, summaries and their entries."""
+    """Store a conversation of one day with runs and their tool calls, summaries and their entries."""
     chat = new_conversation(user, SECRET)
     rows = say(chat, *(f"The {SECRET} of row {number} has {number % 7} leaves." for number in range(count)))
     runs = [
@@ -95,11 +95,11 @@ def _call(run: Run) -> ToolCall:
 
 
 UNHURRIED = Pace(seconds=float("inf"), budget=Budget(clock=lambda: 0.0), sleep=lambda _: None)
-"""Whose pieces end by rows and characters, never by the time a loaded machine takes for them."""
+"""A pace whose pieces end by rows and characters, never by time, whatever the load of the machine."""
 
 
 def count_statements(work: Callable[[], object]) -> list[int]:
-    """Return how many statements each transaction had, the first number being those in none."""
+    """Return the number of statements outside transactions, then the number in each transaction."""
     with CaptureQueriesContext(connection) as sent:
         work()
     counts = [0]
@@ -115,8 +115,8 @@ def count_statements(work: Callable[[], object]) -> list[int]:
     return counts
 
 
-def test_one_message_takes_few_statements(alice: User) -> None:
-    """May only fall."""
+def test_forgetting_one_message_takes_few_statements(alice: User) -> None:
+    """Never raise this limit."""
     chat = new_conversation(alice)
     [told, *_] = say(chat, f"My favourite is {SECRET}.", "Noted.", "And the plum?", "It blooms.")
     index_conversation(chat.pk)
@@ -126,7 +126,7 @@ def test_one_message_takes_few_statements(alice: User) -> None:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_a_day_takes_as_many_statements_in_each_transaction_as_a_shorter_one(
+def test_statements_per_transaction_do_not_grow_with_the_messages_of_a_day(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "AT_THE_DOOR", UNHURRIED)
@@ -158,10 +158,10 @@ class KilledError(Exception):
 @pytest.mark.mechanism("forgetting.cut-short")
 @pytest.mark.usefixtures("no_files")
 @pytest.mark.parametrize("before", ["lock_chosen", "note_forgotten", "go_on_with"])
-def test_what_is_cut_short_is_finished_by_the_sweep(
+def test_the_sweep_finishes_an_interrupted_forgetting(
     alice: User, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    """Killed before its second transaction, at the end of that, and before what is deleted behind the last."""
+    """Kill it before or at the end of the second transaction, or before the deletions after the last transaction."""
     said_day(alice, 2 * SPAN)
 
     where = services if before == "go_on_with" else forget_actions
@@ -194,7 +194,7 @@ def test_what_is_cut_short_is_finished_by_the_sweep(
 
 @pytest.mark.usefixtures("no_files")
 @pytest.mark.parametrize("how", ["a fork", "a copy of a shared chat", "the trash"])
-def test_nothing_is_copied_or_put_aside_between_two_pieces(
+def test_a_conversation_cannot_be_copied_or_trashed_between_two_pieces(
     alice: User,
     bob: User,
     api_client: Callable[..., Client],
@@ -226,8 +226,10 @@ def test_nothing_is_copied_or_put_aside_between_two_pieces(
 
 
 @pytest.mark.usefixtures("no_files")
-def test_who_was_overtaken_goes_on_where_the_other_is(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose lease expired between two pieces: another has forgotten all of it meanwhile, and still has to tell of it."""
+def test_an_overtaken_forgetting_continues_where_the_other_process_is(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease expires between two pieces; the other process forgets the rest but has not sent the events yet."""
     said_day(alice, 2 * SPAN)
 
     real = forget_actions.read_ahead
@@ -252,7 +254,7 @@ def test_who_was_overtaken_goes_on_where_the_other_is(alice: User, monkeypatch: 
 
 
 @pytest.mark.usefixtures("no_files")
-def test_what_requests_kept_is_not_shown_while_it_is_still_to_be_deleted(
+def test_stored_request_texts_are_hidden_until_they_are_deleted(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said_day(alice, 2 * SPAN)
@@ -269,7 +271,7 @@ def test_what_requests_kept_is_not_shown_while_it_is_still_to_be_deleted(
 
 
 def messages_told_of() -> Counter[UUID]:
-    """How often readers were told of each message that it is forgotten."""
+    """Return the number of `message.forgotten` events by message."""
     chat_ids = (
         Event.objects.filter(type="message.forgotten").values_list("conversation", flat=True).distinct()
     )
@@ -278,7 +280,7 @@ def messages_told_of() -> Counter[UUID]:
 
 
 def sweep(now: datetime, turns: int = MOST_TURNS) -> None:
-    """Work behind at a removal until it is done: a slow machine needs more than one turn."""
+    """Continue all removals like the worker, repeatedly because a slow machine needs more than one turn."""
     for _ in range(turns):
         Removal.objects.update(lease_expires_at=now - timedelta(hours=1))
         for removal_id in list(Removal.objects.values_list("pk", flat=True)):
@@ -286,7 +288,7 @@ def sweep(now: datetime, turns: int = MOST_TURNS) -> None:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_all_entries_go_in_transactions_that_do_not_grow(alice: User) -> None:
+def test_forgetting_all_entries_takes_transactions_of_constant_size(alice: User) -> None:
     taken = {}
     for count in (ENTRIES, 2 * ENTRIES):
         for number in range(count):
@@ -302,7 +304,7 @@ def test_all_entries_go_in_transactions_that_do_not_grow(alice: User) -> None:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_what_tools_returned_is_compared_before_anything_is_locked(
+def test_tool_results_are_compared_before_anything_is_locked(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said_day(alice, SPAN)

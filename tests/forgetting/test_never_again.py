@@ -1,4 +1,4 @@
-"""What was forgotten is not learned again: not from a repeated job, an import, a profile, a recall."""
+"""Forgotten text is not learned again from a repeated job, an import, the profile or a recall."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def forget_first(user: User, conversation_id: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_a_conversation_imported_again_does_not_bring_it_back_to_memory(
+async def test_importing_a_conversation_again_does_not_bring_forgotten_text_back(
     alice: User, alice_program: Program
 ) -> None:
     summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
@@ -98,7 +98,7 @@ def summary_row(user: User) -> Compaction:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_summary_under_way_cannot_write_what_it_had_read(alice: User) -> None:
+def test_a_summary_in_progress_cannot_write_text_forgotten_meanwhile(alice: User) -> None:
     row = summary_row(alice)
     lease = claim_compaction(compaction_id=row.pk, holder="a worker", now=clock.now())
     assert lease is not None
@@ -122,7 +122,7 @@ def test_a_summary_under_way_cannot_write_what_it_had_read(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_under_way_cannot_write_what_it_had_read(alice: User) -> None:
+def test_an_answer_in_progress_cannot_write_text_forgotten_meanwhile(alice: User) -> None:
     conversation = new_conversation(alice)
     message, _ = say(conversation, SAID, "Noted.")
     receipt = send_message(
@@ -146,7 +146,7 @@ def test_an_answer_under_way_cannot_write_what_it_had_read(alice: User) -> None:
     assert tables_with(SECRET) == []
 
 
-def test_a_consolidation_does_not_learn_it_again(alice: User) -> None:
+def test_a_consolidation_does_not_learn_forgotten_text_again(alice: User) -> None:
     conversation = new_conversation(alice)
     message, _ = say(conversation, SAID, "Noted.")
     forget_message(alice, message.pk, now=clock.now())
@@ -174,7 +174,7 @@ def test_tombstones_are_hashes_and_each_user_has_their_own(alice: User, bob: Use
 async def forgotten_and_then(
     user: User, program: Program, *said: str, imported: bool = False, for_good: str = ""
 ) -> AsyncIterator[Talk]:
-    """Forget the colour in one chat, say these texts in another, compact it, and yield it."""
+    """Forget the colour in one conversation, say these texts in another one, compact that one and yield it."""
     summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
     with ModelServer(summary_default=summary) as server, override_settings(DEFAULT_TOOLS=[]):
         await in_database(make_model)(server, name="Main", is_default=True)
@@ -245,7 +245,9 @@ async def learned(user: User) -> str:
 @pytest.mark.mechanism("forgetting.never-again")
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, alice_program: Program) -> None:
+async def test_forgotten_text_is_learned_again_if_its_user_asks_to_remember_it(
+    alice: User, alice_program: Program
+) -> None:
     async with forgotten_and_then(
         alice, alice_program, f"By the way. Please remember that my favourite colour is {SECRET}."
     ) as talk:
@@ -270,7 +272,9 @@ async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, ali
 )
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_saying_it_again_asks_for_nothing(alice: User, alice_program: Program, said: str) -> None:
+async def test_repeating_forgotten_text_without_asking_to_remember_it_does_not_teach_it(
+    alice: User, alice_program: Program, said: str
+) -> None:
     async with forgotten_and_then(alice, alice_program, said):
         assert SECRET not in await learned(alice)
 
@@ -278,7 +282,7 @@ async def test_saying_it_again_asks_for_nothing(alice: User, alice_program: Prog
 @pytest.mark.sqlite
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> None:
+async def test_forgotten_text_in_an_import_is_not_learned(alice: User, alice_program: Program) -> None:
     async with forgotten_and_then(alice, alice_program, SAID, imported=True):
         assert SECRET not in await learned(alice)
 
@@ -293,7 +297,7 @@ async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> N
 )
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
+async def test_text_forgotten_for_good_is_not_learned_even_if_the_user_asks_to_remember_it(
     alice: User, alice_program: Program, forgotten: str
 ) -> None:
     wish = f"Remember that my favourite colour is {SECRET}."
@@ -323,7 +327,7 @@ async def test_a_fact_about_somebody_else_that_shares_words_is_learned_and_recal
         assert other in str(seen["recalled"])
 
 
-def test_what_is_never_learned_is_listed_without_words_and_can_be_undone(
+def test_tombstones_are_listed_without_text_and_can_be_lifted(
     alice: User, bob: User, alice_client: Client
 ) -> None:
     message, _ = say(new_conversation(alice), f"{SAID} My dog is called Rex.", "Noted.")
@@ -341,8 +345,8 @@ def test_what_is_never_learned_is_listed_without_words_and_can_be_undone(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_never_learned_again_is_read_once_for_each_change(alice: User) -> None:
-    """However many there are: each recall and each summary asks."""
+def test_tombstones_are_read_once_for_each_change(alice: User) -> None:
+    """Each recall and each summary needs the tombstones, which may be many."""
     raise_tombstones(alice.pk, [SAID], clock.now())
     assert tombstones_of(alice.pk).cover(SAID)
     with CaptureQueriesContext(connection) as sent:

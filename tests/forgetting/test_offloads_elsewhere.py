@@ -1,4 +1,4 @@
-"""What was offloaded in other chats goes where it says what is forgotten, and only there."""
+"""Offloads in other conversations are deleted if they contain the forgotten text, and only then."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def left_in(conversation: Conversation) -> set[str]:
 
 @pytest.mark.mechanism("forgetting.offloads")
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_what_a_tool_returned_of_it_goes_with_what_left_the_context_and_nothing_else(
+def test_only_offloads_elsewhere_that_contain_the_text_are_deleted(
     alice: User, api_client: Clients, what: str
 ) -> None:
     home = new_conversation(alice)
@@ -56,7 +56,7 @@ def test_what_a_tool_returned_of_it_goes_with_what_left_the_context_and_nothing_
 
 
 @pytest.mark.mechanism("forgetting.offloads")
-def test_a_closing_line_that_other_answers_share_reaches_no_other_chat(
+def test_a_closing_line_shared_with_other_answers_affects_no_other_conversation(
     alice: User, api_client: Clients
 ) -> None:
     home = new_conversation(alice, "Bread")

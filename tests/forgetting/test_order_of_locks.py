@@ -1,5 +1,5 @@
-"""Consolidations, conversations, entries, the indexes of users, those of scopes: who forgets takes them in this order,
-like everybody who writes, so that no two wait for each other. SQLite has but one writer at a time."""
+"""Forgetting locks in the same order as all writers, or they could deadlock: consolidations, conversations, entries,
+indexes of users, indexes of scopes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from tests.blocking import check_order, lock_at_once, somebody_waits
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
-# SQLite has one writer at a time: nobody waits for a second lock.
+# SQLite allows one writer at a time, so nobody waits for a second lock.
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 SAID = "The gate code of the depot is 7731-heliotrope."
@@ -64,7 +64,7 @@ SAID = "The gate code of the depot is 7731-heliotrope."
 
 @pytest.fixture
 def told(alice: User, bob: User) -> tuple[MemoryEntry, Conversation]:
-    """Return alice's shared entry, and bob's older chat, which was told the entry and learned it."""
+    """Return alice's shared entry, and bob's older conversation, which recalled the entry and learned it again."""
     porter = Agent.objects.create(name="Porter", shares_memory=True)
     chats = [new_conversation(user) for user in (bob, alice)][::-1]
     Conversation.objects.update(scope=porter, shared_in=porter.pk)
@@ -109,8 +109,8 @@ WAYS: dict[str, Callable[[MemoryEntry], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "its conversation"])  # gone by then
-def test_who_waits_for_a_conversation_holds_neither_a_later_one_nor_entries_nor_indexes(
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "its conversation"])  # deleted by then
+def test_waiting_for_a_conversation_lock_holds_no_later_lock(
     told: tuple[MemoryEntry, Conversation], way: str
 ) -> None:
     entry, chat = told
@@ -126,17 +126,19 @@ def test_who_waits_for_a_conversation_holds_neither_a_later_one_nor_entries_nor_
 
 @pytest.mark.mechanism("forgetting.locks")
 @pytest.mark.parametrize("way", WAYS)
-def test_who_waits_for_an_entry_holds_no_index(told: tuple[MemoryEntry, Conversation], way: str) -> None:
+def test_waiting_for_an_entry_lock_holds_no_index_lock(
+    told: tuple[MemoryEntry, Conversation], way: str
+) -> None:
     entry, _ = told
     check_order(lambda: WAYS[way](entry), MemoryEntry.objects.filter(pk=entry.pk), SearchOwner.objects.all())
 
 
 @pytest.mark.parametrize("whose", ["alice", "bob"])
 @pytest.mark.parametrize("way", WAYS)
-def test_who_waits_for_a_consolidation_holds_no_conversation_and_no_entry(
+def test_waiting_for_a_consolidation_lock_holds_no_conversation_or_entry_lock(
     told: tuple[MemoryEntry, Conversation], way: str, whose: str
 ) -> None:
-    """Its end marks the entries it has read."""
+    """The end of a consolidation locks the entries it has read."""
     entry, chat = told
     reader = entry.user if whose == "alice" else chat.user
     under_way = Consolidation.objects.create(user=reader, status="running", created_at=NOW)
@@ -146,7 +148,7 @@ def test_who_waits_for_a_consolidation_holds_no_conversation_and_no_entry(
 
 @pytest.mark.parametrize("whose", ["alice", "bob"])
 @pytest.mark.parametrize("way", WAYS)
-def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
+def test_waiting_for_the_index_lock_of_a_user_holds_no_index_lock_of_a_scope(
     told: tuple[MemoryEntry, Conversation], way: str, whose: str
 ) -> None:
     entry, chat = told
@@ -155,10 +157,10 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
 
 
 @pytest.mark.mechanism("forgetting.locks")
-def test_who_forgets_everything_waits_for_a_conversation_begun_meanwhile_without_the_index(
+def test_forgetting_everything_waits_for_a_new_conversation_without_the_index_lock(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever brings it along holds it, and waits for the index."""
+    """The writer of the conversation holds its lock and waits for the index."""
     index_entry(MemoryEntry.objects.create(user=alice, day=NOW.date(), text="Tea.", created_at=NOW))
     chats: list[Conversation] = []
     is_made, is_held = threading.Event(), threading.Event()
@@ -202,7 +204,7 @@ def test_who_forgets_everything_waits_for_a_conversation_begun_meanwhile_without
 
 @pytest.mark.mechanism("forgetting.locks")
 def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> None:
-    """What it read would be gone when it writes the profile."""
+    """Otherwise the consolidation would write text to the profile that was forgotten meanwhile."""
     ForgettingCount.objects.create(pk=alice.pk)
     row = Consolidation.objects.create(user=alice, status="pending", created_at=NOW)
     check_order(
@@ -214,7 +216,7 @@ def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> N
     assert row.status == "running"
 
 
-def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_index(
+def test_a_summary_that_repeats_an_entry_waits_for_the_entry_without_the_index_lock(
     told: tuple[MemoryEntry, Conversation], bob: User
 ) -> None:
     entry, _ = told
@@ -241,10 +243,10 @@ def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_i
     check_order(lambda: complete_compaction(lease=lease, result=summary, now=NOW), known.all(), indexes)
 
 
-def test_a_summary_of_a_span_that_has_an_entry_waits_for_it_without_a_later_one(
+def test_a_summary_of_a_span_with_an_entry_locks_that_entry_before_a_later_one(
     earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry], alice: User
 ) -> None:
-    """A consolidation marks both; the later one is what the summary says again."""
+    """The summary repeats the later entry, and a consolidation locks both."""
     first, second = earlier_of_a_later_time
     chat = new_conversation(alice)
     asked, answered = say(chat, "Tea.", "Noted.")
@@ -275,10 +277,10 @@ def test_a_summary_of_a_span_that_has_an_entry_waits_for_it_without_a_later_one(
 
 
 @pytest.mark.parametrize("version", ["present", "earlier"])
-def test_who_forgets_waits_for_what_a_line_of_the_profile_was_made_of_without_the_index(
+def test_forgetting_waits_for_other_sources_of_a_profile_line_without_the_index_lock(
     told: tuple[MemoryEntry, Conversation], version: str
 ) -> None:
-    """The line goes, and its other entry is read anew: who edits that holds it, and waits for the index."""
+    """The line's other entry is consolidated again; an edit of that entry may hold it and wait for the index."""
     entry, _ = told
     other = MemoryEntry.objects.create(
         user=entry.user, day=NOW.date(), text="Alice drives.", created_at=NOW, consolidated_at=NOW
@@ -297,7 +299,9 @@ def test_who_forgets_waits_for_what_a_line_of_the_profile_was_made_of_without_th
     assert other.consolidated_at is None
 
 
-def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEntry, Conversation]) -> None:
+def test_the_clean_up_waits_for_an_entry_without_the_index_lock(
+    told: tuple[MemoryEntry, Conversation],
+) -> None:
     entry, _ = told
     assert entry.conversation is not None
     say(entry.conversation, SAID)
@@ -313,7 +317,7 @@ def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEnt
 
 @pytest.fixture
 def earlier_of_a_later_time(alice: User) -> tuple[MemoryEntry, MemoryEntry]:
-    """Made in this order; the second is dated before the first."""
+    """Return two entries in the order of creation. The second has the earlier time."""
     first, second = (
         MemoryEntry.objects.create(
             user=alice, day=NOW.date(), text=text, created_at=NOW - timedelta(hours=back)
@@ -323,7 +327,7 @@ def earlier_of_a_later_time(alice: User) -> tuple[MemoryEntry, MemoryEntry]:
     return first, second
 
 
-def test_a_consolidation_that_waits_for_an_entry_holds_no_later_one(
+def test_a_consolidation_that_waits_for_an_entry_holds_no_later_entry(
     alice: User, earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry]
 ) -> None:
     first, second = earlier_of_a_later_time
@@ -339,7 +343,7 @@ def test_a_consolidation_that_waits_for_an_entry_holds_no_later_one(
     assert not MemoryEntry.objects.filter(consolidated_at=None).exists()
 
 
-def test_a_day_that_is_rewritten_locks_its_entries_in_their_order(
+def test_rewriting_a_day_locks_its_entries_in_the_order_of_their_creation(
     alice: User, earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry]
 ) -> None:
     first, second = earlier_of_a_later_time
@@ -352,7 +356,7 @@ def test_a_day_that_is_rewritten_locks_its_entries_in_their_order(
 
 
 @pytest.mark.mechanism("forgetting.locks")
-def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(alice: User) -> None:
+def test_sources_added_while_a_forgetting_waits_for_its_locks_are_forgotten_too(alice: User) -> None:
     home, again = new_conversation(alice), new_conversation(alice)
     first, last = say(home, SAID, "Noted.")
     entry = MemoryEntry.objects.create(
@@ -396,7 +400,7 @@ SENTENCES = [f"{drink} is served at noon." for drink in ("Tea", "Coffee", "Water
 
 @pytest.fixture
 def barred(alice: User) -> tuple[Tombstone, Tombstone]:
-    """Return the first and the last of some tombstones, in the order of their locks; they were stored in another."""
+    """Return the first and the last tombstone in lock order. They are stored in reverse order."""
     before = NOW - timedelta(minutes=1)
     rows = sorted(make_tombstones(alice.pk, SENTENCES, before), key=lambda row: row.whole, reverse=True)
     Tombstone.objects.bulk_create(rows)
@@ -407,12 +411,12 @@ def barred(alice: User) -> tuple[Tombstone, Tombstone]:
 def test_tombstones_are_locked_in_one_order(
     alice: User, barred: tuple[Tombstone, Tombstone], way: str
 ) -> None:
-    """Two chats with the same sentences may be deleted at once, and more asked to be remembered."""
+    """Two conversations with the same sentences may be deleted while the user asks to remember them."""
     first, last = barred
     receipt = ForgetReceipt.objects.create(user=alice, what="chosen", at=NOW)
     Tombstone.objects.update(receipt=receipt)
     asking = say(new_conversation(alice), *(f"Please remember: {said}" for said in SENTENCES), role="user")
-    Message.objects.update(kind=Message.Kind.INJECTED)  # as if sent, and not imported
+    Message.objects.update(kind=Message.Kind.INJECTED)  # as if sent, not imported
     again = sorted(make_tombstones(alice.pk, SENTENCES, NOW), key=lambda row: row.whole, reverse=True)
     ways: dict[str, Callable[[], object]] = {
         "barred again": lambda: store_tombstones(again, receipt=receipt),
@@ -426,10 +430,10 @@ def test_tombstones_are_locked_in_one_order(
     )
 
 
-def test_deleted_documents_are_taken_from_the_index_of_a_user_before_that_of_a_scope(
+def test_deleting_documents_locks_the_index_of_a_user_before_that_of_a_scope(
     told: tuple[MemoryEntry, Conversation], bob: User
 ) -> None:
-    """The worker takes the sources of a forgetting out of all indexes; who writes an entry locks them in this order."""
+    """The worker removes forgotten sources from all indexes. Writing an entry locks the indexes in this order."""
     entry = MemoryEntry.objects.get(user=bob)
     documents = documents_made_of([entry.pk])
     assert documents.count() == 2
@@ -443,7 +447,7 @@ def test_deleted_documents_are_taken_from_the_index_of_a_user_before_that_of_a_s
 
 @pytest.fixture
 def answering(alice: User) -> tuple[Run, Run]:
-    """Return two running answers of alice in the order of their keys; they were stored in the other."""
+    """Return two running answers of alice in the order of their keys. They are stored in reverse order."""
     keys = sorted(new_id() for _ in range(2))
     for key in reversed(keys):
         chat = new_conversation(alice)
@@ -463,7 +467,7 @@ def answering(alice: User) -> tuple[Run, Run]:
 
 @pytest.mark.parametrize("way", ["a forgetting", "a heartbeat", "a deleted account"])
 def test_running_answers_are_locked_in_one_order(alice: User, answering: tuple[Run, Run], way: str) -> None:
-    """A process renews the leases of all its answers while somebody forgets what several of them may have read."""
+    """A process renews the leases of all its answers while a forgetting stops those that may have read the text."""
     first, second = answering
     entry = MemoryEntry.objects.create(user=alice, day=NOW.date(), text=SAID, created_at=NOW)
     leases = [Lease(run.pk, run.answer_id, run.fence) for run in (second, first)]
@@ -475,10 +479,10 @@ def test_running_answers_are_locked_in_one_order(alice: User, answering: tuple[R
     check_order(ways[way], Run.objects.filter(pk=first.pk), Run.objects.filter(pk=second.pk))
 
 
-def test_an_account_that_is_deleted_waits_for_a_chat_without_its_answers(
+def test_deleting_an_account_waits_for_a_conversation_without_locking_its_runs(
     alice: User, answering: tuple[Run, Run]
 ) -> None:
-    """Whoever writes an answer holds the chat, and waits for the answer's row."""
+    """The writer of an answer locks the conversation first, then the run."""
     check_order(
         lambda: delete_user(user=alice),
         Conversation.objects.filter(pk=answering[0].conversation_id),
@@ -486,8 +490,8 @@ def test_an_account_that_is_deleted_waits_for_a_chat_without_its_answers(
     )
 
 
-def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User) -> None:
-    """Whoever forgets a message holds its chat, then deletes its file and blanks it."""
+def test_deleting_a_file_locks_the_conversation_before_the_message_and_the_file(alice: User) -> None:
+    """Forgetting a message locks its conversation, then deletes its file and blanks it."""
     chat = new_conversation(alice)
     file = create_attachment(
         user=alice, name="a.txt", sha256="0" * 64, mime_type="text/plain", width=0, height=0, size_bytes=1
@@ -513,8 +517,8 @@ def test_a_file_is_deleted_from_the_messages_of_a_chat_that_is_held(alice: User)
 
 
 @pytest.mark.parametrize("what", ["folder", "agent", "model"])
-def test_what_many_chats_name_is_deleted_in_the_order_of_the_chats(alice: User, what: str) -> None:
-    """Django takes the name from all of them in one statement, in the order in which it finds them."""
+def test_deleting_a_folder_agent_or_model_locks_its_conversations_in_order(alice: User, what: str) -> None:
+    """Django clears all foreign keys in one statement, which locks the rows in arbitrary order."""
     named: dict[str, Any] = {
         "folder": Folder.objects.create(user=alice, name="Work", created_at=NOW),
         "agent": Agent.objects.create(name="Porter"),
@@ -529,7 +533,7 @@ def test_what_many_chats_name_is_deleted_in_the_order_of_the_chats(alice: User, 
     assert not Conversation.objects.exclude(**{what: None}).exists()
 
 
-def test_an_index_is_deleted_in_the_order_of_its_chats(alice: User) -> None:
+def test_deleting_an_index_locks_its_conversations_in_order(alice: User) -> None:
     keys = sorted(new_id() for _ in range(2))
     for key in reversed(keys):
         Conversation.objects.create(pk=key, user=alice, last_activity_at=NOW, indexed_below=1)
@@ -542,22 +546,22 @@ def test_an_index_is_deleted_in_the_order_of_its_chats(alice: User) -> None:
 
 @pytest.fixture
 def scopes() -> list[Agent]:
-    """Return two agents with shared memories in the order of their keys; their indexes were made in the other."""
+    """Return two agents with shared memory in the order of their keys. Their indexes are stored in reverse order."""
     made = [Agent.objects.create(name=name, shares_memory=True) for name in "AB"]
     for agent in reversed(made):
         SearchOwner.objects.create(scope=agent)
     return made
 
 
-def test_the_indexes_of_scopes_are_deleted_in_their_order(scopes: list[Agent]) -> None:
+def test_deleting_the_indexes_of_scopes_locks_them_in_order(scopes: list[Agent]) -> None:
     first, last = (SearchOwner.objects.filter(scope=agent) for agent in scopes)
     check_order(delete_shared_indexes, first, last)
 
 
-def test_who_forgets_lines_and_entries_waits_for_one_scope_without_a_later_one(
+def test_forgetting_lines_and_entries_locks_the_indexes_of_scopes_in_order(
     alice: User, scopes: list[Agent]
 ) -> None:
-    """An entry that goes leaves its scope's index before one that loses a line is indexed anew."""
+    """Deleted entries leave their index before changed ones are indexed again, so both are locked first."""
     first, last = (
         MemoryEntry.objects.create(
             user=alice,
@@ -580,8 +584,8 @@ def test_who_forgets_lines_and_entries_waits_for_one_scope_without_a_later_one(
     )
 
 
-def test_a_restored_chat_waits_for_one_count_without_a_later_one(alice: User) -> None:
-    """Somebody else who adds to two shared memories may forget at this moment."""
+def test_restoring_a_conversation_locks_forgetting_counts_in_order(alice: User) -> None:
+    """Another user of both shared memories may forget at the same time."""
     scopes = sorted(
         (Agent.objects.create(name=name, shares_memory=True) for name in "AB"), key=lambda one: one.pk
     )
@@ -603,10 +607,8 @@ def test_a_restored_chat_waits_for_one_count_without_a_later_one(alice: User) ->
 
 
 @pytest.mark.parametrize("moves", ["to the trash", "back"])
-def test_who_moves_a_chat_changes_its_entries_in_the_index_under_the_lock_of_the_index(
-    alice: User, moves: str
-) -> None:
-    """A worker that reads documents anew changes many rows under that lock, in an order of its own."""
+def test_moving_a_conversation_locks_the_index_before_its_documents(alice: User, moves: str) -> None:
+    """A worker that indexes documents again changes many rows under that lock, in another order."""
     chat = new_conversation(alice)
     entry = MemoryEntry.objects.create(
         user=alice, day=NOW.date(), text=SAID, created_at=NOW, conversation=chat

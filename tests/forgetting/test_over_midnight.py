@@ -1,4 +1,4 @@
-"""An answer that is written over midnight is of the day it was asked for: as a whole, however late it ends."""
+"""An answer that runs over midnight belongs as a whole to the day on which it was requested."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASKED, FOUND, TOLD = "zinnia", "oleander", "celadon"
 
 
 def begin(user: User) -> tuple[Conversation, Lease]:
-    """Asked for before midnight; a tool answers after it."""
+    """Start a run before midnight with a tool call that ends after midnight."""
     conversation = create_conversation(user=user, now=BEFORE)
     new = NewMessage(f"What of the {ASKED}?")
     send_message(user=user, conversation_id=str(conversation.pk), new=new, model=None, now=BEFORE)
@@ -67,7 +67,9 @@ def left() -> list[str]:
 
 
 @pytest.mark.mechanism("forgetting.day")
-def test_it_goes_with_the_day_before_as_a_whole(alice: User, api_client: Clients) -> None:
+def test_an_answer_over_midnight_is_forgotten_with_the_first_day_as_a_whole(
+    alice: User, api_client: Clients
+) -> None:
     _, lease = begin(alice)
     end(lease)
     assert forget_day(api_client(alice), SECOND) == 404
@@ -77,7 +79,9 @@ def test_it_goes_with_the_day_before_as_a_whole(alice: User, api_client: Clients
 
 
 @pytest.mark.mechanism("forgetting.day")
-def test_while_it_is_written_nothing_of_it_comes_behind(alice: User, api_client: Clients) -> None:
+def test_an_answer_in_progress_writes_nothing_after_its_day_was_forgotten(
+    alice: User, api_client: Clients
+) -> None:
     _, lease = begin(alice)
     assert forget_day(api_client(alice), FIRST) == 200
     with pytest.raises(LeaseLost):
@@ -85,7 +89,9 @@ def test_while_it_is_written_nothing_of_it_comes_behind(alice: User, api_client:
     assert left() == []
 
 
-def test_what_was_sent_meanwhile_is_of_its_own_day_and_ends_it(alice: User, api_client: Clients) -> None:
+def test_forgetting_the_day_of_an_injected_message_ends_the_answer_and_keeps_the_first_day(
+    alice: User, api_client: Clients
+) -> None:
     conversation, lease = begin(alice)
     said = NewMessage(f"I like {TOLD}.")
     inject_message(user=alice, conversation_id=str(conversation.pk), new=said, now=AFTER)
@@ -96,7 +102,7 @@ def test_what_was_sent_meanwhile_is_of_its_own_day_and_ends_it(alice: User, api_
 
 
 @pytest.mark.parametrize("day", [FIRST, SECOND])
-def test_a_second_answer_is_of_the_day_it_was_asked_for_and_of_its_questions(
+def test_a_regenerated_answer_belongs_to_its_own_day_and_to_that_of_its_question(
     alice: User, api_client: Clients, day: str
 ) -> None:
     conversation, lease = begin(alice)

@@ -1,4 +1,4 @@
-"""What was forgotten leaves the files of the database itself: SQLite's and its journal, PostgreSQL's tables."""
+"""Forgotten text is removed from the files of the database: SQLite's file and journal, PostgreSQL's tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def files_with(word: str) -> list[Path]:
 
 @pytest.fixture
 def forgotten(alice: User, alice_client: Client) -> None:
-    """Two entries, of which one was changed and then forgotten."""
+    """Create two entries, then change and forget one of them."""
     ids = [
         alice_client.post("/api/v1/memory/entries", {"text": text}, content_type="application/json").json()[
             "id"
@@ -56,7 +56,8 @@ def forgotten(alice: User, alice_client: Client) -> None:
     ]
     change = {"text": f"The password is {SECRET}."}
     alice_client.patch(f"/api/v1/memory/entries/{ids[0]}", change, content_type="application/json")
-    if connection.vendor == "postgresql":  # SQLite samples no texts; later lists would be read in other ways
+    # SQLite samples no text; ANALYZE would only change later query plans.
+    if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     assert files_with(SECRET)
@@ -65,8 +66,8 @@ def forgotten(alice: User, alice_client: Client) -> None:
 
 
 @pytest.mark.mechanism("forgetting.database-files")
-def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
-    """On SQLite by themselves; PostgreSQL's are dead, and written anew by an operator's command."""
+def test_forgotten_bytes_are_removed_and_others_stay(forgotten: None) -> None:
+    """SQLite removes the bytes by itself; PostgreSQL keeps dead rows until an operator runs `purge_deleted`."""
     if connection.vendor == "sqlite":
         truncate_patiently()
     else:
@@ -76,7 +77,7 @@ def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
     assert files_with(KEPT)
 
 
-def test_what_a_library_keeps_of_a_user_is_gone_as_well(alice: User) -> None:
+def test_purging_includes_tables_of_libraries(alice: User) -> None:
     seen = {"ip": "192.0.2.1", "session_key": "key", "user_agent": SECRET}
     UserSession.objects.create(user=alice, **seen)
     assert files_with(SECRET)
@@ -86,7 +87,7 @@ def test_what_a_library_keeps_of_a_user_is_gone_as_well(alice: User) -> None:
 
 
 def test_most_of_the_journal_is_written_back_while_others_write(db: None) -> None:
-    """What cuts it holds the write lock as long as there is something left to write back."""
+    """The truncating checkpoint holds the write lock until everything left is written back."""
     with CaptureQueriesContext(connection) as sent:
         assert truncate_journal()
     checkpoints = [query["sql"] for query in sent.captured_queries if "wal_checkpoint" in query["sql"]]
@@ -95,7 +96,7 @@ def test_most_of_the_journal_is_written_back_while_others_write(db: None) -> Non
 
 
 @pytest.mark.postgres
-def test_the_command_tells_of_a_table_that_it_may_not_write(forgotten: None) -> None:
+def test_the_command_reports_a_table_that_it_may_not_write(forgotten: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("CREATE ROLE plain")
         cursor.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain")
@@ -108,8 +109,8 @@ def test_the_command_tells_of_a_table_that_it_may_not_write(forgotten: None) -> 
 
 
 @pytest.mark.postgres
-def test_the_planner_samples_no_column_of_what_people_wrote() -> None:
-    """Nor one that is added later: the end of `0001_initial` shows how. SQLite samples no values."""
+def test_the_planner_samples_no_column_of_user_text() -> None:
+    """Turn sampling off for new columns, too, as the end of `0001_initial` does. SQLite samples no values."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
@@ -124,10 +125,10 @@ def test_the_planner_samples_no_column_of_what_people_wrote() -> None:
 @pytest.mark.parametrize(
     "look", ["SELECT count(*) FROM chatapp_memoryentry", "SELECT count(*) FROM django_migrations"]
 )
-def test_while_somebody_looks_at_it_the_command_refuses(
+def test_the_command_refuses_while_another_transaction_is_open(
     forgotten: None, look: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the table, or from a moment when it was there."""
+    """The transaction has read the purged table, or another one: its snapshot may still need deleted rows."""
     monkeypatch.setattr(purge_deleted, "TRANSACTIONS_END_WITHIN_S", 0.2)
     with closing(another_connection()) as other:
         other.execute("BEGIN" if connection.vendor == "sqlite" else "BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -141,8 +142,10 @@ def test_while_somebody_looks_at_it_the_command_refuses(
 
 
 @pytest.mark.postgres
-def test_a_transaction_that_ends_soon_is_waited_for(forgotten: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one of autovacuum, which nobody begins."""
+def test_the_command_waits_for_a_transaction_that_ends_soon(
+    forgotten: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Autovacuum may begin such a transaction at any time."""
     found: list[bool] = []
     look = purge_deleted._has_open_transactions
 
@@ -161,7 +164,7 @@ def test_a_transaction_that_ends_soon_is_waited_for(forgotten: None, monkeypatch
     assert files_with(SECRET) == []
 
 
-def test_nobody_but_the_command_writes_tables_anew(alice: User, alice_client: Client) -> None:
+def test_only_the_command_runs_vacuum(alice: User, alice_client: Client) -> None:
     made = alice_client.post("/api/v1/memory/entries", {"text": SECRET}, content_type="application/json")
     with CaptureQueriesContext(connection) as sent:
         assert alice_client.delete(f"/api/v1/memory/entries/{made.json()['id']}").status_code == 204

@@ -1,4 +1,4 @@
-"""Whatever a receipt counts has a name on the page."""
+"""Every kind that a receipt counts has a name on the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _constants(node: ast.expr) -> Iterator[str]:
         yield node.value
 
 
-def test_every_kind_that_is_counted_has_a_name() -> None:
+def test_the_page_names_exactly_the_kinds_that_receipts_count() -> None:
     page = (ROOT / "static" / "app" / "js" / "components" / "Receipt.js").read_text()
     named = set(re.findall(r"^  (\w+): t\(", page, re.MULTILINE))
     counted = kinds_counted()

@@ -1,4 +1,4 @@
-"""What was recalled and recited is no news; what the span itself said is, though it came back meanwhile."""
+"""Memory learns what a user says, even if it was recalled, but not what an answer only repeats from a recall."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def go_on(chat: Chat) -> None:
 
 @pytest.mark.mechanism("memory.recalled")
 @on_a_loop
-async def test_an_answer_that_recites_what_was_recalled_is_not_learned(alice: User) -> None:
+async def test_recalled_text_that_an_answer_repeats_is_not_learned_again(alice: User) -> None:
     async with chatting(alice, count=4) as first:
         await first.ask(LONG)
         made = await first.program.post("conversations")
@@ -45,7 +45,7 @@ async def test_an_answer_that_recites_what_was_recalled_is_not_learned(alice: Us
 
 @pytest.mark.mechanism("memory.recalled")
 @on_a_loop
-async def test_what_its_user_says_again_is_learned_though_it_was_recalled(alice: User) -> None:
+async def test_a_fact_that_the_user_repeats_is_learned_although_it_was_recalled(alice: User) -> None:
     async with chatting(alice, count=4) as first:
         wish = "Please remember that my sloop is called Halcyon-2041."
         await first.ask(wish)
@@ -60,7 +60,7 @@ async def test_what_its_user_says_again_is_learned_though_it_was_recalled(alice:
 
 @pytest.mark.mechanism("memory.recalled")
 @on_a_loop
-async def test_what_came_back_before_its_own_span_was_summarised_is_learned(alice: User) -> None:
+async def test_a_fact_recalled_before_its_own_span_was_summarised_is_learned(alice: User) -> None:
     async with chatting(alice, count=2, context_size=12_000, max_output_tokens=1_000) as chat:
         await chat.ask(LONG)
         for number in range(9):

@@ -1,4 +1,4 @@
-"""A thousand turns of small talk with fifty facts leave fifty facts in memory, and hardly anything else."""
+"""From a thousand turns of small talk with fifty facts, memory learns the facts and hardly anything else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
 TURNS = 1_000
 STILL_IN_CONTEXT = 120
-"""The last of them: what was not summarised yet is not learned yet."""
+"""The last turns, which contain no facts, because they are not summarised and so not learned yet."""
 
 
 def conversation() -> list[dict[str, str]]:
@@ -41,7 +41,7 @@ def conversation() -> list[dict[str, str]]:
 
 
 def summarise(request: RecordedRequest) -> Behaviour:
-    """Merge the facts of the earlier summary and of the new part, as the request asks."""
+    """Return a summary with all facts in the request, from the earlier summary and the new messages."""
     found = [fact for fact in FACTS if fact in request.text]
     return says("The user and the assistant chat.\n" + "\n".join(f"- {fact}" for fact in found))
 
@@ -49,7 +49,7 @@ def summarise(request: RecordedRequest) -> Behaviour:
 @pytest.mark.mechanism("memory.small-talk")
 @pytest.mark.parametrize("summariser", ["a model", "no model"])
 @on_a_loop
-async def test_fifty_facts_among_a_thousand_turns_of_small_talk(
+async def test_memory_learns_the_facts_among_a_thousand_turns_of_small_talk(
     alice: User, alice_program: Program, summariser: str
 ) -> None:
     default = summarise if summariser == "a model" else ERRORS["server"]()

@@ -1,4 +1,4 @@
-"""What tools were asked and what they returned is forgotten with the answer, and with what they found."""
+"""Arguments and results of tool calls are forgotten with their answer, and with the text that they contain."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def forget(client: Client, **wish: str) -> None:
 
 
 def day_of(lease: Lease) -> str:
-    """Return the day the run was asked for, where its user lives: midnight may have passed since."""
+    """Return the day of the run in the user's time zone. Midnight may have passed since."""
     run = Run.objects.select_related("user").get(pk=lease.run_id)
     return run.created_at.astimezone(run.user.zone).date().isoformat()
 
@@ -89,7 +89,9 @@ def day_of(lease: Lease) -> str:
 @pytest.mark.mechanism("forgetting.tools")
 @pytest.mark.parametrize("what", ["day", "answer"])
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "one is running"])
-def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str, ended: bool) -> None:
+def test_tool_calls_are_forgotten_with_their_answer(
+    alice: User, api_client: Clients, what: str, ended: bool
+) -> None:
     conversation, lease = begin(alice)
     first, second = record(lease, "first", "second")
     finish(lease, first)
@@ -106,7 +108,7 @@ def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str,
 
 
 @pytest.mark.mechanism("forgetting.tools")
-def test_calls_of_a_plans_step_go_with_their_answer(alice: User, api_client: Clients) -> None:
+def test_tool_calls_of_a_plan_step_are_forgotten_with_their_answer(alice: User, api_client: Clients) -> None:
     conversation, lease = begin(alice)
     [call] = record(lease, "first", plan_step="one")
     finish(lease, call)
@@ -117,7 +119,7 @@ def test_calls_of_a_plans_step_go_with_their_answer(alice: User, api_client: Cli
     assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
 
 
-def test_a_plan_goes_with_its_answer(alice: User, api_client: Clients) -> None:
+def test_a_plan_is_forgotten_with_its_answer(alice: User, api_client: Clients) -> None:
     _, lease = begin(alice)
     step = PlanStep(id="one", title=ASKED, task=f"Look up {ASKED}.", state="done", result=f"It is {FOUND}.")
     record_plan(lease=lease, steps=[step], spent=(), now=clock.now())
@@ -127,7 +129,7 @@ def test_a_plan_goes_with_its_answer(alice: User, api_client: Clients) -> None:
     assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
 
 
-def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> None:
+def test_tool_calls_of_another_answer_stay(alice: User, api_client: Clients) -> None:
     for_good, kept = (begin(alice)[1] for _ in range(2))
     for lease in (for_good, kept):
         [call] = record(lease, "first")
@@ -139,7 +141,7 @@ def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> N
 
 
 @pytest.mark.mechanism("forgetting.tools")
-def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_answer(
+def test_tool_results_in_summaries_and_memory_are_forgotten_with_their_answer(
     alice: User, api_client: Clients
 ) -> None:
     conversation, lease = begin(alice, "When does the ferry leave? I am in room 12.")
@@ -172,10 +174,10 @@ KNOWN = "Bella the dachshund is allergic to walnuts."
 @pytest.mark.parametrize("tool", ["memory_search", "look_up"])
 @pytest.mark.parametrize("what", ["day", "answer"])
 @pytest.mark.sqlite
-def test_what_a_tool_repeats_of_what_is_known_stays_known(
+def test_forgetting_an_answer_keeps_known_facts_that_its_tool_repeated(
     alice: User, api_client: Clients, what: str, tool: str
 ) -> None:
-    """A tool that reads memory says what is there; of any other it is told apart by who said it before."""
+    """Memory contained the fact before, so it was not learned from the tool."""
     conversation, lease = begin(alice, "What is the weather like?")
     [call] = record(lease, "first")
     finish(lease, replace(call, name=tool), f"Found in memory:\n2024-01-03\nuser: {KNOWN}")
@@ -196,7 +198,9 @@ def test_what_a_tool_repeats_of_what_is_known_stays_known(
 
 @pytest.mark.mechanism("forgetting.tools")
 @pytest.mark.parametrize("heard", ["said by its user", "from memory alone"])
-def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client: Clients, heard: str) -> None:
+def test_forgetting_an_answer_keeps_profile_lines_that_a_memory_tool_returned(
+    alice: User, api_client: Clients, heard: str
+) -> None:
     said = KNOWN if heard == "said by its user" else "It is about a dog."
     older = new_conversation(alice, at=clock.now() - timedelta(days=700))
     say(older, said, "Noted.")
@@ -209,16 +213,16 @@ def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client:
     assert KNOWN in Profile.objects.get(user=alice).text
 
 
-# --- With what they found ----------------------------------------------------------------------------------
+# --- With the text that they contain ------------------------------------------------------------------------
 
 SECRET = "7731-heliotrope"
 SAID = f"The gate code of the depot is {SECRET}."
 LONG = "x" * RESULT_PREVIEW_CHARS + f"\nuser: […] {SAID}"
-"""The event of such a result does not tell of the secret."""
+"""The secret comes after the preview, so the event of this result does not contain it."""
 
 
 @pytest.mark.mechanism("forgetting.tools")
-def test_what_a_tool_returned_elsewhere_goes_however_far_behind_it_stands(
+def test_forgotten_text_is_removed_from_tool_results_beyond_the_preview(
     alice: User, api_client: Clients
 ) -> None:
     message, _ = say(new_conversation(alice), f"{SAID} Bread is cheap.", "Noted.")
@@ -231,9 +235,7 @@ def test_what_a_tool_returned_elsewhere_goes_however_far_behind_it_stands(
     assert tables_with(SECRET) == []
 
 
-def test_what_a_tool_was_asked_elsewhere_goes_however_far_behind_it_stands(
-    alice: User, api_client: Clients
-) -> None:
+def test_forgotten_text_is_removed_from_long_tool_arguments(alice: User, api_client: Clients) -> None:
     said = f'"Zinnia" is what they call it, and {SAID}'
     message, _ = say(new_conversation(alice), said, "Noted.")
     _, lease = begin(alice)
@@ -262,7 +264,7 @@ def test_what_a_tool_was_asked_elsewhere_goes_however_far_behind_it_stands(
     ids=["a line", "escaped", "a name", "broken", "deep", "emphasis"],
 )
 @pytest.mark.parametrize("more", [0, 80], ids=["alone", "among many"])
-def test_what_was_said_in_a_long_conversation_goes_however_a_tool_put_it(
+def test_text_of_a_forgotten_conversation_is_removed_from_tool_calls_in_any_notation(
     alice: User, api_client: Clients, more: int, asked: str, returned: str
 ) -> None:
     conversation = new_conversation(alice)
@@ -278,7 +280,7 @@ def test_what_was_said_in_a_long_conversation_goes_however_a_tool_put_it(
     assert tables_with(SECRET) == []
 
 
-def test_a_run_whose_tool_returned_it_is_stopped_while_another_call_waits(
+def test_a_run_whose_tool_may_have_returned_the_text_is_stopped_while_another_call_waits(
     alice: User, api_client: Clients
 ) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
@@ -291,7 +293,7 @@ def test_a_run_whose_tool_returned_it_is_stopped_while_another_call_waits(
     assert Run.objects.get(pk=lease.run_id).status == Run.Status.INTERRUPTED
 
 
-def test_a_run_that_only_waits_for_its_user_goes_on(alice: User, api_client: Clients) -> None:
+def test_a_run_that_only_waits_for_its_user_continues(alice: User, api_client: Clients) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
     conversation, lease = begin(alice)
     record_facts(lease=lease, facts=[in_context(conversation, lease.run_id)])
@@ -302,7 +304,7 @@ def test_a_run_that_only_waits_for_its_user_goes_on(alice: User, api_client: Cli
 
 
 @pytest.mark.mechanism("forgetting.tools")
-def test_what_a_tool_told_another_user_of_a_shared_memory_goes(
+def test_a_forgotten_shared_entry_is_removed_from_tool_results_of_other_users(
     alice: User, bob: User, api_client: Clients
 ) -> None:
     agent = Agent.objects.create(name="Porter", shares_memory=True)

@@ -1,4 +1,4 @@
-"""The trash: what is in it is nowhere else, comes back as it was, and goes for good after its time."""
+"""The trash: its conversations are shown nowhere else, can be restored unchanged, and are deleted after a time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def page(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.mechanism("forgetting.trash")
-def test_what_is_in_the_trash_is_at_no_other_door_and_comes_back_as_it_was(
+def test_a_trashed_conversation_is_shown_nowhere_else_and_is_restored_unchanged(
     alice: User, charlie: User, api_client: Clients
 ) -> None:
     life = live(alice)
@@ -94,7 +94,7 @@ def test_what_is_in_the_trash_is_at_no_other_door_and_comes_back_as_it_was(
 @pytest.mark.mechanism("forgetting.trash")
 @pytest.mark.usefixtures("no_files")
 @pytest.mark.parametrize("way", ["one", "all", "time"])
-def test_deleted_for_good_nothing_of_it_is_left(
+def test_a_conversation_deleted_from_the_trash_leaves_nothing(
     alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     life = live(alice)
@@ -118,7 +118,7 @@ def test_deleted_for_good_nothing_of_it_is_left(
 
 
 @pytest.mark.mechanism("cowagent.retention")
-def test_the_clean_up_moves_to_the_trash_and_leaves_the_memory(alice: User) -> None:
+def test_the_clean_up_moves_conversations_to_the_trash_and_keeps_memory(alice: User) -> None:
     life = live(alice)
     Conversation.objects.filter(pk=life.conversation.pk).update(last_activity_at=NOW - timedelta(days=40))
     temporary = new_conversation(alice, at=NOW - timedelta(days=40), temporary=True)
@@ -136,7 +136,9 @@ def test_the_clean_up_moves_to_the_trash_and_leaves_the_memory(alice: User) -> N
     assert SECRET in MemoryEntry.objects.get().text
 
 
-def test_what_is_restored_shortly_before_it_expires_is_as_if_used_now(alice: User, settings: Any) -> None:
+def test_a_conversation_restored_shortly_before_it_expires_counts_as_used_now(
+    alice: User, settings: Any
+) -> None:
     settings.RETENTION_DAYS = 30
     life = live(alice)
     used = NOW - timedelta(days=30) + timedelta(minutes=1)
@@ -147,7 +149,7 @@ def test_what_is_restored_shortly_before_it_expires_is_as_if_used_now(alice: Use
     assert clean_up_idle(now=later, days=30, trash_days=DAYS) == 0
 
 
-def test_without_a_trash_the_clean_up_and_the_page_delete_at_once(
+def test_moving_to_the_trash_deletes_at_once_if_there_is_no_trash(
     alice: User, api_client: Clients, settings: Any
 ) -> None:
     settings.TRASH_DAYS = 0
@@ -156,12 +158,12 @@ def test_without_a_trash_the_clean_up_and_the_page_delete_at_once(
     assert not Conversation.with_unowned.exists()
 
 
-def test_a_temporary_chat_does_not_go_to_the_trash(alice: User, api_client: Clients) -> None:
+def test_a_temporary_conversation_cannot_be_moved_to_the_trash(alice: User, api_client: Clients) -> None:
     row = new_conversation(alice, temporary=True)
     assert api_client(alice).post(f"{API}/conversations/{row.pk}/trash").status_code == 409
 
 
-def test_an_answer_that_is_being_written_stops_and_is_so_once_it_is_restored(
+def test_an_answer_in_progress_is_stopped_and_stays_stopped_after_restoring(
     alice: User, api_client: Clients
 ) -> None:
     conversation = new_conversation(alice)
@@ -186,7 +188,7 @@ def test_an_answer_that_is_being_written_stops_and_is_so_once_it_is_restored(
 
 
 @pytest.mark.mechanism("forgetting.trash")
-def test_what_was_forgotten_meanwhile_does_not_come_back(
+def test_text_forgotten_meanwhile_is_not_restored_from_the_trash(
     alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life = live(alice)
@@ -206,7 +208,7 @@ def test_what_was_forgotten_meanwhile_does_not_come_back(
     assert "The ferry leaves at nine." in texts
 
 
-def test_titles_are_asked_about_without_reading_all_that_was_forgotten(
+def test_titles_in_the_trash_are_checked_without_reading_all_tombstones(
     alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "now", lambda: NOW)
@@ -229,10 +231,10 @@ def test_titles_are_asked_about_without_reading_all_that_was_forgotten(
 
 @pytest.mark.parametrize("what", ["everything", "day", "account"])
 @pytest.mark.usefixtures("no_files")
-def test_forgetting_all_of_a_time_or_an_account_takes_the_trash_with_it(alice: User, what: str) -> None:
+def test_forgetting_everything_or_a_day_or_an_account_includes_the_trash(alice: User, what: str) -> None:
     life = live(alice)
     trash(life)
-    if what != "day":  # it was said on another one
+    if what != "day":  # this conversation is from another day
         move_to_trash(alice, str(life.elsewhere.pk), days=DAYS, now=NOW)
     match what:
         case "everything":
@@ -246,7 +248,7 @@ def test_forgetting_all_of_a_time_or_an_account_takes_the_trash_with_it(alice: U
     assert files_with(SECRET) == []
 
 
-def test_moving_a_large_one_goes_on_behind_and_restoring_waits_for_it(alice: User) -> None:
+def test_moving_a_large_conversation_continues_in_the_background_and_blocks_restoring(alice: User) -> None:
     life = live(alice)
     at_once = Pace(0.0, sleep=lambda _: None)
     move_to_trash(alice, str(life.conversation.pk), days=DAYS, now=NOW, pace=at_once)

@@ -1,4 +1,4 @@
-"""Of what is forgotten nothing stays; what something else says does."""
+"""Forgetting removes a text wherever it is stored, but keeps what other sources say."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def texts() -> list[str]:
 # --- Entries -------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_keeps_in_its_own_words_what_other_messages_of_its_span_say(alice: User) -> None:
+def test_an_entry_keeps_sentences_about_other_messages_of_its_span(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, WORK, "Noted.", "ok thanks", "You are welcome.")
     learn(conversation, rows, LEARNED)
@@ -57,7 +57,7 @@ def test_an_entry_keeps_in_its_own_words_what_other_messages_of_its_span_say(ali
     assert texts() == [LEARNED]
 
 
-def test_an_entry_loses_the_sentence_that_tells_of_the_forgotten_message(alice: User) -> None:
+def test_an_entry_loses_the_sentence_about_a_forgotten_message(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, WORK, "Noted.", "I keep two goats in the garden.", "How lovely.")
     learn(conversation, rows, f"{LEARNED} There are two goats in the garden.")
@@ -65,7 +65,7 @@ def test_an_entry_loses_the_sentence_that_tells_of_the_forgotten_message(alice: 
     assert texts() == ["There are two goats in the garden."]
 
 
-def test_an_entry_goes_where_nothing_else_was_said_in_its_span(alice: User) -> None:
+def test_an_entry_is_deleted_if_its_span_contains_nothing_else(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, "I have moved to the sea.", "Noted.")
     learn(conversation, rows, "They live at the coast now.")
@@ -73,7 +73,7 @@ def test_an_entry_goes_where_nothing_else_was_said_in_its_span(alice: User) -> N
     assert texts() == []
 
 
-def test_what_its_user_wrote_in_an_entry_stays_unless_it_tells_of_the_forgotten(alice: User) -> None:
+def test_text_that_the_user_wrote_in_an_entry_stays_unless_it_is_about_the_message(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, WORK, "Noted.")
     entry = learn(conversation, rows, LEARNED)
@@ -83,7 +83,7 @@ def test_what_its_user_wrote_in_an_entry_stays_unless_it_tells_of_the_forgotten(
 
 
 def test_an_entry_of_another_branch_stays(alice: User) -> None:
-    """It has the positions of the forgotten message, and never showed it."""
+    """The entry's span includes the position of the forgotten message, which is on another branch."""
     conversation = new_conversation(alice)
     trunk = conversation.branch
     assert trunk is not None
@@ -100,7 +100,7 @@ def test_an_entry_of_another_branch_stays(alice: User) -> None:
 
 
 def said_again(entry: MemoryEntry, rows: list[Message]) -> None:
-    """Note that the span of these messages says what the entry says, too."""
+    """Record the span of these messages as another source of the entry."""
     with transaction.atomic():
         note_sources(
             entry_ids=[str(entry.pk)],
@@ -125,7 +125,7 @@ DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
 
 
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_an_entry_goes_with_the_last_chat_that_says_it(alice: User, what: str) -> None:
+def test_an_entry_is_forgotten_with_its_last_source(alice: User, what: str) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, DENTIST, "Noted.")
     said_again(outlive_its_chat(alice, DENTIST), rows)
@@ -136,7 +136,7 @@ def test_an_entry_goes_with_the_last_chat_that_says_it(alice: User, what: str) -
     assert texts() == []
 
 
-def test_an_entry_stays_where_another_chat_says_it(alice: User) -> None:
+def test_an_entry_stays_if_another_conversation_is_its_source(alice: User) -> None:
     entry = outlive_its_chat(alice, DENTIST)
     first, second = new_conversation(alice), new_conversation(alice)
     for conversation in (first, second):
@@ -145,7 +145,7 @@ def test_an_entry_stays_where_another_chat_says_it(alice: User) -> None:
     assert texts() == [DENTIST]
 
 
-def test_what_was_added_by_hand_outlives_a_chat_that_says_it_again(alice: User) -> None:
+def test_an_entry_that_the_user_added_outlives_a_conversation_that_repeats_it(alice: User) -> None:
     entry = add_entry(user=alice, text=DENTIST, now=clock.now())
     conversation = new_conversation(alice)
     said_again(entry, say(conversation, "See above.", "Noted."))
@@ -156,7 +156,7 @@ def test_what_was_added_by_hand_outlives_a_chat_that_says_it_again(alice: User) 
 # --- Answers -------------------------------------------------------------------------------------------------
 
 
-def test_answers_that_follow_an_imported_one_stay(alice: User) -> None:
+def test_imported_answers_that_follow_a_forgotten_one_stay(alice: User) -> None:
     said = ["First of harbours.", "Then of bread.", "And then of goats."]
     messages = [ImportedMessage("user", "Tell me."), *(ImportedMessage("assistant", one) for one in said)]
     conversation = import_conversation(user=alice, messages=messages, now=clock.now(), title="Old")
@@ -165,11 +165,11 @@ def test_answers_that_follow_an_imported_one_stay(alice: User) -> None:
     assert [bool(parts) for parts in left] == [True, False, True, True]
 
 
-# --- What is stored beside the messages ------------------------------------------------------------------------
+# --- Offloads ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["another message", "what it was looked up for"])
-def test_a_stored_result_stays_unless_its_call_is_forgotten(alice: User, what: str) -> None:
+def test_an_offloaded_result_stays_unless_its_call_is_forgotten(alice: User, what: str) -> None:
     life = live(alice)
     home = str(life.conversation.pk)
     stored = Offload.objects.get()
@@ -184,8 +184,8 @@ def test_a_stored_result_stays_unless_its_call_is_forgotten(alice: User, what: s
     assert Offload.objects.filter(pk=stored.pk).exists() == (what == "another message")
 
 
-def test_what_was_stored_of_a_forgotten_call_goes_though_no_result_names_it(alice: User) -> None:
-    """A result that was shortened to make room later on."""
+def test_an_offload_of_a_forgotten_call_is_deleted_even_if_no_result_names_it(alice: User) -> None:
+    """The result was offloaded later, to make room in the context."""
     life = live(alice)
     home = str(life.conversation.pk)
     call = life.conversation.runs.get().tool_calls.get()

@@ -1,4 +1,4 @@
-"""What is forgotten while a run of another conversation reads it is not kept by that run either."""
+"""A run of another conversation does not keep text that is forgotten while the run reads it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def keep_request(run_id: UUID) -> None:
 
 @pytest.mark.mechanism("forgetting.runs")
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
-def test_a_run_that_recalled_it_and_has_not_told_so_tells_nothing_any_more(alice: User, whole: bool) -> None:
+def test_a_run_cannot_record_a_recall_of_text_forgotten_meanwhile(alice: User, whole: bool) -> None:
     source = new_conversation(alice)
     message, _ = say(source, SAID, "Noted.")
     conversation, run_id = ask(alice)
@@ -117,7 +117,7 @@ def test_a_run_that_recalled_it_and_has_not_told_so_tells_nothing_any_more(alice
     assert tables_with(SECRET) == []
 
 
-def test_a_run_that_told_of_something_else_goes_on(alice: User) -> None:
+def test_a_run_that_recalled_something_else_continues(alice: User) -> None:
     message, other = say(new_conversation(alice), SAID, "The harbour freezes in January.")
     conversation, run_id = ask(alice)
     lease = claim(run_id)
@@ -129,7 +129,7 @@ def test_a_run_that_told_of_something_else_goes_on(alice: User) -> None:
     assert Run.objects.get(pk=run_id).status == Run.Status.RUNNING
 
 
-def test_a_run_of_somebody_else_goes_on(alice: User, bob: User) -> None:
+def test_a_run_of_another_user_continues(alice: User, bob: User) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
     conversation, run_id = ask(bob)
     lease = claim(run_id)
@@ -137,7 +137,7 @@ def test_a_run_of_somebody_else_goes_on(alice: User, bob: User) -> None:
     record_facts(lease=lease, facts=[in_context(conversation, run_id)])
 
 
-def test_what_was_read_before_the_claim_is_read_again(alice: User) -> None:
+def test_a_claim_is_refused_if_text_was_forgotten_since_the_context_was_read(alice: User) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
     conversation, run_id = ask(alice)
     read_at = read_forgetting_count(conversation.forgetting_keys)
@@ -175,7 +175,7 @@ def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
 @pytest.mark.parametrize("beside", [0, PIECE.rows], ids=["a short chat", "one copied in pieces"])
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
 @pytest.mark.parametrize("is_shared", [False, True], ids=["a fork", "a copy of a shared chat"])
-def test_a_copy_has_nothing_that_is_forgotten_meanwhile(
+def test_a_copy_contains_nothing_that_is_forgotten_meanwhile(
     alice: User,
     bob: User,
     api_client: Callable[..., Client],
@@ -207,7 +207,7 @@ def test_a_copy_has_nothing_that_is_forgotten_meanwhile(
             forget_conversation(user=alice, conversation_id=source.pk, now=clock.now())
         else:
             forget_items(user=alice, message_ids=[message.pk], entry_ids=[], what="message", now=clock.now())
-        # It reads the chat as it was before the forgetting commits.
+        # The copy reads the conversation as it was before the forgetting commits.
         other.start()
         while other.is_alive() and not somebody_waits():
             other.join(0.02)
@@ -218,14 +218,14 @@ def test_a_copy_has_nothing_that_is_forgotten_meanwhile(
     assert answers == [404] if whole else copies.count() == 1 + beside
 
 
-def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
+def test_a_run_whose_conversation_is_deleted_before_its_claim_logs_no_error(
     alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     conversation, run_id = ask(alice)
     forget_whole_conversation(alice, conversation.pk, now=clock.now())
 
     async def answer() -> None:
-        async with running_service():  # at its end it waits for what it answers
+        async with running_service():  # its exit waits for running answers
             runner.start(str(run_id))
 
     with caplog.at_level(logging.INFO, "chatapp.runs.runner"):
@@ -234,8 +234,8 @@ def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
     assert told == ["INFO"]
 
 
-def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: User) -> None:
-    """An event lists the best of what was recalled, the request holds all of it, and the rest of it stays."""
+def test_a_stored_request_loses_forgotten_text_that_its_event_does_not_contain(alice: User) -> None:
+    """The event lists only the best recalled items, the request contains all. Texts of other requests stay."""
     message, _ = say(new_conversation(alice), f"{SAID} And bread is cheap.", "Noted.")
     send_request(read_elsewhere(alice, [message.pk]), f"2026-11-21\nuser: […] {SAID} […]")
     send_request(read_elsewhere(alice, []), "2026-11-21\nuser: The harbour freezes.")

@@ -1,4 +1,4 @@
-"""A summary of which something was forgotten is written anew, though not at the first attempt, and remembered again."""
+"""A summary that lost forgotten text is rewritten by a model, with retries, and its memory entry is recorded again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def summarised(user: User, entry: str) -> tuple[list[Message], Compaction]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_outage_of_the_model_leaves_the_summary_waiting_for_longer_each_time(alice: User) -> None:
+def test_rewriting_a_summary_is_retried_after_growing_pauses_during_an_outage(alice: User) -> None:
     rows, row = summarised(alice, DENTIST)
     forget_message(alice, rows[0].pk, now=clock.now())
     with ModelServer() as server:
@@ -75,9 +75,7 @@ def test_an_outage_of_the_model_leaves_the_summary_waiting_for_longer_each_time(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_calls_of_a_summary_that_breaks_off_are_counted(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_calls_of_a_failed_rewrite_are_counted(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, row = summarised(alice, DENTIST)
     forget_message(alice, rows[0].pk, now=clock.now())
     real = rewriting.ask_for_summary
@@ -96,7 +94,7 @@ def test_the_calls_of_a_summary_that_breaks_off_are_counted(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entry_that_was_emptied_is_recorded_anew_with_what_is_left(alice: User) -> None:
+def test_an_entry_that_was_emptied_is_recorded_again_with_the_remaining_text(alice: User) -> None:
     rows, row = summarised(alice, f"- {DENTIST}")
     forget_message(alice, rows[0].pk, now=clock.now())
     assert not MemoryEntry.objects.exists()
@@ -109,8 +107,8 @@ def test_an_entry_that_was_emptied_is_recorded_anew_with_what_is_left(alice: Use
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_summary_made_of_what_the_next_piece_forgets_is_written_once_more(alice: User) -> None:
-    """The later pieces find the extract of the first: nothing in its row shows that they came."""
+def test_a_summary_of_text_that_the_next_piece_forgets_is_rewritten_again(alice: User) -> None:
+    """Later pieces find the extract of the first one, so nothing in the summary's row shows that they ran."""
     conversation = new_conversation(alice)
     small_talk = [f"Row {number} is empty." for number in range(2 * MESSAGES)]
     rows = say(conversation, CONTRACT, "I see.", *small_talk, DENTIST, "Noted.")
@@ -127,7 +125,7 @@ def test_a_summary_made_of_what_the_next_piece_forgets_is_written_once_more(alic
             connection.close()
 
     def answer(request: RecordedRequest) -> Behaviour:
-        other = threading.Thread(target=forget_the_rest)  # the server answers on an event loop
+        other = threading.Thread(target=forget_the_rest)  # the ORM cannot run on the server's event loop
         other.start()
         other.join()
         return says(f"{CONTRACT} {DENTIST}" if "Quillfeather" in str(request.body) else CONTRACT)
@@ -158,8 +156,8 @@ def forget_in_pieces(user: User, rows: list[Message]) -> Iterator[Done]:
 
 
 @pytest.mark.django_db
-def test_what_another_branch_says_at_the_same_positions_is_no_source_of_an_entry(alice: User) -> None:
-    """The words of a message that only the other branch shows stay, though the entry says them, too."""
+def test_messages_of_another_branch_are_no_source_of_an_entry(alice: User) -> None:
+    """A message that only the other branch shows stays, although the entry contains the same words."""
     conversation = new_conversation(alice)
     [_, first] = say(conversation, "Hello.", "Good to see you.")
     [beside, _] = branch_off(conversation, first, DENTIST, "Noted.")
@@ -183,7 +181,7 @@ def test_what_another_branch_says_at_the_same_positions_is_no_source_of_an_entry
 
 
 def branch_off(conversation: Conversation, after: Message, *texts: str) -> list[Message]:
-    """Another answer to what was said, on a branch of its own."""
+    """Add messages after this one on a new branch, and return them."""
     main = conversation.branch
     assert main is not None
     conversation.branch = Branch.objects.create(

@@ -1,4 +1,4 @@
-"""What every browser test of the page does: sign in, ask, look for barriers."""
+"""Steps shared by the browser tests of the page: sign in, ask, check sizes and accessibility."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers.people import PASSWORD
 
 AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
 SETTLES_WITHIN_S = 10
-"""What fades, slides or follows the size of the window comes to rest by then, on a busy machine, too."""
+"""Transitions and layout changes end within this time, even on a busy machine."""
 DRAWN = "new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 1000); })"
 SMALL = """() => [...document.querySelectorAll("button, a, input, select, textarea, summary, [role=button]")]
   .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !one.closest("[inert]"))
@@ -30,10 +30,10 @@ SMALL = """() => [...document.querySelectorAll("button, a, input, select, textar
   })
   .filter(([, width, height]) => width && height && (width < 43.5 || height < 43.5))
   .map(([name, width, height]) => `${name} ${Math.round(width)}x${Math.round(height)}`)"""
-"""Return what a finger may miss, with its size. A link in a line of text is left out; what another one has around it
-belongs to it."""
+"""Return the controls that are too small to touch, with their sizes. Links within text are left out. A label around a
+control and an enlarged `::after` area count as part of the control."""
 TWICE = "button => { button.click(); button.click(); }"
-"""A double click, both halves of which find the button as it was."""
+"""A double click whose second half comes before the page can update the button."""
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
     ("desktop", "light"),
@@ -41,11 +41,11 @@ LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
     ("tablet", "light"),
     ("phone", "dark"),
 )
-"""Every size, and both themes of each layout: a tablet has that of a phone. A theme decides on colours alone."""
+"""All sizes, and both themes of each layout. A tablet has the layout of a phone, and a theme changes only colours."""
 
 
 def sign_in(page: Page, email: str, address: str = "/") -> None:
-    """On the way to `address`, where they arrive."""
+    """Sign in on the way to `address`, and check that the page arrives there."""
     page.goto(address)
     page.locator("[name=login]").fill(email)
     page.locator("[name=password]").fill(PASSWORD)
@@ -55,7 +55,7 @@ def sign_in(page: Page, email: str, address: str = "/") -> None:
 
 
 def reload(page: Page) -> None:
-    """Load the page anew, until its message box has taken the focus: it would take it away from what comes next."""
+    """Reload the page and wait until its message box has the focus, or it would take the focus from the next step."""
     page.reload()
     expect(page.locator("#composer")).to_be_focused()
 
@@ -77,7 +77,7 @@ def ask(page: Page, question: str) -> Locator:
 
 
 def looks(page: Page, sizes: Sequence[str] = tuple(SIZES)) -> Iterator[str]:
-    """Give the page one size and theme after the other; yield what the two are called."""
+    """Set one size and theme after the other on the page; yield their names."""
     for size, scheme in LOOKS:
         if size in sizes:
             width, height = SIZES[size]
@@ -87,7 +87,8 @@ def looks(page: Page, sizes: Sequence[str] = tuple(SIZES)) -> Iterator[str]:
 
 
 def barriers(page: Page, *rules: str) -> list[Any]:
-    """Return what axe-core finds wrong with the page and stays wrong, as [rule, places]: with rules, by these alone."""
+    """Return the lasting accessibility violations that axe-core finds, as [rule, elements]; with `rules`, only of
+    these."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text() + ";0")
     began = time.monotonic()
@@ -98,8 +99,8 @@ def barriers(page: Page, *rules: str) -> list[Any]:
 
 def barriers_now(page: Page, rules: Sequence[str]) -> list[Any]:
     found: list[Any] = page.evaluate(
-        # Colours that are still fading to those of another theme belong to neither. Without `preload`, for which axe
-        # would add style elements against the policy.
+        # End the animations, because colours that fade between two themes belong to neither. With `preload`, axe would
+        # add style elements, which the policy forbids.
         f"""async rules => {{
             await {DRAWN};
             for (const animation of document.getAnimations())
@@ -113,7 +114,7 @@ def barriers_now(page: Page, rules: Sequence[str]) -> list[Any]:
 
 
 def overflows(page: Page) -> bool:
-    """Return whether the page is wider than its window, and stays so."""
+    """Return whether the page remains wider than its window."""
     began = time.monotonic()
     wide = f"async () => {{ await {DRAWN}; return document.documentElement.scrollWidth > innerWidth; }}"
     while (is_wide := bool(page.evaluate(wide))) and time.monotonic() - began < SETTLES_WITHIN_S:
@@ -122,7 +123,7 @@ def overflows(page: Page) -> bool:
 
 
 def too_low(page: Page, rows: str) -> list[str]:
-    """Return the texts of the rows that are higher than their place, so that they lie on the next one."""
+    """Return the texts of the rows that are higher than their space and overlap the next row."""
     found: list[str] = page.locator(rows).evaluate_all(
         "rows => rows.filter((row) => row.scrollHeight > row.clientHeight + 2).map((row) => row.textContent)"
     )
@@ -130,7 +131,7 @@ def too_low(page: Page, rows: str) -> list[str]:
 
 
 def touch_screen(browser: Browser, url: str) -> BrowserContext:
-    """Return a phone, to be closed by the caller."""
+    """Return the browser context of a phone. The caller must close it."""
     width, height = SIZES["phone"]
     return browser.new_context(
         base_url=url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True

@@ -1,4 +1,4 @@
-"""A person's own agents, pins and prompts, in a real browser."""
+"""A user's own agents, pins and prompts in a real browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.frontend.chatting import SIZES, ask, barriers, overflows, too_low
 
 
-def test_an_agent_is_made_changed_taken_along_and_talked_to(page: Page, tmp_path: Path) -> None:
+def test_an_agent_is_created_changed_exported_imported_and_used(page: Page, tmp_path: Path) -> None:
     page.locator(".account-button").click()
     page.get_by_role("menuitem", name="Your agents").click()
     dialog = page.get_by_role("dialog")
@@ -48,7 +48,7 @@ def test_an_agent_is_made_changed_taken_along_and_talked_to(page: Page, tmp_path
     expect(page.get_by_role("button", name="Agent:")).to_contain_text("Farmer")
 
 
-def test_what_has_not_loaded_is_not_saved_as_nothing(page: Page, alice: httpx2.Client) -> None:
+def test_forms_do_not_overwrite_values_that_failed_to_load(page: Page, alice: httpx2.Client) -> None:
     made = alice.post("/api/v1/agents", json={"name": "Gardener", "tools": ["clock"]}).json()
     folder = alice.post("/api/v1/folders", json={"name": "Lisbon", "agent": "Gardener"}).json()
 
@@ -92,7 +92,7 @@ def test_what_has_not_loaded_is_not_saved_as_nothing(page: Page, alice: httpx2.C
     assert sorted(alice.get(f"/api/v1/agents/{made['id']}").json()["tools"]) == ["calculator", "clock"]
 
 
-def test_a_message_is_pinned_until_it_is_not(page: Page) -> None:
+def test_a_message_is_pinned_and_unpinned(page: Page) -> None:
     ask(page, "The launch is on 2 May.")
     question = page.locator("article.is-user")
     for action in ("Pin in context", "Unpin"):
@@ -105,7 +105,7 @@ def test_a_message_is_pinned_until_it_is_not(page: Page) -> None:
         expect(mark).to_have_count(1 if action != "Unpin" else 0)
 
 
-def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> None:
+def test_a_prompt_is_created_used_and_deleted_with_undo(page: Page) -> None:
     page.locator(".account-button").click()
     page.get_by_role("menuitem", name="Prompts").click()
     dialog = page.get_by_role("dialog", name="Prompts")
@@ -133,7 +133,7 @@ def test_a_prompt_is_written_used_and_deleted_with_a_way_back(page: Page) -> Non
     expect(composer).to_have_value("Translate into French:\n")
 
 
-def test_many_prompts_are_found_in_their_dialog_and_leave_the_message_in_view(
+def test_many_prompts_can_be_searched_and_do_not_hide_the_message_box(
     page: Page, alice: httpx2.Client
 ) -> None:
     for number in range(30):
@@ -164,7 +164,7 @@ def test_many_prompts_are_found_in_their_dialog_and_leave_the_message_in_view(
     assert barriers(page) == []
 
 
-def test_commands_stand_below_each_other_on_a_phone(page: Page) -> None:
+def test_commands_do_not_overlap_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 700})
     page.locator("#composer").fill("/")
     expect(page.get_by_role("option", name="/compact")).to_be_visible()

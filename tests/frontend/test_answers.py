@@ -1,5 +1,4 @@
-"""What a person does with an answer in a real browser: another one beside it, a rating, how it came about, and the whole of
-a tool's result that is too large for the context."""
+"""Answers in a real browser: other versions, ratings, traces, and results of tools too large for the context."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def service_env() -> dict[str, str]:
 
 
 def begin_to_edit(page: Page, old: str, new: str, expected: str = "") -> Locator:
-    """Return the editor with the new text, which showed the old one, or the expected one, before."""
+    """Return the editor with the new text. Check that it showed `expected` before, or `old` by default."""
     question = page.locator("article.is-user", has_text=old)
     question.hover()
     question.get_by_role("button", name="Edit").click()
@@ -44,9 +43,7 @@ def expect_texts(page: Page, *texts: str) -> None:
     expect(page.locator("article .bubble, article .prose")).to_have_text(list(texts), use_inner_text=True)
 
 
-def test_an_edited_question_is_a_branch_and_the_old_one_stays_behind_it(
-    page: Page, model: ModelServer
-) -> None:
+def test_an_edited_question_starts_a_branch_beside_the_old_one(page: Page, model: ModelServer) -> None:
     model.script(says("Paris it is."), says("Two million."), says("Oslo it is."))
     ask(page, "Capital of France?")
     ask(page, "How many live there?")
@@ -83,7 +80,7 @@ def test_an_edited_question_is_a_branch_and_the_old_one_stays_behind_it(
     expect_texts(page, *new)
 
 
-def test_another_answer_stands_beside_the_first_and_a_third_course_branches_off(
+def test_a_regenerated_answer_is_a_version_and_a_new_branch_can_start_at_any_answer(
     page: Page, model: ModelServer
 ) -> None:
     model.script(says("First try."), says("Going on."), says("Second try."), says("Elsewhere."))
@@ -111,7 +108,7 @@ def test_another_answer_stands_beside_the_first_and_a_third_course_branches_off(
     expect_texts(page, "Try", "First try.", "Go elsewhere", "Elsewhere.")
 
 
-def test_the_up_arrow_edits_the_last_message_and_escape_leaves_it_as_it_was(page: Page) -> None:
+def test_the_up_arrow_edits_the_last_message_and_escape_discards_the_edit(page: Page) -> None:
     ask(page, "As it was")
     page.locator("#composer").press("ArrowUp")
     editor = page.get_by_role("form", name="Edit message")
@@ -145,7 +142,7 @@ def refuse(route: Route) -> None:
     route.fulfill(status=503, json={"error": {"code": "unavailable", "message": "The database is away."}})
 
 
-def test_each_part_of_how_it_was_made_fails_by_itself_and_is_tried_again(page: Page) -> None:
+def test_each_part_of_the_trace_fails_separately_and_can_be_retried(page: Page) -> None:
     more = ask(page, "Hello?").get_by_role("button", name="More")
     steps, told = page.locator(".waterfall tbody tr"), page.get_by_role("alert")
     requests, pieces = page.locator(".request"), page.locator(".pieces > li")

@@ -1,4 +1,4 @@
-"""What stands around the conversation: when it goes, temporary chats, commands, suggestions."""
+"""Around the conversation: the date of its deletion, temporary chats, commands, suggestions, errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def service_env() -> dict[str, str]:
     return {"RETENTION_DAYS": "5"}
 
 
-def test_the_fine_print_is_read_at_every_size(page: Page) -> None:
+def test_the_fine_print_is_visible_at_every_size(page: Page) -> None:
     told = page.get_by_text("A chat moves to the trash 5 days after its last message, unless you pin it.")
     for size, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
@@ -28,7 +28,7 @@ def test_the_fine_print_is_read_at_every_size(page: Page) -> None:
         expect(told, size).to_be_in_viewport()
 
 
-def test_a_chat_that_goes_soon_says_so_and_can_be_kept(page: Page) -> None:
+def test_a_chat_that_soon_moves_to_the_trash_says_so_and_can_be_kept(page: Page) -> None:
     expect(page.locator(".composer-frame .fine-print")).to_contain_text("moves to the trash 5 days after")
     ask(page, "Hello")
     expect(page.locator(".banner")).to_contain_text("This chat moves to the trash on")
@@ -40,7 +40,7 @@ def test_a_chat_that_goes_soon_says_so_and_can_be_kept(page: Page) -> None:
     expect(page.locator(".composer-frame .fine-print")).to_contain_text("Nothing you say here is lost")
 
 
-def test_a_temporary_chat_has_its_button(page: Page) -> None:
+def test_the_button_for_a_temporary_chat_creates_a_chat_in_no_list(page: Page) -> None:
     button = page.get_by_role("button", name="Temporary chat")
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
@@ -60,7 +60,7 @@ def test_a_temporary_chat_has_its_button(page: Page) -> None:
     expect(page.locator(".row-link")).to_have_count(0)
 
 
-def test_enter_takes_a_command_and_an_unknown_one_is_answered(page: Page) -> None:
+def test_enter_completes_a_command_and_unknown_commands_get_an_error(page: Page) -> None:
     composer = page.locator("#composer")
     composer.fill("/hel")
     composer.press("Enter")
@@ -72,7 +72,7 @@ def test_enter_takes_a_command_and_an_unknown_one_is_answered(page: Page) -> Non
     expect(page.locator("article.is-user .bubble")).to_have_text("/etc/hosts is a file")
 
 
-def test_a_suggestion_keeps_what_was_written(page: Page) -> None:
+def test_a_suggestion_keeps_the_text_in_the_message_box(page: Page) -> None:
     page.locator("#composer").fill("Dear Ann")
     page.locator(".suggestion").first.click()
     expect(page.locator("#composer")).to_have_value(re.compile(r"^Dear Ann\n\n"))

@@ -1,4 +1,4 @@
-"""Nobody waits unknowingly: what is unread or waits for an approval is shown on all devices, and told of."""
+"""Unread answers and pending approvals are shown on all devices, and cause notifications."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MAY_BE_DEAF = """window.WebSocket = class extends WebSocket {
   constructor(address) { super(address); window.lastSocket = this; }
   set onmessage(hear) { super.onmessage = (event) => window.isDeaf || hear(event); }
 };"""
-"""A socket that may look open while nothing comes, as after a laptop slept."""
+"""A socket that can stay open but receive nothing, as after a laptop was asleep."""
 
 
 @pytest.fixture(scope="module")
 def mail(tmp_path_factory: pytest.TempPathFactory, shared_service: Service) -> Iterator[str]:
-    """Yield the name of a tool that everybody has and has to approve."""
+    """Yield the name of a tool that all users have and must approve."""
     with McpProcess() as server:
         servers = [{"name": "post", "url": server.url, "is_own": True, "for_everyone": True}]
         file: Path = tmp_path_factory.mktemp("mcp") / "deployment.yaml"
@@ -59,14 +59,14 @@ def hide(page: Page, hidden: bool) -> None:
 
 
 def answered_elsewhere(alice: httpx2.Client, text: str) -> str:
-    """Return the id of a conversation whose answer no page has seen."""
+    """Return the id of a conversation with an answer that no page has shown."""
     identifier = str(alice.post("/api/v1/conversations", json={}).json()["id"])
     sent = alice.post(f"/api/v1/conversations/{identifier}/messages", json={"content": text, "stream": False})
     assert sent.status_code == 200, sent.text
     return identifier
 
 
-def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
+def test_an_unread_answer_has_a_dot_and_is_counted_until_any_device_shows_it(
     page: Page, alice: httpx2.Client
 ) -> None:
     ask(page, "Hello")
@@ -100,7 +100,9 @@ def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
     expect(page.locator(".row .dot")).to_have_count(0)
 
 
-def test_notifications_are_offered_where_one_would_have_helped(page: Page, model: ModelServer) -> None:
+def test_notifications_are_offered_after_the_user_left_during_an_answer(
+    page: Page, model: ModelServer
+) -> None:
     page.add_init_script(PERMISSION)
     page.reload()
     offer = page.locator(".banner", has_text="Get a notification when an answer is ready")
@@ -123,7 +125,7 @@ def test_notifications_are_offered_where_one_would_have_helped(page: Page, model
 
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_a_call_that_waits_takes_focus_and_shows_in_the_list(
+def test_a_call_that_needs_approval_takes_the_focus_and_is_marked_in_the_list(
     page: Page, model: ModelServer, mail: str, size: str
 ) -> None:
     width, height = SIZES[size]
@@ -150,7 +152,7 @@ def test_a_call_that_waits_takes_focus_and_shows_in_the_list(
     expect(page.locator(".row .dot")).to_have_count(0)
 
 
-def test_what_happened_elsewhere_while_nothing_came_is_listed_after_a_quick_reconnection(
+def test_the_list_catches_up_with_missed_events_after_a_reconnection(
     page: Page, alice: httpx2.Client
 ) -> None:
     def make(title: str, **fields: str) -> str:

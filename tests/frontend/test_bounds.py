@@ -1,4 +1,4 @@
-"""Answers that would take the page very long, or more stack than there is: they and what is around them stay readable."""
+"""Answers that are slow to render or nested too deeply stay readable, and so does their conversation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ const { set, ...rest } = Object.getOwnPropertyDescriptor(Element.prototype, "inn
 Object.defineProperty(Element.prototype, "innerHTML", {
   ...rest, set(value) { if (String(value).includes("poison")) throw new Error("broken"); set.call(this, value); } });
 """
-# What changes in a block or a piece of code that had another one behind it before.
+# Count the changes in blocks and pieces of code that another one already followed.
 COUNT_REDRAWS = """
 window.redraws = 0;
 const finished = new WeakSet();
@@ -87,7 +87,7 @@ BEFORE = "Before it."
 
 
 def keep(alice: httpx2.Client, hostile: str, role: str = "assistant", before: str = BEFORE) -> str:
-    """Return the address of a conversation in which one message is hostile and the last one is not."""
+    """Return the address of a conversation with one hostile message and a harmless last one."""
     text = f"{FIRST}\n\n{hostile}\n\n{LAST}"
     said = [("user", before), (role, text), ("user", "After it"), ("assistant", "All is *well*.")]
     messages = [{"role": role, "content": content} for role, content in said]
@@ -96,7 +96,7 @@ def keep(alice: httpx2.Client, hostile: str, role: str = "assistant", before: st
 
 
 def hostile_message(page: Page, before: str = BEFORE) -> Locator:
-    """Once the page shows the others."""
+    """Return the hostile message once the page shows the other ones."""
     expect(page.locator("article").first).to_contain_text(before)
     expect(page.locator("article").last).to_have_text("All is well.", use_inner_text=True)
     expect(page.locator("article")).to_have_count(4)
@@ -104,15 +104,14 @@ def hostile_message(page: Page, before: str = BEFORE) -> Locator:
 
 
 def drawn_to_the_end(page: Page, before: str = BEFORE) -> Locator:
-    """Scroll to the end of the message, and return it once everything near is drawn."""
+    """Scroll to the end of the hostile message, and return it once its end is drawn."""
     message = hostile_message(page, before)
     expect(message).to_contain_text(FIRST)
     expect(message).to_contain_text(LAST)
     last = message.get_by_text(LAST).last
 
     def is_in_view() -> bool:
-        """Scroll to the end again, which sections drawn on the way may push out of view; return whether it is
-        in view."""
+        """Scroll to the end again, because sections drawn on the way may push it out; return whether it is in view."""
         last.scroll_into_view_if_needed()
         return bool(last.evaluate(IN_VIEW))
 
@@ -123,7 +122,7 @@ def drawn_to_the_end(page: Page, before: str = BEFORE) -> Locator:
 
 def test_no_answer_makes_its_conversation_unreadable(page: Page, alice: httpx2.Client) -> None:
     kept = {name: keep(alice, hostile, before=f"Before {name}.") for name, hostile in HOSTILE.items()}
-    page.goto("/")  # once: a reader goes from one conversation to the next in the same page
+    page.goto("/")  # Load the page once, because readers switch conversations within it.
     for name, address in kept.items():
         page.locator(f'.row-link[href="{address}"]').click()
         message = drawn_to_the_end(page, f"Before {name}.")
@@ -134,7 +133,7 @@ def test_no_answer_makes_its_conversation_unreadable(page: Page, alice: httpx2.C
         assert message.locator(".as-written").count() == 0, name
 
 
-def test_of_code_in_one_line_only_what_is_near_is_coloured(page: Page, alice: httpx2.Client) -> None:
+def test_only_the_nearby_part_of_a_long_code_line_is_highlighted(page: Page, alice: httpx2.Client) -> None:
     page.goto(keep(alice, "```json\n[" + '{"some": "words", "of": [1, null]}, ' * 25_000 + "]\n```"))
     message = hostile_message(page)
     wraps = message.get_by_role("button", name="Wrap lines")
@@ -146,12 +145,12 @@ def test_of_code_in_one_line_only_what_is_near_is_coloured(page: Page, alice: ht
     assert coloured.count() < 20
     wraps.click()
     expect(wraps).to_have_attribute("aria-pressed", "false")
-    # As high as one line each, most of them are near now.
+    # Without wrapping, each piece is one line high, so many pieces move near at once.
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert coloured.count() < 20
 
 
-def test_a_far_part_of_a_long_answer_is_drawn_when_the_reader_comes_to_it(
+def test_a_far_part_of_a_long_answer_is_drawn_when_scrolled_into_view(
     page: Page, alice: httpx2.Client
 ) -> None:
     page.goto(keep(alice, "a *b*\n\n" * 40_000))
@@ -163,7 +162,9 @@ def test_a_far_part_of_a_long_answer_is_drawn_when_the_reader_comes_to_it(
     expect(far.locator(".block").first).to_have_text(FIRST)
 
 
-def test_a_long_question_shows_its_beginning_and_then_all(page: Page, alice: httpx2.Client) -> None:
+def test_a_long_question_shows_its_beginning_and_all_of_it_on_request(
+    page: Page, alice: httpx2.Client
+) -> None:
     page.goto(keep(alice, "word " * 20_000, role="user"))
     message = hostile_message(page)
     assert len(message.locator(".bubble").inner_text()) < 10_000
@@ -171,7 +172,7 @@ def test_a_long_question_shows_its_beginning_and_then_all(page: Page, alice: htt
     expect(message.locator(".bubble")).to_contain_text(LAST)
 
 
-def test_a_block_that_cannot_be_rendered_is_shown_as_it_was_written(page: Page, alice: httpx2.Client) -> None:
+def test_a_block_that_cannot_be_rendered_is_shown_as_source(page: Page, alice: httpx2.Client) -> None:
     page.add_init_script(BREAK_ON_POISON)
     page.goto(keep(alice, "This *poison* breaks."))
     message = hostile_message(page)
@@ -180,9 +181,7 @@ def test_a_block_that_cannot_be_rendered_is_shown_as_it_was_written(page: Page, 
     expect(message.locator(".block").last).to_have_text(LAST)
 
 
-def test_a_message_that_cannot_be_rendered_is_shown_as_it_was_written(
-    page: Page, alice: httpx2.Client
-) -> None:
+def test_a_message_that_cannot_be_rendered_is_shown_as_source(page: Page, alice: httpx2.Client) -> None:
     def spoil(route: Route) -> None:
         answer = route.fetch()
         body: dict[str, Any] = answer.json()
@@ -196,7 +195,7 @@ def test_a_message_that_cannot_be_rendered_is_shown_as_it_was_written(
     expect(message.locator(".as-written pre")).to_have_text(f"{FIRST}\n\nSome *text*.\n\n{LAST}")
 
 
-def test_what_is_finished_of_a_growing_answer_is_not_drawn_again(page: Page) -> None:
+def test_finished_blocks_of_a_growing_answer_are_not_drawn_again(page: Page) -> None:
     page.evaluate(COUNT_REDRAWS)
     answer = ask(page, "Grow")
     expect(answer).to_contain_text("The end.")

@@ -1,4 +1,4 @@
-"""Several chats at once in a real browser, by keyboard too: archived, moved, deleted, with the way back; exported."""
+"""Several chats at once in a real browser, also by keyboard: archived, moved and deleted with undo, and exported."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ window.IntersectionObserver = class extends Observer {
   }
 };
 """
-"""A browser that tells late, and at once, what came into view and left it: here the end of the list alone."""
+"""A slow browser that reports in one batch which elements entered and left the view, but only for the end of the
+list."""
 TITLES = ("Ferry", "Tram", "Train")
 
 
 def begin(page: Page, alice: httpx2.Client) -> Locator:
-    """Return the rows of three chats, of which two are selected by keyboard."""
+    """Create three chats, select two of them by keyboard, and return the rows."""
     for title in TITLES:
         alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
     alice.post("/api/v1/folders", json={"name": "Lisbon"}).raise_for_status()
@@ -57,9 +58,7 @@ def select_two(page: Page) -> None:
     expect(page.get_by_text("2 selected")).to_be_visible()
 
 
-def test_selected_chats_are_archived_moved_and_deleted_with_a_way_back(
-    page: Page, alice: httpx2.Client
-) -> None:
+def test_selected_chats_are_archived_moved_and_deleted_with_undo(page: Page, alice: httpx2.Client) -> None:
     rows = begin(page, alice)
     bar = page.get_by_role("toolbar", name="Selected chats")
     assert barriers(page) == []
@@ -87,7 +86,7 @@ def test_selected_chats_are_archived_moved_and_deleted_with_a_way_back(
     expect(rows).to_have_count(3)
 
 
-def test_a_click_with_shift_selects_all_between(page: Page, alice: httpx2.Client) -> None:
+def test_a_click_with_shift_changes_all_rows_between_two_clicks(page: Page, alice: httpx2.Client) -> None:
     for number in range(5):
         alice.post("/api/v1/conversations", json={"title": f"Trip {number}"}).raise_for_status()
     reload(page)
@@ -117,7 +116,7 @@ def test_selected_chats_are_exported_and_escape_ends_the_selection(page: Page, a
     expect(page.get_by_role("checkbox")).to_have_count(0)
 
 
-def test_of_a_long_list_only_what_is_near_is_in_the_page_and_all_of_it_is_selected(
+def test_only_nearby_rows_of_a_long_list_are_in_the_page_but_all_can_be_selected(
     page: Page, service: Service, email: str
 ) -> None:
     service.manage("shell", "-v", "0", "-c", MAKE_MANY.format(email=email))

@@ -1,5 +1,4 @@
-"""The list of chats in a real browser: folders, made, filled, opened, changed and deleted by keyboard; and the trash, with
-the way back and out of it for good."""
+"""The list of chats in a real browser: folders by keyboard and mouse, and the trash with restore and final deletion."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ seen.observe(document, {childList: true, subtree: true});"""
 
 
 def choose(page: Page, row: Locator, action: str) -> None:
-    """By keyboard alone."""
+    """Choose an action from the menu of the row, only by keyboard."""
     row.get_by_role("button", name=re.compile("^Options")).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("menuitem").first).to_be_focused()
@@ -26,7 +25,7 @@ def choose(page: Page, row: Locator, action: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_a_menu_that_opens_as_soon_as_it_is_drawn_has_its_items(page: Page, alice: httpx2.Client) -> None:
+def test_a_menu_opened_as_soon_as_it_is_drawn_has_its_items(page: Page, alice: httpx2.Client) -> None:
     alice.post("/api/v1/conversations", json={"title": "Ferry"}).raise_for_status()
     page.add_init_script(OPEN_WHEN_DRAWN)
     page.reload()
@@ -47,7 +46,9 @@ def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2
     expect(inside.locator(".row-title")).to_have_text("Ferry")
 
 
-def test_many_folders_leave_room_for_the_chats(page: Page, alice: httpx2.Client) -> None:
+def test_only_some_of_many_folders_are_shown_to_leave_room_for_chats(
+    page: Page, alice: httpx2.Client
+) -> None:
     for number in range(14):
         alice.post("/api/v1/folders", json={"name": f"Folder {number:02}"}).raise_for_status()
     alice.post("/api/v1/conversations", json={"title": "Ferry"}).raise_for_status()
@@ -63,7 +64,7 @@ def test_many_folders_leave_room_for_the_chats(page: Page, alice: httpx2.Client)
     assert barriers(page) == []
 
 
-def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> None:
+def test_a_chat_is_moved_into_a_folder_that_is_then_edited_and_deleted(page: Page) -> None:
     ask(page, "Where is the ferry?")
     chat = page.locator(".row", has=page.locator("a.row-link"))
     folder = page.locator(".folder > .row")
@@ -115,7 +116,7 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
     expect(chat).to_have_count(2)
 
 
-def test_text_that_is_selected_beyond_the_edge_of_a_dialog_is_kept(page: Page) -> None:
+def test_selecting_text_across_the_edge_of_a_dialog_does_not_close_it(page: Page) -> None:
     page.locator(".account-button").click()
     page.get_by_role("menuitem", name="New folder…").click()
     name = page.get_by_label("Name", exact=True)
@@ -148,7 +149,7 @@ def open_trash(page: Page) -> None:
     expect(page.get_by_role("dialog").get_by_role("heading", name="Trash")).to_be_visible()
 
 
-def test_a_deleted_chat_comes_back_and_goes_for_good_when_asked(page: Page) -> None:
+def test_a_deleted_chat_can_be_restored_or_deleted_for_good(page: Page) -> None:
     ask(page, "Where is the ferry?")
     delete(page)
     page.get_by_role("button", name="Undo").click()
@@ -171,7 +172,7 @@ def test_a_deleted_chat_comes_back_and_goes_for_good_when_asked(page: Page) -> N
     expect(page.get_by_role("dialog")).to_contain_text("The trash is empty.")
 
 
-def test_a_tab_whose_chat_is_deleted_in_another_says_so_and_leads_on(page: Page) -> None:
+def test_a_tab_whose_chat_is_deleted_in_another_tab_says_so(page: Page) -> None:
     ask(page, "Where is the ferry?")
     other = page.context.new_page()
     other.goto(page.url)
@@ -207,7 +208,7 @@ def test_show_more_pressed_twice_shows_each_deleted_chat_once(page: Page, alice:
     assert sorted(titles) == sorted(f"Ferry {n}" for n in range(61))
 
 
-def test_a_title_written_from_the_right_ends_at_the_left(page: Page, alice: httpx2.Client) -> None:
+def test_a_right_to_left_title_ends_at_the_left(page: Page, alice: httpx2.Client) -> None:
     trash(alice, "מתי יוצאת המעבורת?")
     open_trash(page)
     places = page.locator(".trash-text > span").evaluate(

@@ -1,4 +1,4 @@
-"""What the page takes from the device: a place to be installed, an offline page, voices and ears."""
+"""Features of the device: the service worker, the offline page, speech output and dictation."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SILENT = """for (const name of ["speechSynthesis", "SpeechRecognition", "webkitS
 
 @pytest.fixture
 def installed(browser: Browser, service: Service, email: str) -> Iterator[Page]:
-    """Yield a tab whose service worker runs, in place of an older one's cache."""
+    """Yield a tab with an active service worker, and with the cache of an older one."""
     with open_tab(browser, service.url, service_workers="allow") as tab:
         cookies = service.cookies[email]
         tab.context.add_cookies([{"name": n, "value": v, "url": service.url} for n, v in cookies.items()])
         tab.goto("/")
         expect(tab.locator("#composer")).to_be_visible()
         tab.evaluate("caches.open('offline-older').then(() => true)")
-        tab.keyboard.press("Control+/")  # the worker comes with what the first load does without
+        tab.keyboard.press("Control+/")  # This loads the module that registers the worker.
         expect(tab.get_by_role("dialog")).to_contain_text("Print the whole chat")
         tab.evaluate("navigator.serviceWorker.ready.then(() => true)")
         tab.keyboard.press("Escape")
@@ -54,7 +54,7 @@ def installed(browser: Browser, service: Service, email: str) -> Iterator[Page]:
         yield tab
 
 
-def test_without_a_connection_there_is_a_page_that_says_so(installed: Page) -> None:
+def test_without_a_connection_an_offline_page_is_shown(installed: Page) -> None:
     ask(installed, "Something private")
     installed.wait_for_function("caches.has('offline-older').then((has) => !has)")
     kept = installed.evaluate(KEPT)
@@ -74,7 +74,7 @@ def test_without_a_connection_there_is_a_page_that_says_so(installed: Page) -> N
     )
 
 
-def test_an_answer_is_read_aloud_until_it_is_stopped_or_over(page: Page, model: ModelServer) -> None:
+def test_an_answer_is_read_aloud_until_it_is_stopped_or_finished(page: Page, model: ModelServer) -> None:
     page.add_init_script(STUBS)
     page.reload()
     model.script(says("# Tides\n\n**They** follow the [moon](https://example.com). 潮汐。"))
@@ -93,7 +93,7 @@ def test_an_answer_is_read_aloud_until_it_is_stopped_or_over(page: Page, model: 
     expect(begin).to_be_visible()
 
 
-def test_what_is_dictated_stands_behind_what_was_written(page: Page) -> None:
+def test_dictated_text_is_appended_to_the_typed_text(page: Page) -> None:
     page.add_init_script(STUBS)
     page.reload()
     composer = page.locator("#composer")
@@ -113,7 +113,7 @@ def test_what_is_dictated_stands_behind_what_was_written(page: Page) -> None:
     expect(composer).to_have_value("")
 
 
-def test_a_browser_without_speech_shows_no_button_for_it(page: Page) -> None:
+def test_a_browser_without_speech_shows_no_speech_buttons(page: Page) -> None:
     page.add_init_script(SILENT)
     page.reload()
     answer = ask(page, "Quiet, please")

@@ -1,4 +1,4 @@
-"""Mermaid blocks in a real browser: drawn in a sandboxed frame; what is no diagram is shown as code."""
+"""Mermaid blocks in a real browser: diagrams are drawn in a sandboxed frame, invalid ones are shown as code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER = (
     "Here:\n\n```mermaid\ngraph LR\n  Oslo[Oslo harbour] -->|by sea| Bergen\n```\n\n- inside\n\n"
     f"  ```mermaid\n  this is none\n  ```\n\n```mermaid\n{PLAN}```\n"
 )
-# The pairs of neighbours whose words stand on each other.
+# Count the pairs of neighbouring dates that overlap.
 OVERLAPS = """dates => dates.map((date) => date.getBoundingClientRect())
   .filter((box, at, all) => at > 0 && box.left < all[at - 1].right).length"""
 
@@ -38,7 +38,7 @@ def expect_colours_of_the_text(page: Page, answer: Locator) -> None:
         wait_for(lambda: text.evaluate(colour) == prose.evaluate(colour), what=f"{label} in the theme")  # noqa: B023
 
 
-def test_a_diagram_is_drawn_apart_in_the_light_theme_and_what_is_none_is_shown_as_code(page: Page) -> None:
+def test_diagrams_are_drawn_in_frames_in_the_light_theme_and_invalid_ones_as_code(page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     width, height = SIZES["phone"]
@@ -66,7 +66,7 @@ def test_a_diagram_is_drawn_apart_in_the_light_theme_and_what_is_none_is_shown_a
     assert barriers(page) == []
 
 
-def test_the_frame_has_no_origin_and_no_network(alice: httpx2.Client) -> None:
+def test_the_frame_of_a_diagram_has_no_origin_and_no_network(alice: httpx2.Client) -> None:
     answer = alice.get("/diagram")
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'nonce-")
@@ -74,7 +74,7 @@ def test_the_frame_has_no_origin_and_no_network(alice: httpx2.Client) -> None:
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
-def test_diagrams_are_drawn_in_the_dark_theme_and_on_paper_in_its_colours(page: Page) -> None:
+def test_diagrams_are_drawn_in_the_dark_theme_and_printed_in_paper_colours(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     answer = ask(page, "Draw it")
     expect(answer.locator("figure.diagram")).to_have_count(2)
@@ -90,7 +90,7 @@ def test_diagrams_are_drawn_in_the_dark_theme_and_on_paper_in_its_colours(page: 
     assert ink in unquote(pictures.first.get_attribute("src") or "")
 
 
-def test_one_who_prints_is_told_of_diagrams_that_are_waited_for_and_that_stay_blank(page: Page) -> None:
+def test_printing_reports_diagrams_that_are_being_drawn_and_those_that_stay_blank(page: Page) -> None:
     expect(ask(page, "Draw it").locator("figure.diagram")).to_have_count(2)
     page.route("**/diagram", lambda route: route.fulfill(body="", content_type="text/html"))
     page.evaluate("() => { window.print = () => {}; }")

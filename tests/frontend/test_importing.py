@@ -1,4 +1,4 @@
-"""Chats of another program in a real browser: sent in parts, imported behind the page, and reported."""
+"""Imports of chats from another program in a real browser: upload in parts, progress, and report."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ job.folder().mkdir(parents=True, exist_ok=True)
 
 @pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
-    """Small requests, so that a small file has several parts."""
+    """Limit the size of requests, so that a small file has several parts."""
     return {"MAX_REQUEST_BYTES": "65536"}
 
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """Of five parts and a half."""
+    """Return the path of an export that has five full parts and a smaller one."""
     chats = [chatgpt(conversation_id="one", is_archived=False), "x" * (5 * PART_BYTES)]
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(chats))
@@ -62,9 +62,9 @@ def look_at_all_sizes(page: Page) -> None:
 
 
 class Parts:
-    """The parts that the page sends, by where they begin; the one of number `breaks_at` does not arrive.
+    """Records the offsets of the parts that the page sends, and drops the connection at part number `breaks_at`.
 
-    With `stays_broken` no other one does after it, until `mend`: the page goes on by itself after two seconds.
+    With `stays_broken`, drop all later parts, too, until `mend`, because the page retries after two seconds.
     """
 
     def __init__(self, page: Page, stays_broken: bool = False) -> None:
@@ -88,7 +88,7 @@ class Parts:
         self.breaks_at = -1
 
 
-def test_an_export_is_sent_and_its_report_is_shown(page: Page) -> None:
+def test_an_export_is_uploaded_and_its_report_is_shown(page: Page) -> None:
     dialog = open_dialog(page)
     content = json.dumps([chatgpt(is_archived=False), {"a": 1}]).encode()
     export = {"name": "conversations.json", "mimeType": "application/json", "buffer": content}
@@ -104,7 +104,7 @@ def test_an_export_is_sent_and_its_report_is_shown(page: Page) -> None:
     expect(page.locator(".row")).to_have_count(1)
 
 
-def test_an_upload_goes_on_by_itself_when_the_server_died_in_the_middle(
+def test_an_upload_resumes_by_itself_after_the_server_was_killed(
     page: Page, service: Service, export: Path
 ) -> None:
     dialog, parts = open_dialog(page), Parts(page)
@@ -117,7 +117,7 @@ def test_an_upload_goes_on_by_itself_when_the_server_died_in_the_middle(
     assert parts.offsets == [PART_BYTES * number for number in (0, 1, 2, 2, 3, 4, 5)]
 
 
-def test_a_reloaded_page_goes_on_with_the_same_file(page: Page, export: Path) -> None:
+def test_a_reloaded_page_resumes_the_upload_of_the_same_file(page: Page, export: Path) -> None:
     dialog, parts = open_dialog(page), Parts(page, stays_broken=True)
     parts.breaks_at = 4
     choose(dialog, export)
@@ -134,7 +134,7 @@ def test_a_reloaded_page_goes_on_with_the_same_file(page: Page, export: Path) ->
     assert len(parts.offsets) == 3
 
 
-def test_an_upload_that_was_stopped_can_be_discarded(page: Page, export: Path) -> None:
+def test_a_stopped_upload_can_be_discarded(page: Page, export: Path) -> None:
     dialog, parts = open_dialog(page), Parts(page, stays_broken=True)
     parts.breaks_at = 2
     choose(dialog, export)
@@ -146,7 +146,7 @@ def test_an_upload_that_was_stopped_can_be_discarded(page: Page, export: Path) -
     expect(dialog.get_by_label("Choose a file, or drop it here")).to_be_visible()
 
 
-def test_what_failed_for_a_reason_of_ours_is_tried_again_without_the_file(
+def test_an_import_that_failed_on_the_server_is_retried_without_the_file(
     page: Page, service: Service, email: str
 ) -> None:
     content = json.dumps([chatgpt(conversation_id="again", is_archived=False)])

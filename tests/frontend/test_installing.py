@@ -1,4 +1,4 @@
-"""What a browser asks for that installs the page: its manifest and its service worker."""
+"""The files that a browser needs to install the page: the manifest and the service worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatapp.features.offline.views import worker_text
 
 
 @pytest.mark.django_db
-def test_the_manifest_has_icons_of_the_sizes_it_says(client: Client) -> None:
+def test_the_icons_of_the_manifest_have_the_stated_sizes(client: Client) -> None:
     manifest = json.loads(client.get("/manifest.webmanifest").content)
     assert (manifest["scope"], manifest["start_url"], manifest["display"]) == ("/", "/", "standalone")
     assert {icon["purpose"] for icon in manifest["icons"]} == {"any", "maskable"}
@@ -29,7 +29,7 @@ def test_the_manifest_has_icons_of_the_sizes_it_says(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_the_worker_is_another_text_where_what_it_keeps_is_another(client: Client) -> None:
+def test_the_service_worker_differs_by_language(client: Client) -> None:
     answer = client.get("/service-worker.js")
     assert answer["Content-Type"].startswith("text/javascript")
     assert "no-store" in answer["Cache-Control"]

@@ -1,4 +1,4 @@
-"""A link to a message opens at it, wherever in a conversation that never ends it stands."""
+"""Links to messages open the conversation at the message, however long the conversation is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR_UP = 400
 
 
 def import_numbered(alice: httpx2.Client, count: int = 800) -> str:
-    """Return the id of a conversation whose messages each say their number."""
+    """Return the id of a conversation in which each message states its number."""
     roles = ("user", "assistant")
     messages = [{"role": roles[n % 2], "content": f"Message number {n}."} for n in range(count)]
     answer = alice.post("/api/v1/conversations/import", json={"messages": messages}, timeout=120)
@@ -46,7 +46,7 @@ def say(alice: httpx2.Client, chat: str, words: str) -> None:
 
 
 def scroll_to(page: Page, number: int, *, down: bool) -> None:
-    """On and on: what is beyond the end of the list is loaded as one comes near it."""
+    """Scroll until the message is there, because the page loads more messages only near the end of the list."""
     page.locator(".thread").hover()
 
     def is_there() -> bool:
@@ -64,7 +64,7 @@ def open_at(page: Page, chat: str, message: dict[str, Any]) -> Locator:
     return found
 
 
-def test_a_link_opens_at_a_message_far_up_and_the_reader_goes_on_from_there(
+def test_a_link_opens_at_an_old_message_from_which_one_can_scroll_and_send(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     chat = import_numbered(alice)
@@ -79,7 +79,7 @@ def test_a_link_opens_at_a_message_far_up_and_the_reader_goes_on_from_there(
     read = numbers(page)
     assert read == list(range(read[0], read[-1] + 1))
 
-    # Two things happen at the end meanwhile; only the second one leads there.
+    # Of two messages at the end, only the one sent from this page makes it scroll there.
     model.script(says("Said to a program."), says("Said on the page."))
     say(alice, chat, "From elsewhere")
     expect(page.get_by_text("From elsewhere")).to_have_count(0)
@@ -102,7 +102,7 @@ def look_at_it_everywhere(page: Page, found: Locator, back: Locator) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
 
 
-def test_who_scrolls_down_comes_to_the_newest_and_sees_what_happens_there(
+def test_scrolling_down_reaches_the_newest_messages_and_live_updates(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     chat = import_numbered(alice, 400)
@@ -122,7 +122,7 @@ def test_who_scrolls_down_comes_to_the_newest_and_sees_what_happens_there(
     expect(page).to_have_url(f"/c/{chat}")
 
 
-def test_a_message_of_another_branch_is_turned_to_unless_an_answer_is_being_written(
+def test_a_link_switches_to_another_branch_unless_an_answer_is_being_written(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     model.script(says("Paris it is."), says("Oslo it is."), says("Slow and long.", hold_after=1))

@@ -1,4 +1,4 @@
-"""Every sentence of the page has its Chinese, and the catalogue has no others."""
+"""Every sentence of the page and the panel has a Chinese translation, and no translation is unused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ KEYWORDS: dict[str, Any] = {
     **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
     "ngettext": (1, 2),
 }
-"""The functions that mark a sentence, and which of their arguments it is."""
+"""The functions that mark a sentence, with the position of the sentence among their arguments."""
 CHECKS = (
     "chatapp/operations/doctor.py",
     "chatapp/providers/model_check.py",
@@ -72,21 +72,21 @@ CHECKS = (
     "memory/budget.py",
 )
 NOT_SHOWN = {"Answer with the one word: ready"}
-"""A text of theirs that no operator reads."""
+"""Texts in these modules that operators do not see."""
 OF_DJANGO = {"Add link", "Change or view list link", "Model name", "- Select an option -"}
-"""What Django's own catalogue has not yet."""
+"""Texts of Django that its own catalogue lacks."""
 OF_PYDANTIC = ("Input should", "Field required", "Extra inputs", "String should")
 ERRORS = {"InvalidInput", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge", "RateLimited"}
 FOR_PROGRAMS = (
     "agent_presets/actions", "agent_presets/hook_actions", "features/openai_api", "features/mcp_server",
     "features/webhooks", "operations/serving", "runs/api", "runs/hook_tools",
 )  # fmt: skip
-"""What below `chatapp` answers requests that the page does not make."""
+"""Parts of `chatapp` that answer requests of programs, not of the page."""
 NAMES = re.compile(r"\{(\w+)\}")
 
 
 def place_holders(node: ast.expr) -> str:
-    """Return the sentence with `{}` where a value is filled in; empty where the sentence is made elsewhere."""
+    """Return the sentence with `{}` for each value; empty if the node is no literal."""
     if isinstance(node, ast.JoinedStr):
         return "".join(
             place_holders(part) if isinstance(part, ast.Constant) else "{}" for part in node.values
@@ -96,7 +96,7 @@ def place_holders(node: ast.expr) -> str:
 
 @cache
 def sentences_of_server() -> tuple[set[str], set[str]]:
-    """Those that an error of the page's API is raised with, and every text of the server."""
+    """Return (sentences with which errors of the page's API are raised, all texts of the server)."""
     raised, texts = set(), set()
     for file in (
         file for package in ("chatapp", "agents", "memory") for file in (ROOT / package).rglob("*.py")
@@ -107,7 +107,7 @@ def sentences_of_server() -> tuple[set[str], set[str]]:
                 texts.add(place_holders(node))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
                 raised |= {place_holders(given) for given in node.args[:1] if not is_for_programs}
-    # A name of a field before it is for programs, too.
+    # Sentences that begin with the name of a field are for programs, too.
     return {text for text in raised if re.match(r"[A-Z]|\{\} [a-z]", text)}, texts
 
 
@@ -136,7 +136,7 @@ def sentences_in(text: str) -> set[str]:
     return called | {json.loads(other) for _, other in PLURAL.findall(text)}
 
 
-def test_every_sentence_is_a_literal_that_can_be_looked_up() -> None:
+def test_every_sentence_of_the_page_is_a_literal() -> None:
     for file in sources():
         text = file.read_text()
         assert "" not in CALL.findall(text), f"{file}: t() takes a literal"
@@ -145,7 +145,7 @@ def test_every_sentence_is_a_literal_that_can_be_looked_up() -> None:
         )
 
 
-def test_every_sentence_of_the_page_has_its_chinese_and_no_entry_is_left_over(
+def test_the_catalogue_of_the_page_has_exactly_the_sentences_of_the_page(
     chinese: dict[str, str | dict[str, str]],
 ) -> None:
     said = {sentence for file in sources() for sentence in sentences_in(file.read_text())}
@@ -153,14 +153,16 @@ def test_every_sentence_of_the_page_has_its_chinese_and_no_entry_is_left_over(
     assert sorted(set(chinese) - said) == []
 
 
-def test_the_chinese_has_the_places_of_the_english(chinese: dict[str, str | dict[str, str]]) -> None:
+def test_chinese_sentences_have_the_placeholders_of_the_english_ones(
+    chinese: dict[str, str | dict[str, str]],
+) -> None:
     for english, found in chinese.items():
         for translated in [found] if isinstance(found, str) else found.values():
             assert translated.strip(), english
             assert set(NAMES.findall(translated)) == set(NAMES.findall(english)), english
 
 
-def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
+def test_every_error_that_the_page_may_show_has_a_translation() -> None:
     known = catalogue("serverSentences")
     raised, texts = sentences_of_server()
     assert sorted(raised - set(known)) == []
@@ -174,7 +176,7 @@ def test_every_error_that_the_page_may_show_has_its_chinese() -> None:
     ("folder", "made_by"),
     [("agents/plan", {"PlanError"}), ("chatapp/features/importing", {"Unreadable", "Entry"})],
 )
-def test_why_a_plan_or_a_part_of_an_import_is_not_taken_has_its_chinese(
+def test_reasons_for_rejecting_plans_and_parts_of_imports_have_a_translation(
     folder: str, made_by: set[str]
 ) -> None:
     known = catalogue("serverSentences")
@@ -186,7 +188,7 @@ def test_why_a_plan_or_a_part_of_an_import_is_not_taken_has_its_chinese(
     assert sorted(said - set(known)) == []
 
 
-def test_what_an_import_leaves_out_has_its_chinese() -> None:
+def test_names_of_parts_that_an_import_leaves_out_have_a_translation() -> None:
     counted = {"left_out", "not_made", "of_new"}
     files = (ROOT / "chatapp" / "features" / "importing").rglob("*.py")
     counts = [
@@ -202,7 +204,7 @@ def test_what_an_import_leaves_out_has_its_chinese() -> None:
     assert sorted(names - {""} - set(catalogue("serverSentences"))) == []
 
 
-def test_why_no_model_wrote_a_summary_has_its_chinese() -> None:
+def test_reasons_for_a_missing_model_summary_have_a_translation() -> None:
     known = catalogue("serverSentences")
     tree = ast.parse((ROOT / "memory" / "strategies" / "checkpoint.py").read_text())
     returned = [
@@ -214,11 +216,11 @@ def test_why_no_model_wrote_a_summary_has_its_chinese() -> None:
     assert sorted({*faults, *FAILURES.values()} - set(known)) == []
 
 
-def test_every_failure_of_a_model_has_words_for_a_summary() -> None:
+def test_every_model_error_category_has_a_text_for_summaries() -> None:
     assert FAILURES.keys() == set(get_args(ModelErrorCategory))
 
 
-def test_what_answers_end_with_has_its_chinese_on_the_page_and_in_the_panel() -> None:
+def test_errors_and_notices_at_the_end_of_answers_have_a_translation() -> None:
     errors = [describe_error(category).message for category in get_args(ModelErrorCategory)]
     ends = [
         describe_end(reason, has_text=some, time_limit="")[2]
@@ -256,7 +258,7 @@ def entries_of(context: str | None) -> dict[Any, Any]:
 
 
 def marked_sentences() -> set[tuple[str | None, Any]]:
-    """Return the sentences that templates and code look up, each with its context; a pair of forms where it counts."""
+    """Return (context, sentence) of all sentences that templates and code look up; plurals as a pair of forms."""
     code = [(file, file.read_text()) for file in (ROOT / "chatapp").rglob("*.py")]
     templates = [
         file for file in (ROOT / "templates").rglob("*.*") if file.suffix in (".html", ".txt", ".js")
@@ -270,7 +272,7 @@ def marked_sentences() -> set[tuple[str | None, Any]]:
 
 
 def shown_columns(table: type[Model], page: Any) -> Iterator[Any]:
-    """Yield the columns that a page of the panel may show; for a part of another page, all columns."""
+    """Yield the columns that a page of the panel may show; all columns for an inline."""
     columns = (*table._meta.fields, *table._meta.many_to_many)
     if not isinstance(page, ModelAdmin):
         yield from columns
@@ -290,9 +292,8 @@ def shown_columns(table: type[Model], page: Any) -> Iterator[Any]:
 
 
 def labels_of_tables() -> set[str]:
-    """Return the names of our tables and columns in the panel, with their help and choices. Django translates
-    its own."""
-    import_module("chatapp.operations.admin.addresses")  # registers the pages
+    """Return names, help texts and choices of our tables and columns in the panel. Django translates its own."""
+    import_module("chatapp.operations.admin.addresses")  # This import registers the pages.
     registered = list(site._registry.items())
     parts = [(inline.model, inline) for _, page in registered for inline in page.inlines]
     found: set[str] = set()
@@ -307,7 +308,7 @@ def labels_of_tables() -> set[str]:
     return found - {"", "ID"}
 
 
-def test_every_sentence_of_templates_and_panel_has_its_chinese_and_no_entry_is_left_over() -> None:
+def test_the_catalogue_of_the_server_has_exactly_the_marked_sentences() -> None:
     marked = marked_sentences()
     plain = {sentence for context, sentence in marked if context is None}
     contexts = {context for context, _ in marked} - {None}
@@ -321,24 +322,24 @@ def test_every_sentence_of_templates_and_panel_has_its_chinese_and_no_entry_is_l
 
 
 def is_of_django(label: str) -> bool:
-    """Whether a column that we have of Django is named in Django's own catalogue."""
+    """Return whether Django's own catalogue translates this label of a column, and ours does not."""
     with translation.override("zh-hans"):
         return label not in entries_of(None) and translation.gettext(label) != label
 
 
 @cache
 def texts_below() -> set[str]:
-    """Every text of the packages, with `{}` where it is filled in."""
+    """Return all texts of the packages, with `{}` for each value."""
     return {text.strip() for text in sentences_of_server()[1]}
 
 
-def test_no_sentence_that_is_said_below_is_left_over_in_the_catalogue() -> None:
+def test_the_catalogue_has_no_unused_sentences_of_lower_packages() -> None:
     for english, chinese in entries_of(SAID).items():
-        # The sentences of pydantic are its own.
+        # Sentences of pydantic do not occur in our code.
         if not english.startswith(OF_PYDANTIC):
             assert english in texts_below(), english
         places = {str(at) for at in range(english.count("{}"))}
-        assert set(NAMES.findall(chinese)) <= places, english  # an ending of a plural has no Chinese
+        assert set(NAMES.findall(chinese)) <= places, english  # Chinese omits plural endings.
 
 
 def sentences_of(*files: str) -> set[str]:
@@ -357,11 +358,11 @@ def sentences_of(*files: str) -> set[str]:
 
 
 def hints_of(card: Preset) -> list[str]:
-    """One text, or what it is made of."""
+    """Return the hint as one text if the catalogue has it, else its sentences."""
     return [card.hint] if card.hint in entries_of(SAID) else re.split(r"(?<=\.) ", card.hint)
 
 
-def test_what_the_checks_and_the_tests_find_has_its_chinese() -> None:
+def test_results_of_checks_and_descriptions_in_the_panel_have_a_translation() -> None:
     said = sentences_of(*CHECKS) - NOT_SHOWN
     said |= {field.description or "" for field in ContextPolicy.model_fields.values()}
     said |= {tool.spec.description for tool in local_tools().values()}

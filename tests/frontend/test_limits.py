@@ -1,5 +1,4 @@
-"""Limits at work: messages that come too fast, and a budget that runs out in mid-conversation, with the warning, the
-sentence with its reset time, and how it goes on."""
+"""Limits in a real browser: too many messages a minute, and a spending budget that is used up in a conversation."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def set_tokens(operator: Page, tokens: int) -> None:
 
 
 @pytest.mark.mechanism("ours.budget-stop")
-def test_it_says_when_it_begins_anew_and_the_question_is_asked_again_once_there_is_more(
+def test_a_used_up_budget_shows_its_reset_time_and_retry_works_after_an_increase(
     page: Page, operator: Page, model: ModelServer
 ) -> None:
     operator.goto("/admin/chatapp/budget/add/")
@@ -75,7 +74,7 @@ def test_it_says_when_it_begins_anew_and_the_question_is_asked_again_once_there_
     expect(page.locator("article.is-assistant").last).to_contain_text("We go on.")
 
 
-def test_an_operator_sees_what_all_users_spent_in_a_chart_and_as_a_file(
+def test_an_operator_sees_the_usage_of_all_users_in_a_chart_and_as_csv(
     page: Page, operator: Page, email: str
 ) -> None:
     refused: list[str] = []
@@ -95,7 +94,7 @@ def test_an_operator_sees_what_all_users_spent_in_a_chart_and_as_a_file(
     assert refused == []
 
 
-def test_a_429_with_retry_after_is_told_and_loses_no_words(page: Page, alice: httpx2.Client) -> None:
+def test_a_429_response_shows_the_wait_and_keeps_the_message(page: Page, alice: httpx2.Client) -> None:
     chat = alice.post("/api/v1/conversations", json={}).json()["id"]
     for _ in range(PER_MINUTE - 1):
         said = {"content": "One of many", "stream": False}

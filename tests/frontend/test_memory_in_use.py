@@ -1,5 +1,4 @@
-"""Memory at work in a real browser: learned at once or after a review, searched in one conversation, and shared where an
-agent shares it."""
+"""Memory in use in a real browser: learning at once or after a review, search, forgetting, and shared memory."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 
 
-def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
+def test_the_profile_is_learned_on_request_and_a_search_limited_to_one_conversation(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     alice.post("/api/v1/memory/entries", json={"text": "She plays the cello."}).raise_for_status()
@@ -71,7 +70,7 @@ def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
     expect(results).to_have_count(2)
 
 
-def test_what_a_wish_to_forget_may_mean_is_read_again_where_that_failed(
+def test_proposals_for_a_forget_request_can_be_loaded_again_after_an_error(
     page: Page, alice: httpx2.Client
 ) -> None:
     alice.post("/api/v1/memory/entries", json={"text": "My dog is called Rex."}).raise_for_status()
@@ -85,7 +84,7 @@ def test_what_a_wish_to_forget_may_mean_is_read_again_where_that_failed(
     expect(card).to_contain_text("My dog is called Rex.")
 
 
-def test_a_chat_in_a_shared_memory_says_so_and_marks_what_was_recalled_from_it(
+def test_a_chat_with_shared_memory_says_so_and_marks_recalled_shared_entries(
     page: Page, service: Service, alice: httpx2.Client, model: ModelServer
 ) -> None:
     file = service.data_dir / "agents.yaml"
@@ -123,7 +122,7 @@ def tell_as_bob(service: Service) -> None:
 
 
 def tell(alice: httpx2.Client, fact: str) -> None:
-    """In a conversation that is summarised at once."""
+    """State a fact in a conversation that is summarised at once."""
     said = [fact, *(f"{number}: {FILLER}" for number in range(14))]
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
     made = alice.post("/api/v1/conversations/import", json={"messages": messages}).raise_for_status().json()
@@ -133,12 +132,12 @@ def tell(alice: httpx2.Client, fact: str) -> None:
 
 
 def found(alice: httpx2.Client, word: str) -> list[str]:
-    """Return the entries found, without the turns that they came from."""
+    """Return the entries found by the search, without turns."""
     items = alice.get("/api/v1/memory/search", params={"q": word}).json()["items"]
     return [item["text"] for item in items if item["source"]["kind"] == "entry"]
 
 
-def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, alice: httpx2.Client) -> None:
+def test_approved_entries_are_remembered_and_rejected_ones_are_not(page: Page, alice: httpx2.Client) -> None:
     alice.patch("/api/v1/memory/settings", json={"review": True}).raise_for_status()
     for fact in ("My boat is called Halcyon.", "My dog is called Biscuit."):
         tell(alice, fact)

@@ -1,4 +1,4 @@
-"""The memory page in a real browser: what is remembered is read, changed, looked back on, searched and forgotten."""
+"""The memory page in a real browser: entries and the profile are read, changed, restored, searched and forgotten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def page(page: Page, alice: httpx2.Client) -> Page:
-    """At the memory page, with two days on it."""
+    """Return a tab on the memory page, with entries on two days."""
     for day, text in (
         ("2026-11-20", "The boat is called *Halcyon*."),
         ("2026-10-05", "The budget is 6,500 €."),
@@ -56,11 +56,12 @@ def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Cl
     expect(dialog.locator(".receipt")).to_contain_text("Memory entries")
     dialog.get_by_role("button", name="Close").last.click()
     expect(entry).not_to_contain_text("Halcyon")
-    expect(page.locator("h2.day-title")).to_contain_text("October 5")  # the day went with its last entry
+    # The day disappears with its last entry.
+    expect(page.locator("h2.day-title")).to_contain_text("October 5")
     assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
 
 
-def test_a_long_day_is_drawn_as_far_as_one_reads(page: Page, alice: httpx2.Client) -> None:
+def test_a_long_day_is_drawn_only_as_far_as_scrolled(page: Page, alice: httpx2.Client) -> None:
     day = alice.get("/api/v1/memory/days/2026-11-20").json()
     sections = "".join(f"\n## 15:{at // 3:02}\n\nNote {at} of a long day.\n" for at in range(170))
     written = alice.put("/api/v1/memory/days/2026-11-20", json={"markdown": day["markdown"] + sections})
@@ -77,9 +78,7 @@ def test_a_long_day_is_drawn_as_far_as_one_reads(page: Page, alice: httpx2.Clien
     expect(entries).to_have_count(171)
 
 
-def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
-    page: Page, alice: httpx2.Client
-) -> None:
+def test_found_entries_are_forgotten_and_for_good_if_ticked(page: Page, alice: httpx2.Client) -> None:
     page.get_by_role("link", name="Forgetting").click()
     for wish, is_for_good in (("the boat Halcyon", False), ("the budget of 6,500 €", True)):
         page.get_by_label("What should be forgotten?").fill(wish)
@@ -93,7 +92,7 @@ def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
     assert alice.get("/api/v1/memory/days").json()["items"] == []
 
 
-def test_what_repeats_what_was_chosen_is_offered_in_turn(page: Page, alice: httpx2.Client) -> None:
+def test_texts_that_repeat_a_forgotten_one_are_proposed_next(page: Page, alice: httpx2.Client) -> None:
     for text in ("The tide table is TT-5521.", "It was TT-5521."):
         made = alice.post("/api/v1/conversations", json={}).json()
         alice.post(f"/api/v1/conversations/{made['id']}/messages", json={"content": text}).raise_for_status()
@@ -108,7 +107,7 @@ def test_what_repeats_what_was_chosen_is_offered_in_turn(page: Page, alice: http
     assert alice.get("/api/v1/memory/search", params={"q": "TT-5521"}).json()["items"] == []
 
 
-def test_a_day_of_another_month_is_found_in_the_calendar_and_its_markdown_edited(
+def test_a_day_of_another_month_is_opened_in_the_calendar_and_its_markdown_edited(
     page: Page, alice: httpx2.Client
 ) -> None:
     page.get_by_role("button", name="Earlier").click()
@@ -146,7 +145,7 @@ def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
     expect(page.locator(".version")).to_have_count(3)
 
 
-def test_the_profile_is_learned_at_once_and_not_overwritten_by_who_edits_it_meanwhile(page: Page) -> None:
+def test_saving_an_edit_does_not_overwrite_a_profile_learned_meanwhile(page: Page) -> None:
     page.get_by_role("link", name="Profile").click()
     expect(page.get_by_text("There is nothing here yet.")).to_be_visible()
     page.get_by_role("button", name="Edit").click()
@@ -166,7 +165,9 @@ def test_the_profile_is_learned_at_once_and_not_overwritten_by_who_edits_it_mean
     expect(page.locator(".version")).to_have_count(1)
 
 
-def test_a_search_keeps_to_one_conversation_until_it_is_let_go(page: Page, alice: httpx2.Client) -> None:
+def test_a_search_is_limited_to_one_conversation_until_the_limit_is_removed(
+    page: Page, alice: httpx2.Client
+) -> None:
     for words in ("Our boat lies in Trondheim", "The boat needs paint"):
         said = {"messages": [{"role": "user", "content": words}]}
         alice.post("/api/v1/conversations/import", json=said).raise_for_status()
@@ -185,7 +186,7 @@ def test_a_search_keeps_to_one_conversation_until_it_is_let_go(page: Page, alice
     expect(results).to_have_count(3)
 
 
-def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
+def test_a_search_result_limited_by_date_opens_its_day(page: Page) -> None:
     page.get_by_label("Search memory").fill("the boat and the budget")
     results = page.locator(".result")
     expect(results).to_have_count(2)
@@ -196,7 +197,7 @@ def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
     expect(page.locator(".day-title")).to_have_text("Monday, October 5, 2026")
 
 
-def test_every_view_works_at_every_size_in_light_and_dark_without_a_barrier(page: Page) -> None:
+def test_every_view_is_accessible_at_every_size_in_light_and_dark(page: Page) -> None:
     for address in (
         "/memory",
         "/memory?q=boat",

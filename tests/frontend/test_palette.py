@@ -1,5 +1,4 @@
-"""What brings a person quickly where they want to be, or keeps the composer small: the palette, the search over messages, a
-long paste, the pause."""
+"""The palette, the search in messages, copying and pasting long texts, and pausing memory."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from tests.servers.waiting import wait_for
 LONG = "A line that was copied from somewhere.\n" * 200
 
 
-def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
+def test_the_palette_finds_a_message_of_another_chat_and_opens_the_chat_there(
     page: Page, alice: httpx2.Client
 ) -> None:
     ask(page, "Our boat is called Halcyon and lies in Trondheim")
@@ -36,7 +35,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
     field.fill("boat Trondheim")
     found = page.get_by_role("group", name="Messages").get_by_role("option")
     expect(found.first).to_contain_text("Halcyon")
-    expect(found.first.locator("small")).to_contain_text(" · ")  # the chat, then when it was said
+    expect(found.first.locator("small")).to_contain_text(" · ")  # The title of the chat, then the date.
     for _ in looks(page):
         assert barriers(page) == []
         assert not overflows(page)
@@ -48,8 +47,8 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
     expect(page.locator("article.is-found")).to_contain_text("Halcyon")
 
 
-def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
-    slow_down(page, 10)  # one dialog opens before the browser has told that the other one closed
+def test_the_palette_runs_actions_and_its_shortcut_closes_it(page: Page) -> None:
+    slow_down(page, 10)  # One dialog opens before the close event of the other one.
     page.keyboard.press("Control+k")
     dialog = page.get_by_role("dialog", name="Go to")
     expect(dialog.get_by_role("combobox")).to_be_focused()
@@ -65,7 +64,7 @@ def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
     expect(page.locator("#composer")).to_be_focused()
 
 
-def test_enter_means_the_words_that_were_typed_though_they_are_still_searched(page: Page) -> None:
+def test_enter_waits_for_the_results_of_the_typed_words(page: Page) -> None:
     ask(page, "Where is the ferry?")
     page.get_by_role("link", name="New chat").click()
     held: list[Route] = []
@@ -85,7 +84,7 @@ def test_enter_means_the_words_that_were_typed_though_they_are_still_searched(pa
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
-def test_the_header_offers_what_the_chat_can_do_and_a_phone_has_it_in_its_menu(
+def test_the_header_has_the_actions_of_the_chat_and_on_a_phone_its_menu_has_them(
     page: Page, alice: httpx2.Client
 ) -> None:
     sent = alice.post("/api/v1/conversations", json={"title": "Ferries"}).json()
@@ -117,12 +116,12 @@ def test_an_answer_is_copied_as_markdown(page: Page, model: ModelServer) -> None
     expect(page.locator("#composer")).to_have_value("It is **blue**, says `sky`.")
 
 
-def test_a_key_that_needs_shift_for_its_slash_opens_the_shortcuts_too(page: Page) -> None:
+def test_ctrl_and_a_slash_that_needs_shift_opens_the_shortcuts(page: Page) -> None:
     page.evaluate("dispatchEvent(new KeyboardEvent('keydown', {key: '/', ctrlKey: true, shiftKey: true}))")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
-def test_a_long_paste_may_go_as_a_file(page: Page, model: ModelServer) -> None:
+def test_a_long_paste_can_be_attached_as_a_file(page: Page, model: ModelServer) -> None:
     composer = page.locator("#composer")
     composer.fill("What is this? ")
     page.evaluate(
@@ -147,7 +146,7 @@ def test_a_long_paste_may_go_as_a_file(page: Page, model: ModelServer) -> None:
     assert "Pasted text.txt (text/plain, 7,800 bytes)" in model.requests_of("chat")[-1].text
 
 
-def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alice: httpx2.Client) -> None:
+def test_memory_is_paused_and_resumed_in_one_chat(page: Page, alice: httpx2.Client) -> None:
     ask(page, "Between us")
     chat = page.url.rsplit("/", 1)[1]
     row = page.locator(".row.is-open")
@@ -177,7 +176,9 @@ def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alic
     )
 
 
-def test_a_message_is_found_in_its_sentence_and_by_who_said_it(page: Page, alice: httpx2.Client) -> None:
+def test_the_message_search_shows_the_matching_sentence_and_filters_by_role(
+    page: Page, alice: httpx2.Client
+) -> None:
     ask(page, "It rains. Our boat Halcyon lies in Trondheim. And so on.")
 
     def is_found() -> bool:

@@ -1,4 +1,4 @@
-"""The content security policy of every response, and the nonce in the page."""
+"""The content security policy of all responses, and the nonce in the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def policy_of(response: HttpResponse) -> dict[str, str]:
 
 
 @pytest.mark.django_db
-def test_a_page_runs_no_script_but_ours(client: Client) -> None:
+def test_a_page_runs_only_scripts_with_its_nonce(client: Client) -> None:
     response = client.get("/accounts/login/")
     policy = policy_of(response)
     assert policy["default-src"] == "'none'"
@@ -31,13 +31,13 @@ def test_a_page_runs_no_script_but_ours(client: Client) -> None:
     assert nonce
     scripts = re.findall(r"<script[^>]*>", response.content.decode())
     assert scripts
-    # Data is not run.
+    # Scripts of this type are data, which browsers do not run.
     run = [script for script in scripts if 'type="application/json"' not in script]
     assert [script for script in run if f'nonce="{nonce[1]}"' not in script] == []
 
 
 @pytest.mark.django_db
-def test_every_response_has_a_nonce_of_its_own(client: Client) -> None:
+def test_every_response_has_its_own_nonce(client: Client) -> None:
     first, second = (policy_of(client.get("/accounts/login/"))["script-src"] for _ in range(2))
     assert first != second
 

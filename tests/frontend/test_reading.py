@@ -1,4 +1,4 @@
-"""Reading, by eye, ear and on paper: headings, one tab stop, targets, announcements, code, footnotes, print, numbers."""
+"""Reading on screen, on paper and by screen reader: headings, tab stops, touch targets, code, footnotes, numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def history(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None:
+def test_each_turn_has_a_heading_and_a_link_skips_to_the_message_box(page: Page) -> None:
     skip = page.get_by_role("link", name="Skip to the message box")
     ask(page, "Where is the ferry?\nAnd when?")
     ask(page, "Thanks")
@@ -43,7 +43,8 @@ def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None
     expect(names).to_have_text(["You: Where is the ferry?", "You: Thanks"])
     reload(page)
     expect(page.locator("article.is-user")).to_have_count(2)
-    page.evaluate("document.body.tabIndex = -1, document.body.focus()")  # as after loading without a focus
+    # This is the state after loading without a focus.
+    page.evaluate("document.body.tabIndex = -1, document.body.focus()")
     page.keyboard.press("Tab")
     expect(skip).to_be_focused()
     expect(skip).to_be_in_viewport()
@@ -51,7 +52,7 @@ def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None
     expect(page.locator("#composer")).to_be_focused()
 
 
-def test_what_an_answer_took_stands_in_one_line_on_a_phone(page: Page) -> None:
+def test_the_usage_of_an_answer_fits_one_line_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     done = ask(page, "Where is the ferry?").locator(".done-card")
     line_px = done.evaluate("card => parseFloat(getComputedStyle(card).fontSize) * 1.8")
@@ -59,7 +60,7 @@ def test_what_an_answer_took_stands_in_one_line_on_a_phone(page: Page) -> None:
     assert not overflows(page)
 
 
-def test_the_list_is_one_tab_stop_with_arrow_keys(page: Page, alice: httpx2.Client) -> None:
+def test_the_list_of_chats_is_one_tab_stop_with_arrow_keys(page: Page, alice: httpx2.Client) -> None:
     for title in ("First", "Second", "Third"):
         assert alice.post("/api/v1/conversations", json={"title": title}).status_code == 201
     reload(page)
@@ -104,7 +105,7 @@ def test_an_answer_is_announced_as_plain_text_by_sentence(page: Page, model: Mod
     assert all(sentence.endswith((".", "mostly")) for sentence in heard)
 
 
-def test_what_is_touched_is_large_enough(
+def test_controls_of_the_page_are_large_enough_to_touch(
     browser: Browser, service: Service, page: Page, model: ModelServer
 ) -> None:
     model.script(says("Cut off", finish_reason="length"))
@@ -129,7 +130,7 @@ def test_what_is_touched_is_large_enough(
 
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_code_wraps_folds_and_is_saved_and_footnotes_lead_there_and_back(
+def test_code_can_be_wrapped_folded_and_saved_and_footnotes_link_both_ways(
     page: Page, model: ModelServer, size: str
 ) -> None:
     width, height = SIZES[size]
@@ -165,7 +166,7 @@ def test_code_wraps_folds_and_is_saved_and_footnotes_lead_there_and_back(
     assert not overflows(page)
 
 
-def test_words_from_before_the_subscription_are_asked_for(
+def test_text_generated_before_the_subscription_is_requested(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     held: list[str | bytes] = []
@@ -191,7 +192,7 @@ def test_words_from_before_the_subscription_are_asked_for(
     model.release()
 
 
-def test_with_forced_colours_one_sees_what_is_chosen_what_goes_on_and_how_to_stop_it(
+def test_selected_items_activity_and_the_stop_button_are_visible_in_forced_colours(
     page: Page, model: ModelServer
 ) -> None:
     page.emulate_media(forced_colors="active")
@@ -251,7 +252,7 @@ def test_the_whole_chat_is_printed(page: Page, alice: httpx2.Client) -> None:
     expect(page.locator(".print-sheet")).to_have_count(0)
 
 
-def test_numbers_agree(page: Page, alice: httpx2.Client) -> None:
+def test_the_context_numbers_of_the_api_add_up_and_match_the_meter(page: Page, alice: httpx2.Client) -> None:
     answer = ask(page, "Hello")
     expect(answer.locator(".done-card")).to_have_text(re.compile(r"^\d[\d.k]* in / [1-9]\d* out$"))
     identifier = page.url.rpartition("/")[2]
@@ -263,7 +264,7 @@ def test_numbers_agree(page: Page, alice: httpx2.Client) -> None:
     expect(meter).to_have_attribute("aria-valuenow", str(percent))
 
 
-def test_what_left_the_context_without_a_summary_is_told_where_it_ends(
+def test_a_divider_follows_the_last_message_that_left_the_context_without_a_summary(
     page: Page, alice: httpx2.Client
 ) -> None:
     said = [{**one, "content": one["content"] + " A sentence about it." * 50} for one in history(60)]
@@ -276,6 +277,6 @@ def test_what_left_the_context_without_a_summary_is_told_where_it_ends(
     page.goto(f"/c/{made.json()['id']}")
     sentence = f"Earlier context ({count} messages) was left out without a summary."
     expect(page.locator(".divider")).to_have_text(sentence)
-    # It stands behind the last message that left.
+    # The divider directly follows the last message that left.
     expect(page.locator(f"article:has-text('number {count - 1}.') + .divider")).to_have_count(1)
     assert barriers(page) == []

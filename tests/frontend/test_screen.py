@@ -1,4 +1,4 @@
-"""The chat page in a real browser: hostile answers, what was not sent, and what everybody must be able to use."""
+"""The chat page in a real browser: first load, hostile answers, unsent messages, drafts, sign-out, accessibility."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def service_env() -> dict[str, str]:
 
 @pytest.fixture
 def email(service: Service) -> str:
-    """Operators see more than others do."""
+    """Return an operator, because operators see more controls than other users."""
     return service.newcomer(OPERATORS)
 
 
-def test_the_first_load_is_few_requests_and_few_bytes(page: Page) -> None:
+def test_the_first_load_takes_few_requests_and_few_bytes(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     session = page.context.new_cdp_session(page)
     bytes_of: dict[str, int] = {}
@@ -70,7 +70,9 @@ def test_the_first_load_is_few_requests_and_few_bytes(page: Page) -> None:
     assert sum(bytes_of.values()) <= 200_000
 
 
-def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Service) -> None:
+def test_a_hostile_answer_runs_no_script_and_requests_no_foreign_address(
+    page: Page, service: Service
+) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     answer = ask(page, "Be hostile")
@@ -99,7 +101,7 @@ def test_long_headers_do_not_widen_a_table(page: Page, model: ModelServer) -> No
     assert frame.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
-def test_what_a_menu_offers_begins_at_one_line(page: Page) -> None:
+def test_the_texts_of_menu_items_are_aligned(page: Page) -> None:
     page.get_by_role("button", name="Model:").click()
     add = page.get_by_role("menuitem", name="Connect a model…")
     expect(add).to_be_visible()
@@ -110,13 +112,13 @@ def test_what_a_menu_offers_begins_at_one_line(page: Page) -> None:
     assert len(set(places)) == 1
 
 
-def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page: Page) -> None:
+def test_a_message_without_acknowledgement_returns_to_the_composer_and_is_sent_once(page: Page) -> None:
     answer = ask(page, "First")
     expect(answer).to_contain_text("The end.")
 
     def lose_answer(route: Route) -> None:
         if route.request.method == "POST":
-            route.fetch()  # the server has it, we never hear so
+            route.fetch()  # The server stores the message, but the page gets no response.
             route.abort()
         else:
             route.continue_()
@@ -135,10 +137,10 @@ def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page
 
 OPEN_PALETTE_FIRST = """matchMedia("(max-width: 860px)").addEventListener("change", ({matches}) =>
   matches || document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true})));"""
-"""Before the page itself is told that its window became wide."""
+"""Opens the palette before the page handles the wider window."""
 
 
-def test_a_window_that_becomes_narrow_is_not_covered_by_the_list(page: Page) -> None:
+def test_the_sidebar_closes_in_a_narrow_window_and_opens_again_in_a_wide_one(page: Page) -> None:
     page.add_init_script(OPEN_PALETTE_FIRST)
     page.reload()
     shell = page.locator(".shell")
@@ -159,7 +161,7 @@ def test_a_draft_survives_a_reload_and_stays_with_its_chat(page: Page) -> None:
     expect(page.locator("#composer")).to_have_value("")
 
 
-def test_drafts_go_when_their_user_signs_out_also_after_a_sign_in_in_another_tab(page: Page) -> None:
+def test_signing_out_deletes_drafts_even_after_a_sign_in_in_another_tab(page: Page) -> None:
     page.locator("#composer").fill("not for the next one at this computer")
     drafts = "Object.keys(localStorage).filter((key) => key.includes('draft.')).length"
     assert page.evaluate(drafts) == 1
@@ -173,33 +175,33 @@ def test_drafts_go_when_their_user_signs_out_also_after_a_sign_in_in_another_tab
     expect(page.get_by_text("The server answered with an error (503).")).to_be_visible()
     assert page.evaluate(drafts) == 1
     page.unroute("**/accounts/logout/")
-    page.evaluate("document.cookie = `csrftoken=${'a'.repeat(32)}; path=/`")  # what a sign-in changes
+    page.evaluate("document.cookie = `csrftoken=${'a'.repeat(32)}; path=/`")  # A sign-in changes this cookie.
     choose_sign_out()
     expect(page).to_have_url(re.compile("/accounts/login/"))
     assert page.evaluate(drafts) == 0
 
 
-def test_a_tab_whose_user_signs_out_in_another_leads_to_the_sign_in_without_an_error(page: Page) -> None:
+def test_signing_out_in_one_tab_redirects_other_tabs_without_an_error(page: Page) -> None:
     errors: list[str] = []
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     memory, other = page.context.new_page(), page.context.new_page()
     memory.goto("/memory")
     expect(memory.locator(".memory-main")).to_be_visible()
     other.goto("/")
-    # What a tab still loads at that moment is refused, which the browser itself writes down.
+    # Requests still running at that moment are refused, and the browser logs those as errors.
     for tab in (page, memory):
         tab.wait_for_load_state("networkidle")
     other.locator(".account-button").click()
     other.get_by_role("menuitem", name="Sign out").click()
     for tab in (page, memory):
-        # The socket may hear of it, too, and begin the way there once more.
+        # Retry, because the socket may also notice the sign-out and redirect again.
         expect(tab).to_have_url(re.compile("/accounts/login/"))
-    # The socket may try once more before the page hears of it; that line is the browser's own.
+    # The socket may reconnect once before the page notices the sign-out, which the browser logs as an error.
     assert [error for error in errors if not error.startswith("WebSocket connection")] == []
 
 
-def test_a_draft_is_its_users_alone(page: Page) -> None:
-    """Of a session that ended without a sign-out, such as an expired one."""
+def test_drafts_of_another_user_are_deleted(page: Page) -> None:
+    """The other user's session ended without a sign-out, e.g. because it expired."""
     page.locator("#composer").fill("my own")
     page.evaluate("localStorage.setItem('palimpsest.draft.somebody-else.new', 'of somebody else')")
     page.reload()
@@ -233,7 +235,7 @@ def test_a_conversation_can_be_renamed_pinned_and_deleted(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/$"))
 
 
-def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
+def test_the_page_is_accessible_at_every_size_in_light_and_dark(
     browser: Browser, service: Service, page: Page
 ) -> None:
     ask(page, "Something to look at")
@@ -244,7 +246,7 @@ def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
     touch.add_cookies(page.context.cookies())  # type: ignore[arg-type]  # what it gave is what it takes
     conversation, phone = page.url, touch.new_page()
     for tab, sizes in ((page, ["desktop"]), (phone, ["tablet", "phone"])):
-        # Each is complete with the last of what it shows.
+        # Each page is complete once it shows the last of its elements.
         for address, last in (
             ("/", ".row-link"),
             (conversation, "article.is-assistant"),

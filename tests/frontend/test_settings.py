@@ -1,4 +1,4 @@
-"""A person's settings in a real browser: each is kept on the server, and the page is whole in both languages."""
+"""A user's settings in a real browser: they are stored on the server, and the page works in both languages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATIN_WORDS = re.compile(r"[A-Za-z]{3,}(?: [a-z]{2,})+")
 
 
 def open_settings(page: Page, account: str = "Settings") -> Locator:
-    """By keyboard."""
+    """Open the settings by keyboard, from the menu item named `account`."""
     page.locator(".account-button").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("menuitem").first).to_be_focused()
@@ -28,7 +28,7 @@ def open_settings(page: Page, account: str = "Settings") -> Locator:
     return dialog
 
 
-def test_settings_hold_on_every_device(page: Page, alice: httpx2.Client) -> None:
+def test_settings_are_stored_on_the_server_for_every_device(page: Page, alice: httpx2.Client) -> None:
     root = page.locator("html")
     dialog = open_settings(page)
     dialog.get_by_label("Text size").select_option("large")
@@ -52,7 +52,7 @@ def test_settings_hold_on_every_device(page: Page, alice: httpx2.Client) -> None
     assert (kept["theme"], kept["send_key"], kept["text_width"]) == ("dark", "ctrl_enter", "wide")
 
 
-def test_the_way_out_of_a_long_dialog_is_in_view_at_its_end(page: Page) -> None:
+def test_the_close_button_is_in_view_at_the_end_of_a_long_dialog(page: Page) -> None:
     dialog = open_settings(page)
     delete = dialog.get_by_role("button", name="Delete account…")
     delete.scroll_into_view_if_needed()
@@ -60,7 +60,7 @@ def test_the_way_out_of_a_long_dialog_is_in_view_at_its_end(page: Page) -> None:
     expect(dialog.get_by_role("button", name="Close")).to_be_in_viewport()
 
 
-def test_ctrl_and_enter_sends_where_it_was_chosen(page: Page, alice: httpx2.Client) -> None:
+def test_ctrl_enter_sends_if_it_is_the_chosen_key(page: Page, alice: httpx2.Client) -> None:
     alice.patch("/api/v1/me/settings", json={"send_key": "ctrl_enter"})
     page.reload()
     composer = page.locator("#composer")
@@ -73,7 +73,7 @@ def test_ctrl_and_enter_sends_where_it_was_chosen(page: Page, alice: httpx2.Clie
     expect(page.locator("article.is-assistant")).to_have_attribute("data-status", "complete")
 
 
-def test_the_page_is_in_chinese_where_that_is_chosen(page: Page) -> None:
+def test_the_page_is_in_chinese_if_chosen(page: Page) -> None:
     ask(page, "A chat to come back to")
     page.evaluate("history.pushState({}, '', '/')")
     reload(page)
@@ -94,7 +94,7 @@ def test_the_page_is_in_chinese_where_that_is_chosen(page: Page) -> None:
     assert barriers(page) == []
 
 
-def test_a_number_and_its_unit_stand_in_one_line_in_chinese(page: Page, alice: httpx2.Client) -> None:
+def test_a_number_and_its_unit_stay_on_one_line_in_chinese(page: Page, alice: httpx2.Client) -> None:
     alice.patch("/api/v1/me/settings", json={"language": "zh-hans"}).raise_for_status()
     page.set_viewport_size({"width": 390, "height": 844})
     reload(page)
@@ -112,7 +112,7 @@ def test_a_number_and_its_unit_stand_in_one_line_in_chinese(page: Page, alice: h
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
+def test_the_layout_works_from_right_to_left(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(reduced_motion="reduce")
     page.reload()
@@ -124,7 +124,9 @@ def test_the_shell_works_from_right_to_left(page: Page, width: int) -> None:
     assert not overflows(page)
 
 
-def test_code_reads_from_left_to_right_in_any_shell(page: Page, alice: httpx2.Client) -> None:
+def test_code_and_titles_keep_their_direction_in_a_right_to_left_layout(
+    page: Page, alice: httpx2.Client
+) -> None:
     said = [("user", "How?"), ("assistant", "```python\nprint('a')  # a comment\n```")]
     body = {"title": "What?", "messages": [{"role": role, "content": text} for role, text in said]}
     made = alice.post("/api/v1/conversations/import", json=body).raise_for_status().json()
@@ -134,7 +136,7 @@ def test_code_reads_from_left_to_right_in_any_shell(page: Page, alice: httpx2.Cl
     assert page.locator(".row-title bdi").evaluate("(title) => getComputedStyle(title).direction") == "ltr"
 
 
-def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx2.Client) -> None:
+def test_a_token_is_deleted_only_after_confirmation(page: Page, alice: httpx2.Client) -> None:
     before = len(alice.get("/api/v1/tokens").json()["items"])
     dialog = open_settings(page)
     tokens = dialog.locator(".token")
@@ -156,7 +158,7 @@ def test_a_token_is_deleted_only_when_that_is_confirmed(page: Page, alice: httpx
     expect(tokens).to_have_count(before - 1)
 
 
-def test_a_new_token_is_made_once_and_copied_in_its_dialog_over_plain_http_too(
+def test_a_new_token_is_created_once_and_can_be_copied_without_the_clipboard_api(
     page: Page, email: str, alice: httpx2.Client
 ) -> None:
     before = len(alice.get("/api/v1/tokens").json()["items"])
@@ -176,7 +178,7 @@ def test_a_new_token_is_made_once_and_copied_in_its_dialog_over_plain_http_too(
     assert len(alice.get("/api/v1/tokens").json()["items"]) == before + 1
 
 
-def test_an_error_of_the_server_is_told_in_the_language_of_the_page(
+def test_server_errors_are_shown_in_the_language_of_the_page(
     page: Page, alice: httpx2.Client, model: ModelServer
 ) -> None:
     alice.patch("/api/v1/me/settings", json={"language": "zh-hans"}).raise_for_status()

@@ -1,4 +1,4 @@
-"""Sharing in a real browser: making a link, reading it as a stranger, continuing it as one's own."""
+"""Sharing in a real browser: creating a link, reading it while signed out, continuing in a copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.frontend.chatting import SIZES, TWICE, ask, barriers, overflows
 from tests.servers.service import Service
 
 
-def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
+def test_a_link_shows_the_snapshot_to_anybody_until_it_is_revoked(
     page: Page, browser: Browser, service: Service
 ) -> None:
     page.locator("input[type=file]").set_input_files(
@@ -54,7 +54,7 @@ def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
     stranger.context.close()
 
 
-def test_whoever_is_signed_in_continues_as_one_copy_of_their_own(page: Page, alice: httpx2.Client) -> None:
+def test_a_signed_in_user_continues_a_share_as_one_copy(page: Page, alice: httpx2.Client) -> None:
     ask(page, "Where is the ferry?")
     conversation = page.url.rpartition("/")[2]
     url = page.evaluate(

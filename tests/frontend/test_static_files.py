@@ -1,4 +1,4 @@
-"""Which npm files are served, and whether the import map leads to every module that is imported."""
+"""Only chosen npm files are served, and the import map contains every imported module."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_only_chosen_files_of_node_modules_are_served() -> None:
         assert not finder.find(name), name
 
 
-def test_what_is_collected_is_what_is_found() -> None:
+def test_every_collected_file_is_found() -> None:
     finder = NodeModulesFinder()
     names = [name for name, _ in finder.list(None)]
     assert names
@@ -52,7 +52,7 @@ def test_every_library_of_the_import_map_is_served() -> None:
     assert [name for name in BARE_NAMES.values() if not finder.find(name)] == []
 
 
-def test_every_import_of_our_modules_is_in_the_import_map_of_sources(settings: Settings) -> None:
+def test_every_import_of_our_modules_is_in_the_import_map(settings: Settings) -> None:
     settings.DEBUG = True
     known = build_import_map()["imports"]
     for name in source_modules():
@@ -82,14 +82,14 @@ def test_the_import_map_names_every_part_of_a_bundle() -> None:
     assert parts <= set(known)
 
 
-def test_a_page_begins_with_its_own_parts() -> None:
+def test_a_page_preloads_its_own_bundle_parts() -> None:
     main = preloaded_modules()["main"]
     assert main
     assert all(address.startswith(f"{settings.STATIC_URL}bundle/js/main/chunk-") for address in main)
 
 
 @pytest.mark.django_db
-def test_the_entrance_loads_one_style_sheet_and_no_module(client: Client) -> None:
+def test_the_sign_in_page_loads_one_style_sheet(client: Client) -> None:
     page = client.get("/accounts/login/").content.decode()
     assert page.count('rel="stylesheet"') == 1
     assert "bundle/css/entrance_page." in page

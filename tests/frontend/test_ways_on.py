@@ -1,4 +1,4 @@
-"""No dead end, in a real browser: what a Stop holds, answers in own words, new chats from old ones, and the way back."""
+"""Continuing and undoing in a real browser: messages held by Stop, edited answers, new chats, undo, uploads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.frontend.chatting import SIZES, ask, barriers, overflows, reload, say
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
-# Notices stay: a busy machine takes longer than they do.
+# Make notices stay, because a busy machine may take longer than they are shown.
 PATIENT = """const later = setTimeout;
 window.setTimeout = (act, wait, ...given) => later(act, wait >= 5000 ? 600_000 : wait, ...given);"""
 both_sizes = pytest.mark.parametrize("size", ["desktop", "phone"])
@@ -31,7 +31,7 @@ def choose(page: Page, message: Locator, action: str) -> None:
 
 
 @both_sizes
-def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> None:
+def test_stop_holds_waiting_messages(page: Page, model: ModelServer, size: str) -> None:
     resize(page, size)
     model.script(says("Slow and long.", hold_after=1), says("All at once, then."))
     say(page, "First?")
@@ -62,7 +62,7 @@ def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> N
     assert asked == ["First?", "Second?"]
 
 
-def test_escape_closes_what_is_open_and_empties_a_field_before_it_stops_the_answer(
+def test_escape_closes_open_lists_and_clears_a_field_before_it_stops_the_answer(
     page: Page, model: ModelServer
 ) -> None:
     model.script(says("Slow and long.", hold_after=1))
@@ -94,7 +94,9 @@ def test_escape_closes_what_is_open_and_empties_a_field_before_it_stops_the_answ
 
 
 @both_sizes
-def test_a_stopped_answer_goes_on_with_what_it_held(page: Page, model: ModelServer, size: str) -> None:
+def test_continuing_a_stopped_answer_sends_the_held_message(
+    page: Page, model: ModelServer, size: str
+) -> None:
     resize(page, size)
     model.script(says("Slow and long.", hold_after=1), says(" And in prose."))
     say(page, "First?")
@@ -111,7 +113,8 @@ def test_a_stopped_answer_goes_on_with_what_it_held(page: Page, model: ModelServ
     held.last.get_by_role("button", name="Take back").click()
     expect(page.locator("article.is-user")).to_have_count(2)
     stopped = page.locator("article.is-assistant").first
-    expect(stopped.get_by_role("button", name="Retry")).to_have_count(0)  # it would leave behind what is held
+    # Retry would leave the held messages behind.
+    expect(stopped.get_by_role("button", name="Retry")).to_have_count(0)
     stopped.get_by_role("button", name="Continue").click()
     goes_on = page.locator("article.is-assistant").nth(1)
     expect(goes_on).to_have_attribute("data-status", "complete")
@@ -126,7 +129,7 @@ def test_a_stopped_answer_goes_on_with_what_it_held(page: Page, model: ModelServ
 
 
 @both_sizes
-def test_an_answer_is_written_anew_beside_the_old_one(page: Page, model: ModelServer, size: str) -> None:
+def test_an_edited_answer_is_a_version_beside_the_old_one(page: Page, model: ModelServer, size: str) -> None:
     resize(page, size)
     model.script(says("Lyon it is."))
     answer = ask(page, "Capital of France?")
@@ -146,7 +149,9 @@ def test_an_answer_is_written_anew_beside_the_old_one(page: Page, model: ModelSe
     expect(answer).not_to_contain_text("Edited by you")
 
 
-def test_what_failed_long_ago_asks_for_no_button_that_is_gone(page: Page, model: ModelServer) -> None:
+def test_the_error_card_of_an_older_answer_mentions_no_missing_buttons(
+    page: Page, model: ModelServer
+) -> None:
     model.script(says("Half of an answer", fault="cut"), says("A whole one."))
     say(page, "First?")
     card = page.locator("article.is-assistant").first.locator(".card.is-bad")
@@ -156,7 +161,7 @@ def test_what_failed_long_ago_asks_for_no_button_that_is_gone(page: Page, model:
     expect(card.locator(".card-actions")).to_have_count(0)
 
 
-def test_a_new_chat_begins_at_any_message(page: Page, model: ModelServer) -> None:
+def test_a_new_chat_can_start_at_any_message(page: Page, model: ModelServer) -> None:
     model.script(says("Paris it is."), says("Two million."), says("Sure."))
     ask(page, "Capital of France?")
     ask(page, "How many live there?")
@@ -170,7 +175,7 @@ def test_a_new_chat_begins_at_any_message(page: Page, model: ModelServer) -> Non
     expect(page.locator("article")).to_have_count(4)
 
 
-def test_what_is_put_away_can_be_brought_back(page: Page) -> None:
+def test_archiving_a_chat_can_be_undone(page: Page) -> None:
     ask(page, "Put me away")
     row = page.locator(".row", has_text="Put me away")
     row.hover()
@@ -204,7 +209,7 @@ def test_a_notice_can_be_used_above_a_dialog(page: Page) -> None:
     expect(row).to_have_count(1)
 
 
-def test_what_continues_an_answer_is_not_edited_by_itself(page: Page, model: ModelServer) -> None:
+def test_a_continuation_of_an_answer_cannot_be_edited_separately(page: Page, model: ModelServer) -> None:
     model.script(says("Half of", finish_reason="length"), says("the story."))
     say(page, "A story?")
     answer = page.locator("article.is-assistant").first
@@ -217,7 +222,9 @@ def test_what_continues_an_answer_is_not_edited_by_itself(page: Page, model: Mod
     expect(answer.get_by_role("button", name="Edit")).to_have_count(1)
 
 
-def test_what_continues_an_answer_far_above_is_not_edited_either(page: Page, alice: httpx2.Client) -> None:
+def test_a_continuation_of_an_answer_that_is_not_loaded_cannot_be_edited(
+    page: Page, alice: httpx2.Client
+) -> None:
     said = [("user", "A long story?"), *(("assistant", f"Part {number}.") for number in range(120))]
     body = {"title": "Story", "messages": [{"role": role, "content": text} for role, text in said]}
     made = alice.post("/api/v1/conversations/import", json=body).raise_for_status().json()
@@ -240,7 +247,7 @@ def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
     expect(refusal).to_contain_text("neither an image, nor a text")
     assert sent == []
     assert barriers(page) == []
-    # As a folder that was dropped, or a file that was moved meanwhile.
+    # Reading fails for a dropped folder, or for a file that was moved meanwhile.
     page.evaluate("""() => {
         const read = Blob.prototype.arrayBuffer;
         Blob.prototype.arrayBuffer = function () {
@@ -261,7 +268,7 @@ def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
     expect(refusal).to_have_count(0)
 
 
-def test_enter_while_a_file_is_on_its_way_says_why_nothing_is_sent(page: Page) -> None:
+def test_enter_during_an_upload_says_why_no_message_is_sent(page: Page) -> None:
     held: list[Route] = []
 
     def hold(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""Small exports of other programs, written by hand after their shapes."""
+"""Small handmade exports in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gpt_node(
 
 
 def chatgpt(**fields: Any) -> dict[str, Any]:
-    """Return an export with an edited question; its second version is shown, and has two answers."""
+    """Return an export with an edited question. The second version is shown and has two answers."""
     nodes = [
         gpt_node("root", None),
         gpt_node("hidden", "root", "system", "", metadata={"is_visually_hidden_from_conversation": True}),
@@ -115,7 +115,7 @@ def open_webui(**fields: Any) -> dict[str, Any]:
 
 
 def librechat(**fields: Any) -> dict[str, Any]:
-    """As the recursive export writes it: each answer inside its question."""
+    """Return a recursive export, which nests each answer in its question."""
     answer = {
         "messageId": "l2",
         "parentMessageId": "l1",

@@ -1,4 +1,4 @@
-"""An account's export is taken in where its user may use no model."""
+"""An account export can be imported even if its user may use no model."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(job, "folder", lambda: tmp_path / "imports")
 
 
-def test_an_agent_for_which_there_is_no_model_keeps_no_chats_out(
+def test_agents_without_an_available_model_do_not_stop_an_import(
     alice: User, bob: User, tmp_path: Path
 ) -> None:
-    """docs/importing.md: "What is not to be had in the new place keeps its default, and the report counts it: a model …"."""
     ensure_first_model()
     say(new_conversation(alice, "Lisbon", NOW), "Where is the ferry?", "At Cais do Sodré.", at=NOW)
     Agent.objects.create(owner=alice, name="Librarian", system_prompt="Cite.", tools=[])
     path = export_of(alice, tmp_path / "alice.zip")
     with zipfile.ZipFile(path) as archive:
         assert any(name.startswith("agents/") for name in archive.namelist())
-    # As where an operator has not connected one yet, or bob's groups allow none.
+    # The same happens if no model is connected yet, or bob's groups allow none.
     ModelConfig.objects.update(enabled=False)
     made = job.begin(user=bob, name="alice.zip", chunks=[path.read_bytes()], size_bytes=path.stat().st_size)
     job.import_some(made.pk, 1e9)

@@ -1,4 +1,4 @@
-"""An import asks no model, however long its chats are, until one of them is continued."""
+"""An import calls no model, however long its chats are, until one of them is continued."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.people import ALICE
 from tests.servers.waiting import wait_for
 
-COUNT = INDEXED_AT_ONCE + 1  # the worker's task for the index comes after any other
+COUNT = INDEXED_AT_ONCE + 1  # too many to index before the import returns, so that a worker indexes them
 LAST = f"PB-{COUNT - 1:05d}"
 
 
@@ -51,7 +51,7 @@ def long_export() -> str:
 
 
 @pytest.mark.mechanism("ours.import")
-def test_no_model_is_asked_until_an_imported_chat_is_continued(
+def test_no_model_is_called_until_an_imported_chat_is_continued(
     start_shared: ServiceStarter, model: ModelServer, tmp_path: Path
 ) -> None:
     env = {

@@ -1,4 +1,4 @@
-"""Who has everything forgotten imports nothing any more: what goes on ends, and its files go."""
+"""Forgetting everything ends the user's imports and deletes their files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(job, "folder", lambda: tmp_path / "imports")
 
 
-def test_the_file_of_a_failed_import_is_gone(
+def test_forgetting_everything_deletes_the_file_of_a_failed_import(
     alice: User, api_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = api_client(alice)
@@ -49,17 +49,17 @@ def test_the_file_of_a_failed_import_is_gone(
     assert list(job.folder().iterdir()) == [], "all that was said lies on the disk for two days"
 
 
-def test_an_import_that_a_worker_is_at_brings_nothing_back(
+def test_a_running_import_stores_nothing_once_everything_is_forgotten(
     alice: User, api_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = upload(api_client(alice), chatgpt()).json()["id"]
 
     def forgets_meanwhile(*, tell: Any, **values: Any) -> bool:
-        """Import as the worker does, whose user has everything forgotten once the chat is read."""
+        """Import the file, but forget everything as soon as a chat was read."""
 
         def told(report: Any, progress: Any) -> bool:
             forget_all(alice, now=clock.now(), for_good=True)
-            monkeypatch.setattr(job, "NOTED_EVERY_S", 0)  # the row is looked at, and is gone
+            monkeypatch.setattr(job, "NOTED_EVERY_S", 0)  # the next beat checks the row, which is gone
             return bool(tell(report, progress))
 
         return import_file(tell=told, **values)

@@ -1,4 +1,4 @@
-"""What other programs export, brought along."""
+"""Imports of the export files of other programs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shown(client: Client, conversation: Conversation) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.mechanism("ours.import")
-def test_chatgpt_keeps_its_branches_and_shows_the_one_that_was_open(
+def test_a_chatgpt_import_keeps_all_branches_and_shows_the_open_one(
     alice: User, alice_client: Client, file: Path
 ) -> None:
     report = take_in(alice, write(file, chatgpt()))
@@ -91,7 +91,7 @@ def test_chatgpt_keeps_its_branches_and_shows_the_one_that_was_open(
     assert other.parent.branch_id == other.branch_id
 
 
-def test_claude_open_webui_and_librechat_are_recognised_by_themselves(
+def test_the_formats_of_claude_open_webui_and_librechat_are_detected(
     alice: User, alice_client: Client, file: Path
 ) -> None:
     report = take_in(alice, write(file, claude(), open_webui(), librechat()))
@@ -109,7 +109,7 @@ def test_claude_open_webui_and_librechat_are_recognised_by_themselves(
     assert report.left_out == {"images and other files": 1, "steps of tools, and reasoning": 3}
 
 
-def test_a_chat_in_the_trash_is_not_said_to_be_here(alice: User, file: Path) -> None:
+def test_a_chat_in_the_trash_is_reported_as_a_problem(alice: User, file: Path) -> None:
     write(file, chatgpt(), claude())
     assert take_in(alice, file).conversations == 2
     chat, now = Conversation.objects.get(title="Gulls and terns"), clock.now()
@@ -122,7 +122,7 @@ def test_a_chat_in_the_trash_is_not_said_to_be_here(alice: User, file: Path) -> 
     assert (report.known, report.problem_count) == (2, 0)
 
 
-def test_documents_that_chatgpt_names_beside_the_text_are_told_and_counted(
+def test_chatgpt_attachments_beside_the_text_are_named_and_counted(
     alice: User, alice_client: Client, file: Path
 ) -> None:
     image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
@@ -151,7 +151,7 @@ def test_documents_that_chatgpt_names_beside_the_text_are_told_and_counted(
     assert report.left_out == {"images and other files": 3}
 
 
-def test_marks_of_citations_give_way_to_their_links(alice: User, alice_client: Client, file: Path) -> None:
+def test_citation_marks_become_links_or_are_removed(alice: User, alice_client: Client, file: Path) -> None:
     marks = ["\ue200cite\ue202turn0search3\ue201", "\ue200cite\ue202turn0search4\ue201"]
     link = {
         "matched_text": marks[0],
@@ -176,7 +176,7 @@ def test_marks_of_citations_give_way_to_their_links(alice: User, alice_client: C
     assert report.left_out == {"citations": 1}
 
 
-def test_instructions_of_another_program_are_quoted(alice: User, alice_client: Client, file: Path) -> None:
+def test_imported_system_messages_are_quoted(alice: User, alice_client: Client, file: Path) -> None:
     nodes = [
         gpt_node("s", None, "system", "Obey.\nAlways."),
         gpt_node("q", "s", "user", "Hello?"),
@@ -187,7 +187,7 @@ def test_instructions_of_another_program_are_quoted(alice: User, alice_client: C
     assert asked == ("user", "Hello?")
 
 
-def test_a_single_conversation_and_a_zip_are_taken_too(alice: User, tmp_path: Path) -> None:
+def test_a_single_conversation_and_a_zip_can_be_imported(alice: User, tmp_path: Path) -> None:
     alone = tmp_path / "one.json"
     alone.write_text(json.dumps(librechat()))
     assert take_in(alice, alone).conversations == 1
@@ -198,7 +198,7 @@ def test_a_single_conversation_and_a_zip_are_taken_too(alice: User, tmp_path: Pa
     assert take_in(alice, packed).conversations == 2
 
 
-def test_the_same_file_again_adds_nothing_and_what_was_deleted_can_come_back(alice: User, file: Path) -> None:
+def test_a_second_import_of_a_file_adds_only_deleted_conversations(alice: User, file: Path) -> None:
     path = write(file, chatgpt(), claude(), claude(uuid="", name="No id"))
     assert take_in(alice, path).conversations == 3
     again = take_in(alice, path)
@@ -207,14 +207,14 @@ def test_the_same_file_again_adds_nothing_and_what_was_deleted_can_come_back(ali
     assert take_in(alice, path).conversations == 1
 
 
-def test_another_user_may_import_the_same(alice: User, bob: User, file: Path) -> None:
+def test_another_user_can_import_the_same_file(alice: User, bob: User, file: Path) -> None:
     path = write(file, chatgpt())
     assert take_in(alice, path).conversations == take_in(bob, path).conversations == 1
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.mechanism("ours.import")
-def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypatch: Any) -> None:
+def test_an_import_after_a_crash_adds_the_rest(alice: User, file: Path, monkeypatch: Any) -> None:
     path = write(file, *(chatgpt(conversation_id=f"c{number}", title=f"T{number}") for number in range(5)))
     report = Report()
     assert not import_file(
@@ -228,7 +228,7 @@ def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypa
     def die(*_: Any, **__: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched:  # the process dies between rows and the end of the third
+    with monkeypatch.context() as patched:  # die after storing the rows of the third, before completing it
         patched.setattr("chatapp.conversations.actions.imports._complete_import", die)
         with pytest.raises(Killed):
             import_file(user=alice, path=path, report=Report(), pace=ONE_BY_ONE)
@@ -238,7 +238,7 @@ def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypa
     assert sorted(Conversation.objects.values_list("title", flat=True)) == ["T0", "T1", "T2", "T3", "T4"]
 
 
-def test_what_cannot_be_read_is_reported_with_its_place_and_the_rest_is_imported(
+def test_unreadable_conversations_are_reported_by_index_and_the_rest_is_imported(
     alice: User, file: Path
 ) -> None:
     empty = chatgpt(conversation_id="e", title="Empty", mapping={"r": gpt_node("r", None)})
@@ -254,7 +254,7 @@ def test_what_cannot_be_read_is_reported_with_its_place_and_the_rest_is_imported
     assert report.problems[2]["reason"] == "It has no messages with text."
 
 
-def test_a_file_that_breaks_off_keeps_what_came_before(alice: User, file: Path) -> None:
+def test_a_truncated_file_is_imported_up_to_the_cut(alice: User, file: Path) -> None:
     whole = json.dumps([chatgpt(), claude()])
     file.write_text(whole[:-40])
     report = take_in(alice, file)
@@ -263,7 +263,7 @@ def test_a_file_that_breaks_off_keeps_what_came_before(alice: User, file: Path) 
     assert report.problems[0]["reason"].startswith("From here on the file is no JSON: its end is missing")
 
 
-def test_a_list_reads_alike_however_it_is_parsed(file: Path, monkeypatch: Any) -> None:
+def test_both_parsers_read_a_list_alike(file: Path, monkeypatch: Any) -> None:
     one, other = json.dumps(chatgpt(title="Möwe \U0001f426")), json.dumps(claude(), ensure_ascii=False)
     sources = [
         f" [ {one} ,\n{other}, {other}] ",
@@ -291,12 +291,12 @@ def test_a_list_reads_alike_however_it_is_parsed(file: Path, monkeypatch: Any) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_import_brings_meanwhile_is_there_once(
+def test_a_chat_stored_by_a_concurrent_import_is_not_duplicated(
     alice: User, file: Path, monkeypatch: Any
 ) -> None:
     path = write(file, *(chatgpt(conversation_id=f"c{number}", title=f"T{number}") for number in range(3)))
     take_in(alice, write(file.with_name("other.json"), chatgpt(conversation_id="c1", title="T1")))
-    monkeypatch.setattr(importer, "known_conversations", lambda *_: {})  # as it was before the other import
+    monkeypatch.setattr(importer, "known_conversations", lambda *_: {})  # the lookup misses the other import
     report = take_in(alice, path)
     assert (report.conversations, report.known) == (2, 1)
     assert sorted(Conversation.objects.values_list("title", flat=True)) == ["T0", "T1", "T2"]
@@ -304,13 +304,13 @@ def test_what_another_import_brings_meanwhile_is_there_once(
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"12", b"no json"], ids=repr)
-def test_what_is_no_export_is_a_problem_and_nothing_else(alice: User, file: Path, content: bytes) -> None:
+def test_a_file_that_is_no_export_is_reported(alice: User, file: Path, content: bytes) -> None:
     file.write_bytes(content)
     report = take_in(alice, file)
     assert (report.problem_count, Conversation.objects.count()) == (1, 0)
 
 
-def test_a_zip_without_conversations_says_so(alice: User, file: Path) -> None:
+def test_a_zip_without_conversations_is_refused(alice: User, file: Path) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("photo.txt", "hello")
     with pytest.raises(Unreadable, match=r"no conversations\.json"):
@@ -318,8 +318,7 @@ def test_a_zip_without_conversations_says_so(alice: User, file: Path) -> None:
 
 
 def test_a_zip_that_lists_too_many_files_is_refused_before_its_list_is_read(alice: User, file: Path) -> None:
-    """A list may be as large as the file: of 2 GB, which users may store, it took 20 GB of memory, and as the worker
-    was killed for it, the next one began with it again."""
+    """Reading the directory of a 2 GB zip can take 20 GB of memory and kill one worker after another."""
     small = io.BytesIO()
     with zipfile.ZipFile(small, "w") as archive:
         archive.writestr("a", "")
@@ -327,7 +326,7 @@ def test_a_zip_that_lists_too_many_files_is_refused_before_its_list_is_read(alic
     one = small.getvalue()[at:end]
     count = stream.MAX_LIST_BYTES // len(one) + 1
     size = count * len(one)
-    # The end of a zip of any size: a record of 64 bits, where that is, and the record of 32 bits.
+    # The end of a Zip64 file: the 64-bit end record, its locator and the 32-bit end record.
     ends = [
         struct.pack("<4sQ2H2I4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, 0),
         struct.pack("<4sIQI", b"PK\x06\x07", 0, size, 1),
@@ -346,7 +345,7 @@ ACCOUNT = {
 
 
 def damaged(content: bytes, how: str, name: str) -> bytes:
-    """Return a zip of which the file `name`, or the table of contents, is not what it says."""
+    """Return the zip with the file `name`, or the directory of the zip, damaged."""
     changed = bytearray(content)
     here, listed = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
     while content[here + 30 : here + 30 + len(name)] != name.encode():
@@ -370,10 +369,10 @@ def damaged(content: bytes, how: str, name: str) -> bytes:
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("name", ["conversations.json", "account.json"])
-def test_a_zip_that_lies_about_a_size_takes_no_more_room(
+def test_a_zip_with_a_false_file_size_uses_no_more_memory(
     alice: User, file: Path, packing: int, name: str
 ) -> None:
-    """A gigabyte of blanks is a megabyte deflated, and less than a kilobyte by bzip2."""
+    """A gigabyte of spaces shrinks to a megabyte with deflate, and to less than a kilobyte with bzip2."""
     with zipfile.ZipFile(file, "w", packing) as archive:
         archive.writestr(name, ACCOUNT["account.json"] + " " * 24 * 2**20)
     content = bytearray(file.read_bytes())
@@ -395,7 +394,7 @@ def test_a_zip_that_lies_about_a_size_takes_no_more_room(
     "how", ["encrypted", "packed in an unknown way", "with other bytes", "with its table elsewhere"]
 )
 @pytest.mark.parametrize("name", ["conversations.json", "account.json", "memory/entries.json"])
-def test_a_damaged_zip_is_told_in_a_sentence(
+def test_a_damaged_zip_is_reported_in_a_sentence(
     alice: User, file: Path, packing: int, how: str, name: str
 ) -> None:
     files = ACCOUNT if name != "conversations.json" else {name: json.dumps([claude()] * 20)}
@@ -411,7 +410,9 @@ def test_a_damaged_zip_is_told_in_a_sentence(
     assert not Conversation.objects.exists()
 
 
-def test_bounds_hold_as_at_every_door(alice: User, file: Path, settings: Any, monkeypatch: Any) -> None:
+def test_imports_enforce_length_size_and_depth_limits(
+    alice: User, file: Path, settings: Any, monkeypatch: Any
+) -> None:
     settings.MAX_MESSAGE_CHARS = 30
     monkeypatch.setattr(stream, "MAX_DEPTH", 200)
     monkeypatch.setattr(stream, "MAX_COST", 60_000)
@@ -442,7 +443,7 @@ def test_bounds_hold_as_at_every_door(alice: User, file: Path, settings: Any, mo
 
 @pytest.mark.parametrize("endless", ['"{}"'.format("x" * 50_000), "[0{}]".format(",0" * 25_000)])
 @pytest.mark.parametrize("in_zip", [False, True])
-def test_what_does_not_end_is_read_no_further(
+def test_reading_a_file_stops_at_a_conversation_without_an_end(
     alice: User, file: Path, monkeypatch: Any, endless: str, in_zip: bool
 ) -> None:
     monkeypatch.setattr(stream, "READ_AT_ONCE", 1_000)
@@ -462,7 +463,7 @@ def test_what_does_not_end_is_read_no_further(
     ]
 
 
-def test_too_many_versions_leave_the_one_that_is_shown(alice: User, file: Path, monkeypatch: Any) -> None:
+def test_only_the_shown_branch_of_too_many_is_kept(alice: User, file: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(tree, "MAX_BRANCHES", 3)
     report = take_in(alice, write(file, chatgpt(), open_webui()))
     assert report.conversations == 2
@@ -485,7 +486,9 @@ def test_a_long_chain_of_nested_answers_is_read(alice: User, file: Path) -> None
     assert Conversation.objects.get().branches.count() == 1
 
 
-def test_imported_chats_outlive_the_clean_up_and_keep_their_order(alice: User, file: Path) -> None:
+def test_imported_chats_keep_their_dates_and_retention_counts_from_the_import(
+    alice: User, file: Path
+) -> None:
     take_in(alice, write(file, claude(), chatgpt()))
     chats = Conversation.objects.order_by("-last_activity_at")
     assert [chat.title for chat in chats] == ["Knots", "Gulls and terns"], "the newer one first"
@@ -495,7 +498,7 @@ def test_imported_chats_outlive_the_clean_up_and_keep_their_order(alice: User, f
     assert len(idle_conversations(clock.now() + timedelta(days=31), 30)) == 2
 
 
-def test_the_command_imports_and_tells_what_it_did(alice: User, file: Path) -> None:
+def test_the_command_reports_what_it_imported(alice: User, file: Path) -> None:
     out = io.StringIO()
     path = write(file, chatgpt(), {"a": 1})
     call_command("import_conversations", alice.email, str(path), stdout=out)
@@ -508,7 +511,7 @@ def test_the_command_imports_and_tells_what_it_did(alice: User, file: Path) -> N
     assert "1 were here already." in out.getvalue()
 
 
-def test_the_command_refuses_in_one_sentence(alice: User, file: Path) -> None:
+def test_the_command_explains_an_unknown_user_and_an_unreadable_file(alice: User, file: Path) -> None:
     with pytest.raises(CommandError, match="There is no user"):
         call_command("import_conversations", "nobody@example.com", str(file))
     with pytest.raises(CommandError, match="cannot be read"):

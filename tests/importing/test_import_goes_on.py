@@ -1,4 +1,4 @@
-"""What happens between two turns of an import, and in the middle of one."""
+"""Forgetting, leases and crashes between the turns of an import and during one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def alice_client(api_client: Callable[..., Client], alice: User) -> Client:
 
 
 def begun(client: Client, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return an import one turn of which has brought one of three conversations along."""
+    """Begin an import of three conversations and return its id. One turn has stored the first."""
     monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)
     chats = [chatgpt(conversation_id=f"c{number}", title=f"Chat {number}") for number in range(3)]
     made: Any = upload(client, *chats).json()["id"]
@@ -62,13 +62,13 @@ def test_everything_that_is_forgotten_during_an_import_stays_forgotten(
     assert list(job.folder().iterdir()) == []
 
 
-def test_an_import_stores_nothing_while_everything_is_forgotten(
+def test_an_import_stores_nothing_while_everything_is_being_forgotten(
     alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = begun(alice_client, monkeypatch)
 
     def go_on(**_: Any) -> None:
-        """Let a worker go on with the import as soon as the first chat is gone."""
+        """Continue the import, as a worker would, as soon as the first removal is committed."""
         post_save.disconnect(go_on, sender=Removal)
         transaction.on_commit(lambda: job.import_some(UUID(made), 1e9))
 
@@ -79,7 +79,7 @@ def test_an_import_stores_nothing_while_everything_is_forgotten(
     assert list(job.folder().iterdir()) == []
 
 
-def test_what_an_import_has_read_is_not_stored_once_everything_is_forgotten(
+def test_chats_already_read_are_not_stored_once_everything_is_forgotten(
     alice: User, alice_client: Client
 ) -> None:
     made = upload(alice_client, chatgpt(conversation_id="c0", title="Chat 0")).json()["id"]
@@ -87,7 +87,7 @@ def test_what_an_import_has_read_is_not_stored_once_everything_is_forgotten(
     asked: list[str] = []
 
     def forgotten() -> frozenset[str] | None:
-        """Forget everything right behind the last question before the chat is stored."""
+        """Forget everything just after the last check before the chat is stored."""
         known = forgotten_sources(row)
         asked.append(made)
         if len(asked) == 2:
@@ -106,7 +106,7 @@ def test_a_chat_that_is_forgotten_during_an_import_stays_forgotten(
     alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
     made = begun(alice_client, monkeypatch)
-    if dies:  # what the turn counted was not stored
+    if dies:  # the report of the turn was not stored
         Import.objects.filter(pk=made).update(report={})
     forget_whole_conversation(alice, Conversation.objects.get().pk, now=clock.now())
     assert not Conversation.with_unowned.exists()
@@ -120,10 +120,10 @@ def test_a_chat_that_is_forgotten_during_an_import_stays_forgotten(
     assert Conversation.objects.filter(title="Chat 0").exists(), "another import brings it along"
 
 
-def test_a_chat_that_is_forgotten_before_an_import_has_come_to_it_stays_forgotten(
+def test_a_chat_forgotten_before_an_import_reaches_it_stays_forgotten(
     alice: User, alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Brought along before, it would only be passed over as known."""
+    """An earlier import had stored the chat, so this one would have skipped it."""
     work(upload(alice_client, chatgpt(conversation_id="c2", title="Chat 2")).json()["id"])
     former = Conversation.objects.get()
     Conversation.objects.filter(pk=former.pk).update(title="Former")
@@ -134,7 +134,7 @@ def test_a_chat_that_is_forgotten_before_an_import_has_come_to_it_stays_forgotte
 
 
 def long_import(client: Client, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return an import of one conversation that is read in many parts; the row is told of each."""
+    """Begin an import of one conversation, which is read in many parts, each noted in the row. Return its id."""
     monkeypatch.setattr(stream, "READ_AT_ONCE", 1_000)
     monkeypatch.setattr(stream, "MAX_COST", 1_000_000)
     monkeypatch.setattr(job, "NOTED_EVERY_S", 0)
@@ -153,14 +153,14 @@ def test_the_lease_is_renewed_while_one_long_conversation_is_read(
     assert Import.objects.get(pk=made).state == "done"
 
 
-def test_a_worker_that_lost_its_import_ends_within_a_conversation(
+def test_a_worker_that_lost_its_lease_stops_within_a_conversation(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = long_import(alice_client, monkeypatch)
     looked = 0
 
     def take_over(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        """Give the import to another worker once this one has looked at it ten times."""
+        """Let another worker claim the import when this one reads the row for the tenth time."""
         nonlocal looked
         if sql.startswith("SELECT") and f'FROM "{Import._meta.db_table}"' in sql:
             looked += 1
@@ -193,12 +193,12 @@ def test_the_lease_is_renewed_while_one_long_conversation_is_stored(
     assert Conversation.objects.get().messages.count() == 1_200
 
 
-def test_an_import_whose_turns_all_end_before_anything_is_stored_fails_and_can_be_tried_again(
+def test_an_import_fails_after_too_many_crashed_turns_and_can_be_retried(
     alice_client: Client,
 ) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
     for _ in range(2):
-        for _ in range(MAX_VAIN_TURNS):  # the process of each dies
+        for _ in range(MAX_VAIN_TURNS):  # each worker dies in its turn
             assert claim_import(import_id=UUID(made), now=clock.now()) is not None
             Import.objects.filter(pk=made).update(lease_expires_at=clock.now())
         work(made)
@@ -209,7 +209,7 @@ def test_an_import_whose_turns_all_end_before_anything_is_stored_fails_and_can_b
     assert alice_client.get(f"/api/v1/imports/{made}").json()["state"] == "done"
 
 
-def test_turns_that_store_something_may_be_many(
+def test_turns_that_make_progress_are_not_limited(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)

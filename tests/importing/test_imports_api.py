@@ -1,4 +1,4 @@
-"""Exports that are uploaded and imported in the background."""
+"""Uploads of exports, which a worker imports in the background."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IMPORTS = "/api/v1/imports"
 
 @pytest.fixture(autouse=True)
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Files of this test alone: others upload, too."""
+    """Keep the uploads of each test apart."""
     monkeypatch.setattr(job, "folder", lambda: tmp_path / "imports")
 
 
@@ -51,11 +51,11 @@ def now_as(client: Client, import_id: str) -> dict[str, Any]:
 
 
 def work(import_id: str, turn_s: float = 1e9) -> None:
-    """Do what a worker does that is woken once."""
+    """Run one turn of the import, as a worker does."""
     job.import_some(Import.objects.get(pk=import_id).pk, turn_s)
 
 
-def test_an_upload_is_imported_behind_its_answer(alice_client: Client) -> None:
+def test_an_upload_is_imported_after_the_response(alice_client: Client) -> None:
     answer = upload(alice_client, chatgpt(), {"a": 1}, claude())
     assert answer.status_code == 202, answer.content
     made = answer.json()
@@ -76,7 +76,7 @@ def test_an_upload_is_imported_behind_its_answer(alice_client: Client) -> None:
 
 
 @pytest.mark.mechanism("ours.import")
-def test_turns_go_on_where_the_last_one_ended_and_their_report_is_one(
+def test_each_turn_continues_the_last_one_and_extends_its_report(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)
@@ -96,7 +96,7 @@ def test_turns_go_on_where_the_last_one_ended_and_their_report_is_one(
     assert now_as(alice_client, made) == shown, "what is done is done"
 
 
-def test_what_another_worker_holds_is_left_to_it_until_its_lease_ends(alice_client: Client) -> None:
+def test_a_worker_leaves_an_import_to_another_until_the_lease_expires(alice_client: Client) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
     assert [str(pk) for pk in waiting_imports(clock.now() + timedelta(seconds=1))] == [made]
     Import.objects.update(state="running", lease_expires_at=clock.now() + timedelta(minutes=1))
@@ -109,7 +109,7 @@ def test_what_another_worker_holds_is_left_to_it_until_its_lease_ends(alice_clie
     assert now_as(alice_client, made)["state"] == "done"
 
 
-def test_a_database_that_was_away_ends_no_import(
+def test_an_unavailable_database_does_not_end_an_import(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
@@ -135,7 +135,7 @@ def test_a_database_that_was_away_ends_no_import(
     ],
     ids=["zip", "text"],
 )
-def test_what_is_no_export_is_told(alice_client: Client, content: bytes, state: str, told: str) -> None:
+def test_an_invalid_file_is_reported(alice_client: Client, content: bytes, state: str, told: str) -> None:
     made = upload(alice_client, content=content).json()["id"]
     work(made)
     done = now_as(alice_client, made)
@@ -144,7 +144,7 @@ def test_what_is_no_export_is_told(alice_client: Client, content: bytes, state: 
     assert any(told in reason for reason in reasons), reasons
 
 
-def test_a_file_that_is_gone_fails_with_a_sentence(alice_client: Client) -> None:
+def test_a_missing_file_fails_the_import_with_a_message(alice_client: Client) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
     (job.folder() / made).unlink()
     work(made)
@@ -163,13 +163,13 @@ def send_part(client: Client, import_id: str, offset: int, content: bytes) -> An
     return client.post(address, content, content_type="application/octet-stream")
 
 
-def test_a_file_comes_in_parts_and_goes_on_where_it_broke_off(alice_client: Client) -> None:
+def test_an_upload_in_parts_resumes_where_it_was_interrupted(alice_client: Client) -> None:
     content = json.dumps([chatgpt(), claude()]).encode()
     made = begin(alice_client, len(content)).json()
     assert (made["state"], made["received_bytes"]) == ("uploading", 0)
     half = len(content) // 2
     assert send_part(alice_client, made["id"], 0, content[:half]).json()["received_bytes"] == half
-    # What a part left that broke off is written again.
+    # The bytes of an interrupted part are overwritten.
     with (job.folder() / made["id"]).open("ab") as file:
         file.write(b"rubbish")
     again = begin(alice_client, len(content)).json()
@@ -197,7 +197,7 @@ def test_another_file_of_the_same_name_is_another_upload(alice_client: Client) -
     assert upload(alice_client, chatgpt()).status_code == 202, "a whole file is not held up by parts"
 
 
-def test_parts_are_bounded(alice_client: Client, settings: Any) -> None:
+def test_the_sizes_of_parts_and_of_uploads_are_limited(alice_client: Client, settings: Any) -> None:
     settings.MAX_REQUEST_BYTES = 976
     made = begin(alice_client, 5_000).json()
     assert made["part_bytes"] == 976
@@ -218,7 +218,9 @@ def test_parts_are_bounded(alice_client: Client, settings: Any) -> None:
     assert (too_large.status_code, too_large.json()["error"]["code"]) == (507, "storage_full")
 
 
-def test_a_file_in_one_request_counts_as_one_in_parts_does(alice_client: Client, settings: Any) -> None:
+def test_an_upload_in_one_request_counts_towards_the_storage_limit(
+    alice_client: Client, settings: Any
+) -> None:
     assert begin(alice_client, 5_000).status_code == 200
     settings.MAX_STORED_BYTES = 9_000
     refused = upload(alice_client, content=bytes(4_001))
@@ -228,7 +230,7 @@ def test_a_file_in_one_request_counts_as_one_in_parts_does(alice_client: Client,
     assert upload(alice_client, content=bytes(4_000)).status_code == 202
 
 
-def test_a_refused_upload_is_refused_again_under_its_key_and_begins_once_there_is_room(
+def test_a_refused_upload_can_be_retried_with_its_idempotency_key(
     alice_client: Client, settings: Any
 ) -> None:
     settings.MAX_STORED_BYTES = 9_000
@@ -256,7 +258,7 @@ def test_an_abandoned_upload_is_deleted_with_its_file(alice_client: Client) -> N
     assert alice_client.delete(f"{IMPORTS}/{gone_on}").status_code == 409, "it is going on"
 
 
-def test_an_import_that_failed_for_a_reason_of_ours_is_tried_again_without_its_file(
+def test_an_import_that_failed_with_an_internal_error_can_be_retried(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
@@ -291,7 +293,7 @@ def test_the_file_of_a_failed_import_is_kept_for_two_days(alice_client: Client) 
     assert alice_client.post(f"{IMPORTS}/{made}/retry").status_code == 409
 
 
-def test_nobody_else_adds_to_discards_or_retries_an_upload(
+def test_other_users_cannot_extend_delete_or_retry_an_upload(
     alice_client: Client, charlie: User, alice: User, api_client: Clients
 ) -> None:
     made = begin(alice_client, 10).json()["id"]
@@ -303,13 +305,13 @@ def test_nobody_else_adds_to_discards_or_retries_an_upload(
     assert send_part(api_client(alice, ["read"]), made, 0, b"12345").status_code == 403
 
 
-def test_only_so_many_wait_at_once(alice_client: Client) -> None:
+def test_the_number_of_waiting_imports_is_limited(alice_client: Client) -> None:
     answers = [upload(alice_client, chatgpt()).status_code for _ in range(4)]
     assert answers == [202, 202, 202, 409]
     assert len(list(job.folder().iterdir())) == 3, "what is refused is not kept"
 
 
-def test_nobody_else_sees_it_and_scopes_count(
+def test_other_users_and_tokens_without_the_scope_cannot_see_an_import(
     alice_client: Client, alice: User, charlie: User, api_client: Clients, client: Client
 ) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
@@ -331,7 +333,7 @@ def test_the_sweep_deletes_files_that_no_import_needs(alice: User, alice_client:
     assert [path.name for path in job.folder().iterdir()] == [kept]
 
 
-def test_what_summarising_it_would_cost_is_told(
+def test_the_api_estimates_the_cost_of_summarising_imports(
     alice: User, alice_client: Client, api_client: Clients, charlie: User
 ) -> None:
     ModelConfig.objects.update(is_default=False)
@@ -346,9 +348,7 @@ def test_what_summarising_it_would_cost_is_told(
     assert (nothing["conversations"], nothing["tokens"]) == (0, 0)
 
 
-def test_a_model_whose_price_nobody_entered_is_priced_as_its_calls_are(
-    alice: User, alice_client: Client
-) -> None:
+def test_the_estimate_uses_the_same_default_price_as_model_calls(alice: User, alice_client: Client) -> None:
     ModelConfig.objects.update(is_default=False)
     model = ModelConfig.objects.create(name="Known", is_default=True, model_id="gpt-4o")
     work(upload(alice_client, chatgpt()).json()["id"])

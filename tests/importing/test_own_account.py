@@ -1,4 +1,4 @@
-"""The export of a whole account, taken in by somebody else and exported again: the same but for ids."""
+"""Exports of a whole account: after an import by another user, its export is equal except for ids."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def take_in(user: User, path: Path) -> Report:
 
 
 def contents(path: Path) -> Any:
-    """Return the content of the archive, with numbers for ids in the order in which they are named."""
+    """Return (name, content) of each file in the archive, with ids replaced by numbers in order of occurrence."""
     numbers: dict[str, str] = {}
 
     def numbered(text: str) -> str:
@@ -83,7 +83,7 @@ def contents(path: Path) -> Any:
 
 
 def assert_equal(path: Path, other: Path) -> None:
-    """File by file, so that a difference is readable."""
+    """Compare file by file, so that a difference is readable."""
     one, two = contents(path), contents(other)
     assert [name for name, _ in one] == [name for name, _ in two]
     for (name, content), (_, expected) in zip(one, two, strict=True):
@@ -104,8 +104,7 @@ def picture(shade: int) -> bytes:
 
 
 def grow_conversation(user: User, seed: int) -> Conversation:
-    """Store a conversation whose form follows from the seed: branches, summaries, files, results, an entry made
-    of it."""
+    """Store a conversation with branches, summaries, files and an offloaded result, chosen at random by the seed."""
     chance = random.Random(seed)
     row = new_conversation(user, f"Chat {seed}" if chance.random() < 0.8 else "", NOW)
     Conversation.objects.filter(pk=row.pk).update(
@@ -202,7 +201,7 @@ def remember(user: User, chats: list[Conversation], seed: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _model(db: None) -> None:
-    """Store a model, which decides what a policy may say."""
+    """Store a model, because context policies are validated against it."""
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, is_default=True)
 
 
@@ -210,7 +209,7 @@ def _model(db: None) -> None:
 @settings(
     max_examples=2,
     deadline=None,
-    phases=[Phase.generate],  # the seed says nothing when it is smaller
+    phases=[Phase.generate],  # shrinking the seed explains nothing
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(seed=st.integers(0, 10_000))
@@ -222,7 +221,7 @@ def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) 
     chats = [grow_conversation(alice, seed + number) for number in range(3)]
     folder = Folder.objects.create(user=alice, name="Birds", instructions="Be brief.", created_at=NOW)
     Conversation.objects.filter(pk=chats[0].pk).update(folder=folder)
-    # One that is in the folder alone, and some of what messages show, too.
+    # Add a file that only the folder has, and some that messages show, too.
     store_upload(user=alice, name="Notes of the  folder.csv", content=b"a,b").folders.add(folder)
     for shown in Attachment.objects.filter(user=alice).exclude(messages=None).order_by("pk")[::2]:
         shown.folders.add(folder)
@@ -254,7 +253,7 @@ def give_agent_and_prompt(user: User) -> Agent:
     )  # fmt: skip
 
 
-def test_agents_and_prompts_that_are_there_stay_and_odd_ones_are_counted(
+def test_existing_agents_and_prompts_stay_and_invalid_ones_are_counted(
     archive: Path, alice: User, bob: User
 ) -> None:
     give_agent_and_prompt(alice)
@@ -293,7 +292,7 @@ def archive(alice: User, tmp_path: Path) -> Path:
 
 
 def changed(archive: Path, **files: Any) -> Path:
-    """Return the archive with other JSON files, given by their names without folder and ending."""
+    """Return a copy of the archive with JSON files replaced, named without folder and extension."""
     path = archive.with_name("changed.zip")
     with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
         for name in before.namelist():
@@ -302,7 +301,7 @@ def changed(archive: Path, **files: Any) -> Path:
     return path
 
 
-def test_an_archive_that_macos_has_packed_again_is_taken_in_whole(archive: Path, bob: User) -> None:
+def test_an_archive_repacked_by_macos_is_imported_in_full(archive: Path, bob: User) -> None:
     path = archive.with_name("again.zip")
     with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
         after.writestr("palimpsest export/", b"")
@@ -315,13 +314,13 @@ def test_an_archive_that_macos_has_packed_again_is_taken_in_whole(archive: Path,
     assert_equal(export_of(bob, archive.with_name("bob.zip")), archive)
 
 
-def test_a_profile_that_is_there_stays(archive: Path, bob: User) -> None:
+def test_an_existing_profile_is_not_overwritten(archive: Path, bob: User) -> None:
     write_profile(user_id=bob.pk, text="- Bob's own", now=NOW)
     assert take_in(bob, archive).left_out == {"profiles, because you have one already": 1}
     assert bob.profile.text == "- Bob's own"
 
 
-def test_results_of_tools_are_there_with_their_chat_whenever_an_import_dies(
+def test_tool_results_are_stored_with_their_chat_even_if_the_import_dies(
     alice: User, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grow_conversation(alice, 1)
@@ -345,10 +344,10 @@ def test_results_of_tools_are_there_with_their_chat_whenever_an_import_dies(
     assert read_content(stored).decode().startswith("A long page 1. A long")
 
 
-def test_the_memory_of_a_chat_that_is_forgotten_meanwhile_is_not_brought_along(
+def test_memory_of_a_chat_forgotten_during_the_import_is_not_imported(
     alice: User, bob: User, tmp_path: Path
 ) -> None:
-    """Neither its entries nor the lines of the profile that were made of them."""
+    """This includes its entries and the profile lines that were derived from them."""
     chats = {name: new_conversation(alice, name, NOW) for name in ("kept", "gone")}
     lines, sources = [], []
     for name, chat in chats.items():
@@ -369,13 +368,13 @@ def test_the_memory_of_a_chat_that_is_forgotten_meanwhile_is_not_brought_along(
     assert bob.profile.text == "- kept"
 
 
-def test_what_is_brought_along_asks_no_model_and_tells_no_news(archive: Path, bob: User) -> None:
+def test_imported_entries_need_no_consolidation_and_no_daily_file_update(archive: Path, bob: User) -> None:
     take_in(bob, archive)
     assert not MemoryEntry.objects.filter(user=bob, consolidated_at=None).exists()
     assert not MemoryEntry.objects.filter(user=bob, written_at=None).exists()
 
 
-def test_entries_that_cannot_be_read_are_counted_and_the_rest_is_taken(archive: Path, bob: User) -> None:
+def test_unreadable_entries_are_counted_and_the_rest_is_imported(archive: Path, bob: User) -> None:
     with zipfile.ZipFile(archive) as before:
         [good, *_] = json.loads(before.read("memory/entries.json"))
     bad = [{}, "entry", good | {"day": "1000-01-01"}, good | {"text": ""}, good | {"created_at": "yesterday"}]
@@ -386,8 +385,7 @@ def test_entries_that_cannot_be_read_are_counted_and_the_rest_is_taken(archive: 
 
 @pytest.mark.parametrize("name", ["memory/entries.json", "folders.json", "prompts.json"])
 def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: str) -> None:
-    """Twenty million of them fit the bound in bytes: they took 1.6 GB and two minutes, in which the lease of the worker
-    ended, so that the next one began with them."""
+    """Twenty million rows fit the limit in bytes, but reading them takes 1.6 GB and outlasts the worker's lease."""
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("account.json", json.dumps({"format": "palimpsest-account", "version": 1}))
@@ -397,8 +395,10 @@ def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: s
         take_in(bob, path)
 
 
-def test_an_archive_names_nothing_of_others(archive: Path, alice: User, bob: User, charlie: User) -> None:
-    """Charlie writes ids of alice's into an archive of his own, and reaches nothing by them."""
+def test_ids_in_an_archive_give_no_access_to_rows_of_other_users(
+    archive: Path, alice: User, bob: User, charlie: User
+) -> None:
+    """Charlie imports an archive that contains ids of alice's rows."""
     of_alice = MemoryEntry.objects.filter(user=alice).first()
     with zipfile.ZipFile(archive) as before:
         [entry, *_] = json.loads(before.read("memory/entries.json"))
@@ -417,9 +417,7 @@ def test_an_archive_names_nothing_of_others(archive: Path, alice: User, bob: Use
     assert not Attachment.objects.filter(user=charlie).exists()
 
 
-def test_an_old_export_does_not_bring_back_to_memory_what_is_not_to_be_learned_again(
-    alice: User, bob: User, tmp_path: Path
-) -> None:
+def test_an_old_export_does_not_restore_forgotten_sentences(alice: User, bob: User, tmp_path: Path) -> None:
     entry = add_entry(user=alice, text="My favourite colour is teal.", now=NOW)
     edit_entry(user=alice, entry_id=str(entry.pk), text="My favourite colour is celadon. It rains in Lund.")
     add_entry(user=alice, text="My favourite colour is celadon.", now=NOW)

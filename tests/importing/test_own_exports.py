@@ -1,4 +1,4 @@
-"""Our own export, taken in by somebody else, exported again: the same but for ids."""
+"""Our own exports of a conversation: after an import by another user, its export is equal except for ids."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def exported(conversation: Conversation) -> dict[str, Any]:
 
 
 def without_ids(export: dict[str, Any]) -> Any:
-    """Return the export with numbers for its ids, in the order in which they are named, and without the times that each
-    copy has of its own: of its export and its deletion."""
+    """Return the export with ids replaced by numbers in order of position, and without the fields that differ between
+    copies, e.g. the time of the export."""
     named = {message["id"]: f"message {message['position']}" for message in all_messages(export)}
     named |= {branch: f"branch {number}" for number, branch in enumerate(branch_order(export))}
     text = json.dumps({key: value for key, value in export.items() if key not in OF_THE_COPY}, sort_keys=True)
@@ -76,8 +76,8 @@ def branch_order(export: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def chat(alice: User, tmp_path: Path) -> Conversation:
-    """Two questions in one place, two answers in another; a tool was asked, a message pinned, an answer stopped, and the
-    beginning of what is shown is summarised."""
+    """Store a conversation with two versions of a question and two of an answer, a tool call, a pinned message, a
+    stopped answer and a summary of the first shown message."""
     take_in(alice, tmp_path / "first.json", chatgpt())
     row = Conversation.objects.get(user=alice)
     by_text = {message.parts[0]["text"]: message for message in row.messages.all()}
@@ -119,7 +119,7 @@ def test_export_import_export_is_equal(chat: Conversation, bob: User, tmp_path: 
     assert (again.known, again.conversations) == (1, 0)
 
 
-def test_what_is_there_already_is_not_doubled_and_what_was_deleted_returns(
+def test_existing_conversations_are_not_duplicated_and_deleted_ones_return(
     chat: Conversation, alice: User, tmp_path: Path
 ) -> None:
     export = exported(chat)
@@ -128,7 +128,7 @@ def test_what_is_there_already_is_not_doubled_and_what_was_deleted_returns(
     assert take_in(alice, tmp_path / "own.json", export).conversations == 1
 
 
-def test_a_chat_in_the_trash_is_not_copied_and_its_user_is_told_where_it_is(
+def test_a_chat_in_the_trash_is_reported_instead_of_copied(
     chat: Conversation, alice: User, bob: User, tmp_path: Path
 ) -> None:
     export, now = exported(chat), clock.now()
@@ -137,7 +137,7 @@ def test_a_chat_in_the_trash_is_not_copied_and_its_user_is_told_where_it_is(
     assert (report.conversations, report.known, report.problem_count) == (0, 0, 1)
     assert "in your trash" in report.problems[0]["reason"]
     assert not Conversation.objects.exists()
-    # Of another account it is a copy, as ever.
+    # Another user gets a copy.
     assert take_in(bob, tmp_path / "own.json", export).conversations == 1
     restore(alice, str(chat.pk), now=now)
     assert take_in(alice, tmp_path / "own.json", export).known == 1
@@ -158,7 +158,7 @@ def test_a_chat_in_the_trash_is_not_copied_and_its_user_is_told_where_it_is(
     ],
     ids=str,
 )
-def test_what_no_export_says_is_refused_with_a_reason(
+def test_an_invalid_export_is_refused_with_a_reason(
     chat: Conversation, bob: User, tmp_path: Path, change: dict[str, Any], reason: str
 ) -> None:
     report = take_in(bob, tmp_path / "own.json", exported(chat) | change)
@@ -167,8 +167,10 @@ def test_what_no_export_says_is_refused_with_a_reason(
     assert re.search(reason, problem["reason"]), problem
 
 
-def test_what_no_database_stores_keeps_nothing_out(chat: Conversation, bob: User, tmp_path: Path) -> None:
-    """PostgreSQL refuses NUL in a statement, also one that only looks for it."""
+def test_characters_that_the_database_rejects_do_not_stop_an_import(
+    chat: Conversation, bob: User, tmp_path: Path
+) -> None:
+    """PostgreSQL rejects NUL in any statement, even in the condition of a query."""
     export = exported(chat) | {"model": "a\0b", "agent": "a\0b"}
     export["compactions"][0]["fallback_reason"] = "It quoted \0 and \ud800."
     report = take_in(bob, tmp_path / "own.json", export, chatgpt())
@@ -176,7 +178,7 @@ def test_what_no_database_stores_keeps_nothing_out(chat: Conversation, bob: User
     assert Compaction.objects.get(conversation__user=bob).fallback_reason == "It quoted \ufffd and \ufffd."
 
 
-def test_files_of_others_are_not_reached_by_their_id(
+def test_file_ids_in_an_export_give_no_access_to_files_of_other_users(
     chat: Conversation, alice: User, bob: User, api_client: Clients, tmp_path: Path
 ) -> None:
     drawn = BytesIO()
@@ -200,7 +202,7 @@ def test_files_of_others_are_not_reached_by_their_id(
 
 
 @pytest.mark.parametrize("where", ["here", "everywhere"])
-def test_what_was_said_while_memory_was_paused_stays_unlearned_elsewhere(
+def test_an_imported_copy_keeps_the_memory_pauses(
     chat: Conversation, alice: User, bob: User, tmp_path: Path, where: str
 ) -> None:
     said_at = chat.messages.order_by("position")[1].created_at
@@ -214,7 +216,7 @@ def test_what_was_said_while_memory_was_paused_stays_unlearned_elsewhere(
     assert [said_at for said_at in moments if pauses_of(bob.pk).covers(copy.pk, said_at)] == moments[:1]
     assert not pauses_of(bob.pk).covers(None, moments[0]), "of nothing else of bob's"
     assert exported(copy)["memory_pauses"] == shape["memory_pauses"]
-    # One that lasts goes on here where the conversation itself is paused.
+    # An open pause continues in the copy only if the conversation itself is paused.
     MemoryPause.objects.filter(pk=pause.pk).update(ended_at=None)
     for memory, lasts in {"on": False, "paused": True}.items():
         copy.delete()
@@ -224,7 +226,7 @@ def test_what_was_said_while_memory_was_paused_stays_unlearned_elsewhere(
         assert pauses_of(bob.pk).covers(copy.pk, clock.now() + timedelta(days=1)) == lasts
 
 
-def test_pauses_that_no_export_has_pause_more_rather_than_less(
+def test_too_many_or_invalid_pauses_pause_more_rather_than_less(
     chat: Conversation, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chatapp.features.importing.actions.MAX_PAUSES", 3)

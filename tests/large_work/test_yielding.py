@@ -1,4 +1,4 @@
-"""Large work rests while answers take all of the process."""
+"""Large work rests while answers need the whole process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FakeTime:
     [(0.0, YIELD_STEP_S), (0.5, 0.5 + YIELD_STEP_S), (60.0, YIELD_STEP_S + YIELD_AT_MOST_S)],
     ids=["idle", "busy for a while", "busy for ever"],
 )
-def test_it_rests_while_the_process_is_busy(
+def test_large_work_rests_while_the_process_is_busy(
     busy_s: float, rested_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = FakeTime(busy_s)
@@ -47,7 +47,7 @@ def test_it_rests_while_the_process_is_busy(
     assert fake.now == pytest.approx(rested_s, abs=1.5 * YIELD_STEP_S)
 
 
-def test_it_rests_while_an_answer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_work_rests_while_an_answer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeTime(busy_s=0.0)
     monkeypatch.setattr(work_budget, "time", fake)
     monkeypatch.setattr(work_budget, "calls_waiting", lambda: 0)

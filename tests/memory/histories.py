@@ -1,4 +1,4 @@
-"""Histories for property tests: turns with tool calls, images, pins, huge and empty messages, broken chains."""
+"""Histories for property tests: turns with tool calls, images, pins, huge or empty messages, and broken chains."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def result(call_id: str, text: str = "found") -> Message:
 
 
 def spoken(messages: Sequence[Message]) -> list[Message]:
-    """Return what the user and the model said to each other, without tool chains."""
+    """Return the messages of user and assistant, without tool chains."""
     return [each for each in messages if each.role in ("user", "assistant") and not each.tool_calls]
 
 
@@ -69,7 +69,7 @@ texts = st.builds(lambda word, times: word * times, st.sampled_from(WORDS), size
 
 @st.composite
 def tool_steps(draw: st.DrawFn, turn: int) -> list[Message]:
-    """Draw a few calls, some of which got no result, and results that nobody asked for."""
+    """Draw a few calls, some without a result, and sometimes a result without a call."""
     steps: list[Message] = []
     for step in range(draw(st.integers(0, 3))):
         ids = [
@@ -105,7 +105,7 @@ def turns(draw: st.DrawFn, turn: int) -> list[Message]:
 
 @st.composite
 def histories(draw: st.DrawFn, max_turns: int = 15) -> list[Message]:
-    """Draw a history; some begin with a greeting."""
+    """Draw a history, sometimes with a greeting of the assistant first."""
     greeting = [reply("Hello, how can I help?")] if draw(st.integers(0, 4)) == 0 else []
     count = draw(st.integers(0, max_turns))
     return stored(greeting + [each for turn in range(count) for each in draw(turns(turn))])

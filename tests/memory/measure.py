@@ -1,4 +1,4 @@
-"""Prints what the pure half of the context engine costs: `python -m tests.memory.measure`."""
+"""Print the CPU time of the parts of the context engine without I/O: `python -m tests.memory.measure`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LENGTH = 10_000
 
 
 def best_of(work: Callable[[], object], times: int = 5) -> float:
-    """CPU seconds of the fastest run: what other processes do is not our cost."""
+    """Return the CPU seconds of the fastest run, because other processes slow down some runs."""
     spent = []
     for _ in range(times):
         begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Asking for a summary, and taking one, as the strategy of a policy does."""
+"""Request and accept summaries with the strategy of a policy."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def test_the_defaults_leave_sixty_thousand_tokens_of_input() -> None:
 
 
 @pytest.mark.mechanism("fim.budget-sources")
-def test_each_number_comes_from_the_first_source_that_knows_it() -> None:
+def test_each_size_comes_from_the_first_source_that_has_it() -> None:
     resolved = resolve_budget(
         model=Sizes(context_size=200_000),
         environment=Sizes(context_size=9_000, max_output_tokens=8_000),
@@ -33,7 +33,7 @@ def test_without_any_source_the_output_is_half_of_a_small_window() -> None:
 
 
 @pytest.mark.mechanism("fim.budget-floor")
-def test_a_misconfigured_budget_is_clamped_at_four_thousand_with_a_warning() -> None:
+def test_a_misconfigured_budget_is_clamped_at_4000_tokens_with_a_warning() -> None:
     resolved = resolve_budget(model=Sizes(context_size=8_000, max_output_tokens=6_000))
     assert resolved.budget.clamped
     assert resolved.budget.input_tokens == 4_000
@@ -41,13 +41,13 @@ def test_a_misconfigured_budget_is_clamped_at_four_thousand_with_a_warning() -> 
     assert resolve_budget().warning is None
 
 
-def test_the_floor_takes_from_the_output_and_never_from_the_window() -> None:
+def test_the_minimum_input_reduces_the_output_and_never_exceeds_the_window() -> None:
     budget = TokenBudget(8_000, 6_000, 4_000)
     assert budget.output_tokens == 1_000
     assert budget.input_tokens + budget.output_tokens + budget.reserve_tokens == 8_000
 
 
-def test_a_window_that_cannot_hold_the_floor_gets_what_it_can_hold() -> None:
+def test_a_window_below_the_minimum_input_is_divided_between_input_and_output() -> None:
     budget = TokenBudget(1_000, 500, 4_000)
     assert budget.clamped
     assert budget.input_tokens == 875
@@ -55,7 +55,7 @@ def test_a_window_that_cannot_hold_the_floor_gets_what_it_can_hold() -> None:
 
 
 @pytest.mark.mechanism("cowagent.max-tokens")
-def test_an_operators_limit_lowers_the_budget_below_what_the_window_holds() -> None:
+def test_an_input_limit_lowers_the_budget() -> None:
     assert TokenBudget(1_000_000, 64_000, 4_000, input_limit=50_000).input_tokens == 50_000
     assert resolve_budget(input_limit=70_000).budget.input_tokens == 60_000
 
@@ -66,13 +66,13 @@ def test_pressure_is_the_share_of_the_budget() -> None:
 
 
 @pytest.mark.mechanism("fim.reserve")
-def test_what_the_system_prompt_needs_beyond_its_reserve_comes_off_the_input() -> None:
+def test_a_system_prompt_larger_than_its_reserve_reduces_the_input() -> None:
     budget = TokenBudget(128_000, 64_000, 4_000)
     assert budget.input_after(4_000) == 60_000
     assert budget.input_after(10_000) == 54_000
 
 
-def test_a_short_request_may_have_the_whole_configured_answer_even_when_clamped() -> None:
+def test_a_short_request_gets_the_whole_configured_output_even_if_clamped() -> None:
     budget = TokenBudget(8_000, 6_000, 4_000)
     assert budget.output_for(200) == 6_000
     assert budget.output_for(6_800) == budget.output_tokens

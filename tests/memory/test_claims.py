@@ -1,4 +1,4 @@
-"""A newer statement of the same thing is told from one about something else."""
+"""Statements that supersede, end or leave alone an earlier statement, in many languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VOCABULARY = Vocabulary(Analyzer())
 
 
 def claim(text: str) -> Claim | None:
-    """Return the last claim of a text."""
+    """Return the last claim of a text; None if it has none."""
     return next(reversed(list(find_claims(text, VOCABULARY))), None)
 
 
@@ -140,7 +140,7 @@ def claim(text: str) -> Claim | None:
         ("I work at Initech.", "I have worked for Globex since May."),
     ],
 )
-def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
+def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str):
     before, after = claim(older), claim(newer)
     assert before
     assert after
@@ -171,7 +171,7 @@ def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
         ("我妹妹孟溪住在武汉。", "孟溪搬家了，现在住在昆明。"),
     ],
 )
-def test_who_was_introduced_may_be_called_by_name(older: str, newer: str):
+def test_an_introduced_person_may_be_called_by_name(older: str, newer: str):
     before, after = list(find_claims(older, VOCABULARY)), list(find_claims(newer, VOCABULARY))
     assert [one for one in before for other in after if one.key == other.key and other.replaces]
 
@@ -183,7 +183,7 @@ def test_who_was_introduced_may_be_called_by_name(older: str, newer: str):
         ("Dr. Vogel wohnt in Celle.", "Meine Tante Vogel wohnt jetzt in Ulm."),
     ],
 )
-def test_a_name_alone_ends_nothing_said_of_somebody_else(older: str, newer: str):
+def test_a_shared_name_alone_supersedes_no_statement_about_somebody_else(older: str, newer: str):
     before, after = list(find_claims(older, VOCABULARY)), list(find_claims(newer, VOCABULARY))
     assert not [one for one in before for other in after if one.key == other.key and other.replaces]
 
@@ -227,12 +227,12 @@ def test_a_name_alone_ends_nothing_said_of_somebody_else(older: str, newer: str)
         ("제 번호는 5038입니다.", "제 번호는 7777이었습니다."),
         ("Ablam hastanede çalışıyor.", "Ablam bankada çalışıyordu."),
         ("我姐姐是医生。", "我姐姐以前是护士。"),
-        # The ending of a polite verb is written like "now".
+        # The polite verb ending "います" contains "いま" ("now").
         ("妹は東京に住んでいます。", "妹は大阪に住んでいました。"),
         ("弟は銀行で働いています。", "弟は病院で働いています。"),
     ],
 )
-def test_what_may_both_be_so_is_left_alone(older: str, newer: str):
+def test_statements_that_may_both_be_true_supersede_nothing(older: str, newer: str):
     before, after = claim(older), claim(newer)
     assert not (before and after and before.key == after.key and after.replaces)
 
@@ -316,7 +316,7 @@ def test_what_may_both_be_so_is_left_alone(older: str, newer: str):
         ("私は大阪に住んでいます。", "姉は「私は東京に住んでいます」と言った。"),
     ],
 )
-def test_what_was_so_or_is_not_so_ends_nothing(today: str, other: str):
+def test_past_negated_or_quoted_statements_supersede_nothing(today: str, other: str):
     [said] = find_claims(today, VOCABULARY)
     assert said.replaces
     assert said.key not in {one.key for one in find_claims(other, VOCABULARY) if one.replaces}
@@ -423,7 +423,7 @@ def test_what_was_so_or_is_not_so_ends_nothing(today: str, other: str):
         ("Mój brat pracuje w Orlenie.", "Mój brat już nie pracuje w Orlenie."),
     ],
 )
-def test_what_is_so_no_more_ends_the_same_alone(older: str, newer: str):
+def test_a_no_longer_statement_denies_only_the_same_value(older: str, newer: str):
     before, after = claim(older), claim(newer)
     assert before
     assert after
@@ -448,7 +448,7 @@ def test_what_is_so_no_more_ends_the_same_alone(older: str, newer: str):
         ("Я живу в Москве.", "Я не живу в Москве."),
     ],
 )
-def test_what_says_nothing_of_an_end_ends_nothing(today: str, other: str):
+def test_statements_without_an_end_deny_nothing(today: str, other: str):
     [said] = find_claims(today, VOCABULARY)
     others = find_claims(other, VOCABULARY)
     assert not [
@@ -458,21 +458,21 @@ def test_what_says_nothing_of_an_end_ends_nothing(today: str, other: str):
     ]
 
 
-def test_the_same_said_again_is_no_change():
+def test_a_repeated_statement_has_the_same_value():
     before, after = claim("I live in Paris."), claim("By the way, I still live in Paris with my wife.")
     assert before
     assert after
     assert (before.key, before.value) == (after.key, after.value)
 
 
-def test_a_claim_names_its_place():
+def test_a_claim_has_its_position_in_the_text():
     text = "Hello there! I live in Paris. And you?"
     found = claim(text)
     assert found
     assert text[found.start : found.end] == "I live in Paris."
 
 
-def test_a_table_without_a_full_stop_claims_nothing():
+def test_a_long_table_without_a_full_stop_has_no_claims():
     assert claim("I live in Paris") is not None
     assert claim("I live in Paris" + " 17 red" * 300) is None
 
@@ -486,5 +486,5 @@ def test_a_table_without_a_full_stop_claims_nothing():
         "Trabalho em equipa é bom.",
     ],
 )
-def test_a_remark_claims_nothing(text: str):
+def test_a_remark_has_no_claims(text: str):
     assert claim(text) is None

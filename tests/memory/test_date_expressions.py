@@ -1,4 +1,4 @@
-"""Dates as people write them in fourteen languages: absolute, relative, months alone, spans, and what is none."""
+"""Dates as people write them in fourteen languages: absolute, relative, months, spans, and texts without dates."""
 
 from __future__ import annotations
 
@@ -207,51 +207,51 @@ def exact(question: str, has_said: Collection[date] = ()) -> list[tuple[date, da
 
 
 @pytest.mark.parametrize(("day", "question"), [(day, one) for day, many in DAYS.items() for one in many])
-def test_a_day_is_understood(day: date, question: str) -> None:
+def test_a_day_is_found(day: date, question: str) -> None:
     assert exact(question) == [(day, day)]
 
 
 @pytest.mark.parametrize(("span", "question"), [(span, one) for span, many in SPANS.items() for one in many])
-def test_a_span_told_from_today_is_understood(span: tuple[date, date], question: str) -> None:
+def test_a_span_relative_to_today_is_found(span: tuple[date, date], question: str) -> None:
     assert exact(question) == [span]
 
 
 @pytest.mark.parametrize("question", FROM_3_TO_5_OCTOBER)
-def test_days_from_one_to_another_are_one_span(question: str) -> None:
+def test_a_range_of_days_is_one_span(question: str) -> None:
     assert exact(question) == [(date(2026, 10, 3), date(2026, 10, 5))]
 
 
 @pytest.mark.parametrize("question", FROM_MARCH_TO_MAY)
-def test_months_from_one_to_another_are_one_span(question: str) -> None:
+def test_a_range_of_months_is_one_span(question: str) -> None:
     assert exact(question)[0] == (date(2026, 3, 1), date(2026, 5, 31))
 
 
 @pytest.mark.parametrize("question", OCTOBER)
-def test_a_month_alone_is_understood_in_its_case(question: str) -> None:
+def test_a_month_alone_is_found_in_inflected_forms(question: str) -> None:
     assert exact(question)[0] == (date(2026, 10, 1), date(2026, 10, 31))
 
 
 @pytest.mark.parametrize("question", NO_DATE)
-def test_what_only_looks_like_a_date_is_none(question: str) -> None:
+def test_texts_that_resemble_dates_are_not_dates(question: str) -> None:
     assert not find_dates(question, MONDAY)
 
 
 @pytest.mark.parametrize("question", LAST_DECEMBER)
-def test_the_last_month_of_a_name_is_the_latest_that_is_over(question: str) -> None:
+def test_last_december_is_the_latest_december_that_is_over(question: str) -> None:
     assert exact(question) == [(date(2025, 12, 1), date(2025, 12, 31))]
 
 
 @pytest.mark.parametrize("question", MAY_3_LAST_YEAR)
-def test_the_year_of_a_day_may_be_told_from_today(question: str) -> None:
+def test_the_year_of_a_day_may_be_relative_to_today(question: str) -> None:
     assert exact(question, {date(2025, 5, 3), date(2026, 5, 3)}) == [(date(2025, 5, 3), date(2025, 5, 3))]
 
 
 @pytest.mark.parametrize("question", THAI)
-def test_what_is_told_from_today_is_understood_in_thai(question: str) -> None:
+def test_relative_dates_are_found_in_thai(question: str) -> None:
     assert exact(question) == [THAI[question]]
 
 
-def test_a_month_to_come_is_none_in_which_something_was_said() -> None:
+def test_a_month_in_the_future_means_that_of_last_year() -> None:
     assert exact("What did I say in December?")[0] == (date(2025, 12, 1), date(2025, 12, 31))
 
 
@@ -259,12 +259,12 @@ def test_a_month_to_come_is_none_in_which_something_was_said() -> None:
     "question",
     ["Was war am 3.11.?", "Wir waren vom 3.11. bis gestern in Bonn.", "3.11. Bonn", "Rechnung 03.11.26"],
 )
-def test_a_dotted_day_is_one_where_it_is_no_number(question: str) -> None:
+def test_day_and_month_with_dots_are_a_date_unless_they_are_a_number(question: str) -> None:
     assert (date(2026, 11, 3), date(2026, 11, 3)) in exact(question)
 
 
 @pytest.mark.parametrize("question", ["Qu'est-ce que j'ai mangé hier ?", "hier soir"])
-def test_a_name_that_is_a_word_elsewhere_counts_in_its_language(question: str) -> None:
+def test_a_date_name_that_is_a_word_in_another_language_is_found(question: str) -> None:
     assert exact(question) == [(date(2026, 11, 22), date(2026, 11, 22))]
 
 
@@ -272,14 +272,14 @@ def test_a_name_that_is_a_word_elsewhere_counts_in_its_language(question: str) -
     "question",
     ["¿Qué hicimos en julio?", "O que fizemos em março?", "Co robiłem w marcu?", "Was war im Juli?"],
 )
-def test_a_month_without_a_year_counts_in_its_language(question: str) -> None:
+def test_a_month_without_a_year_is_found_in_its_language(question: str) -> None:
     assert exact(question)
 
 
-def test_days_without_a_year_are_those_on_which_something_was_said() -> None:
+def test_days_without_a_year_are_in_the_year_with_messages() -> None:
     assert exact("del 3 al 5 de octubre", {date(2024, 10, 4)}) == [(date(2024, 10, 3), date(2024, 10, 5))]
 
 
-def test_numbers_that_read_both_ways_are_the_day_on_which_something_was_said() -> None:
+def test_an_ambiguous_numeric_date_means_the_day_with_messages() -> None:
     assert exact("What was on 3/10/2025?", {date(2025, 10, 3)}) == [(date(2025, 10, 3), date(2025, 10, 3))]
     assert exact("What was on 3/10/2025?") == [(date(2025, 3, 10), date(2025, 3, 10))]

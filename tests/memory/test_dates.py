@@ -1,4 +1,4 @@
-"""Weekdays and counts of days or weeks in a question, in the languages that questions are asked in."""
+"""Weekdays, seasons, and numbers of days ago in questions in several languages."""
 
 from __future__ import annotations
 
@@ -84,28 +84,28 @@ def test_the_last_weekday_is_the_latest_one_before_today(question: str) -> None:
 
 
 @pytest.mark.parametrize("question", UNSURE)
-def test_a_weekday_alone_is_less_sure(question: str) -> None:
+def test_a_weekday_alone_has_a_lower_weight(question: str) -> None:
     [(first, last, weight)] = days(question)
     assert first == last == TUESDAY
     assert weight < 1
 
 
 @pytest.mark.parametrize("question", OF_LAST_WEEK)
-def test_a_weekday_of_last_week_is_one_day_of_it(question: str) -> None:
+def test_a_weekday_of_last_week_is_a_day_of_that_week(question: str) -> None:
     assert days(question) == {(WEEK_BEFORE, WEEK_BEFORE, 1.0)}
 
 
 @pytest.mark.parametrize("question", AGO)
-def test_so_many_days_ago_may_be_a_word(question: str) -> None:
+def test_a_number_of_days_ago_is_found(question: str) -> None:
     assert days(question) == {(THREE_DAYS_AGO, THREE_DAYS_AGO, 1.0)}
 
 
 @pytest.mark.parametrize("question", NO_DATE)
-def test_a_coming_weekday_one_of_every_week_and_parts_of_a_count_are_no_dates(question: str) -> None:
+def test_future_or_weekly_weekdays_and_decimal_counts_are_no_dates(question: str) -> None:
     assert not find_dates(question, SUNDAY)
 
 
-def test_every_form_of_a_number_counts() -> None:
+def test_inflected_forms_of_a_number_are_found() -> None:
     assert days("Что было две недели назад?") == days("What was two weeks ago?")
 
 
@@ -126,5 +126,5 @@ def test_the_last_summer_is_three_months(question: str):
 
 
 @pytest.mark.parametrize("question", ["Il a été malade.", "hot spring", "yaz bana"])
-def test_a_season_without_a_year_or_last_is_a_word(question: str):
+def test_a_season_without_a_year_or_last_is_no_date(question: str):
     assert not find_dates(question, date(2026, 11, 23))

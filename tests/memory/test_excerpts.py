@@ -34,7 +34,7 @@ def shown(text: str, query: str) -> str:
         ("", "moved", ""),
     ],
 )
-def test_the_sentence_with_most_of_the_query_is_shown_with_its_words_marked(
+def test_the_sentence_with_most_query_words_is_shown_with_its_hits_marked(
     text: str, query: str, excerpt: str
 ):
     assert shown(text, query) == excerpt

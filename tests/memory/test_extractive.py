@@ -27,14 +27,14 @@ FACTS = [
 
 @pytest.mark.mechanism("ours.extract")
 @pytest.mark.parametrize(("sentence", "fact"), FACTS)
-def test_a_fact_survives_among_a_hundred_times_as_much_small_talk(sentence: str, fact: str) -> None:
+def test_an_extract_keeps_a_fact_among_a_hundred_times_as_much_small_talk(sentence: str, fact: str) -> None:
     history = [*FILLER * 50, user(sentence), *FILLER * 50]
     assert fact in extract_summary(history, 60)
 
 
 @pytest.mark.mechanism("ours.extract")
 @pytest.mark.parametrize("name", ["", "Ann: "])
-def test_what_is_said_without_any_fact_survives_among_small_talk(name: str) -> None:
+def test_an_extract_keeps_a_statement_without_facts_among_small_talk(name: str) -> None:
     small = [
         "Thanks!",
         "Great!",
@@ -51,7 +51,7 @@ def test_what_is_said_without_any_fact_survives_among_small_talk(name: str) -> N
     assert told in extract
 
 
-def test_an_extract_is_bounded_keeps_the_order_and_names_the_speakers() -> None:
+def test_an_extract_fits_its_limit_keeps_the_order_and_names_the_speakers() -> None:
     extract = extract_summary(plain_turns(200), 300)
     assert 150 < estimate_text(extract) <= 300
     assert "User: " in extract or "Assistant: " in extract
@@ -61,7 +61,7 @@ def test_an_extract_is_bounded_keeps_the_order_and_names_the_speakers() -> None:
     assert asked == sorted(asked)
 
 
-def test_a_fact_told_twice_is_kept_once() -> None:
+def test_an_extract_contains_a_repeated_fact_once() -> None:
     history = [
         user("The code is 4711."),
         reply("Noted: the code is 4711, right?"),
@@ -72,23 +72,23 @@ def test_a_fact_told_twice_is_kept_once() -> None:
     assert "2026-10-18" in extract
 
 
-def test_results_of_tools_are_read_too() -> None:
+def test_an_extract_includes_facts_from_tool_results() -> None:
     assert "$420" in extract_summary([user("price?"), call("1"), result("1", "Order A-17 costs $420.")], 60)
 
 
-def test_nothing_gives_nothing() -> None:
+def test_the_extract_of_an_empty_history_is_empty() -> None:
     assert extract_summary([], 100) == ""
     assert extract_summary([user("")], 100) == ""
 
 
-def test_facts_are_found_word_for_word() -> None:
+def test_facts_are_found_verbatim() -> None:
     found = find_facts(
         "Ask Grace Hopper about INV-2041: `make run` failed 3 times in src/app.py, see a.b@example.org."
     )
     assert {"Grace Hopper", "INV-2041", "`make run`", "3", "src/app.py", "a.b@example.org"} <= set(found)
 
 
-def test_what_a_summary_left_out_is_given_back_with_its_sentence() -> None:
+def test_facts_missing_from_a_summary_are_returned_with_their_sentences() -> None:
     history = [user("The code is 4711."), user("The date is 2026-10-18."), *FILLER]
     missing = extract_missing(history, "- Ada lives in Turin.", "They set the date 2026-10-18.", 100)
     assert "The code is 4711." in missing
@@ -108,18 +108,18 @@ def test_what_a_summary_left_out_is_given_back_with_its_sentence() -> None:
         ("Rent is $900 a month.", "They pay $9000.", False),
     ],
 )
-def test_a_fact_is_told_only_as_a_whole(said: str, summary: str, is_told: bool) -> None:
+def test_a_summary_contains_a_fact_only_as_a_whole_token(said: str, summary: str, is_told: bool) -> None:
     assert (extract_missing([user(said), *FILLER], "", summary, 100) == "") == is_told
 
 
 @pytest.mark.parametrize(
     "text", ["." * 100_000, "a." * 50_000, '"a ' * 30_000, "1," * 50_000, "a/" * 50_000, "Aa " * 30_000]
 )
-def test_no_text_makes_the_extract_slow(text: str) -> None:
+def test_extracts_of_degenerate_texts_fit_their_limit(text: str) -> None:
     assert estimate_text(extract_summary([user(text)], 200)) <= 210
 
 
-def test_the_extract_of_the_fallback_keeps_the_summary_before_it() -> None:
+def test_the_fallback_extract_keeps_the_previous_summary() -> None:
     text = write_extract("Ada wants the cheapest.", [user("The code is 4711.")], 100)
     assert text.startswith("Ada wants the cheapest.")
     assert "4711" in text

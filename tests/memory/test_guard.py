@@ -37,7 +37,7 @@ ASKED = replace(user("What did the searches find?"), kind="question", pinned=Tru
 
 
 def steps(count: int, words: int = 300) -> list[Message]:
-    """Return the tool steps of a run, each with a fact of its own."""
+    """Return the tool steps of a run, each with another fact."""
     return [
         each
         for step in range(count)
@@ -55,7 +55,7 @@ def compact(guard: ContextGuard, messages: Sequence[Message]) -> NeedsCompaction
 
 
 @pytest.mark.mechanism("fim.guard", "agentscope.check")
-def test_what_fits_is_returned_at_once() -> None:
+def test_a_request_that_fits_is_returned_unchanged() -> None:
     messages = (SYSTEM, *plain_turns(2), ASKED)
     fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check(messages)
     assert fits == Fits(messages, total_tokens(messages))
@@ -63,7 +63,7 @@ def test_what_fits_is_returned_at_once() -> None:
 
 @given(first=histories(), more=st.integers(1, 4), policy=policies, budget=budgets(), calibration=calibrations)
 @settings(deadline=None)
-def test_what_passed_before_need_not_be_looked_through_again(
+def test_skipping_messages_that_were_checked_before_gives_the_same_result(
     first: list[Message], more: int, policy: ContextPolicy, budget: TokenBudget, calibration: Calibration
 ) -> None:
     guard = ContextGuard(policy, budget, calibration)
@@ -82,7 +82,7 @@ def test_what_passed_before_need_not_be_looked_through_again(
 
 
 @pytest.mark.mechanism("fim.message-limit")
-def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
+def test_an_overlong_message_is_cut_but_never_the_question() -> None:
     long = "word " * 20_000
     question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)
     fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check([SYSTEM, user("a"), reply(long), question])
@@ -92,7 +92,7 @@ def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
 
 
 @pytest.mark.mechanism("cowagent.old-results")
-def test_an_old_result_keeps_head_and_tail_and_one_of_this_turn_stays_whole() -> None:
+def test_an_old_result_keeps_head_and_tail_and_a_current_one_stays_whole() -> None:
     long = "HEAD" + "x" * 30_000 + "TAIL"
     old = [user("a"), call("1"), result("1", long), reply("b")]
     new = [call("2"), result("2", long)]
@@ -106,7 +106,7 @@ def test_an_old_result_keeps_head_and_tail_and_one_of_this_turn_stays_whole() ->
 
 
 @pytest.mark.mechanism("fim.compact-groups", "holmes.threshold")
-def test_over_budget_it_asks_for_a_summary_of_the_oldest_and_puts_it_in_their_place() -> None:
+def test_over_budget_the_guard_replaces_the_oldest_messages_by_a_summary() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     messages = [SYSTEM, *plain_turns(3), ASKED, *steps(18)]
     need = compact(guard, messages)
@@ -122,7 +122,7 @@ def test_over_budget_it_asks_for_a_summary_of_the_oldest_and_puts_it_in_their_pl
     assert isinstance(guard.check(done.messages), Fits)
 
 
-def test_the_next_summary_is_built_on_the_one_before() -> None:
+def test_the_next_summary_includes_the_previous_one() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     need = compact(guard, [SYSTEM, summary_message("Ada wants the cheapest."), ASKED, *steps(18)])
     assert need.previous == "Ada wants the cheapest."
@@ -135,7 +135,7 @@ def test_the_next_summary_is_built_on_the_one_before() -> None:
 @pytest.mark.parametrize(
     "answer", ["", "   ", "<html>502 Bad Gateway</html>", "blah " * 9_000, "?!" * 400, "\n\n\n"]
 )
-def test_an_unusable_summary_is_replaced_by_the_sentences_that_carry_facts_and_says_why(answer: str) -> None:
+def test_an_unusable_summary_is_replaced_by_an_extract_with_the_reason(answer: str) -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     need = compact(guard, [SYSTEM, ASKED, *steps(18)])
     done = guard.apply(need, answer)
@@ -144,7 +144,7 @@ def test_an_unusable_summary_is_replaced_by_the_sentences_that_carry_facts_and_s
     assert isinstance(guard.check(done.messages), Fits)
 
 
-def test_a_reminder_stands_behind_the_summary_and_is_replaced_by_the_next() -> None:
+def test_a_reminder_follows_the_summary_and_is_replaced_by_the_next_one() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     reminder = build_reminder([ToolNote("search", "Looks up orders.")], ["found A-1"])
     done = guard.apply(compact(guard, [SYSTEM, ASKED, *steps(18)]), "They look up orders.", reminder)
@@ -153,7 +153,7 @@ def test_a_reminder_stands_behind_the_summary_and_is_replaced_by_the_next() -> N
     assert sum(each.kind == "reminder" for each in again.messages) == 1
 
 
-def test_what_a_hook_says_as_the_system_keeps_its_place() -> None:
+def test_a_system_note_of_a_hook_stays_before_the_question() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     note = text_message("system", "Answer in one line.", kind="injected", pinned=True)
     done = guard.apply(compact(guard, [SYSTEM, *plain_turns(3), note, ASKED, *steps(18)]), "They search.")
@@ -163,7 +163,7 @@ def test_what_a_hook_says_as_the_system_keeps_its_place() -> None:
     assert again.messages.index(ASKED) == again.messages.index(note) + 1 > 1
 
 
-def test_recalled_text_is_the_first_to_leave() -> None:
+def test_recalled_text_is_dropped_first() -> None:
     recall = text_message("user", "word " * 3_000, kind="recall")
     messages = [SYSTEM, *plain_turns(3), recall, ASKED, *steps(8)]
     fits = ContextGuard(DEFAULT_POLICY, SMALL).check(messages)
@@ -174,7 +174,7 @@ def test_recalled_text_is_the_first_to_leave() -> None:
 
 
 @pytest.mark.parametrize("policy", [ContextPolicy(strategy="truncate"), ContextPolicy(auto_compact=False)])
-def test_without_summaries_it_truncates_and_leaves_a_mark(policy: ContextPolicy) -> None:
+def test_without_summaries_the_guard_truncates_and_leaves_a_mark(policy: ContextPolicy) -> None:
     fits = ContextGuard(policy, SMALL).check([SYSTEM, *plain_turns(9), ASKED, *steps(18)])
     assert isinstance(fits, Fits)
     assert fits.was_truncated
@@ -182,7 +182,7 @@ def test_without_summaries_it_truncates_and_leaves_a_mark(policy: ContextPolicy)
     assert fits.tokens <= SMALL.input_tokens
 
 
-def test_a_message_sent_during_the_run_is_pinned_into_the_next_call() -> None:
+def test_a_pinned_message_sent_during_the_run_is_kept() -> None:
     injected = replace(user("only those above $500"), kind="injected", pinned=True)
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     done = guard.apply(
@@ -199,7 +199,7 @@ def test_one_huge_result_is_shortened_instead_of_dropped() -> None:
     assert_no_orphans(fits.messages)
 
 
-def test_what_cannot_fit_is_refused_before_any_call() -> None:
+def test_a_request_that_cannot_fit_is_refused() -> None:
     huge = user("word " * 20_000)
     with pytest.raises(QuestionTooLarge):
         ContextGuard(DEFAULT_POLICY, SMALL).check([SYSTEM, replace(huge, kind="question")])
@@ -259,7 +259,7 @@ def assert_fits(
 
 
 @pytest.mark.mechanism("digitorn.reminder")
-def test_few_tools_are_listed_and_many_only_by_category() -> None:
+def test_few_tools_are_listed_with_descriptions_and_many_only_by_category() -> None:
     few = build_reminder([ToolNote(f"tool_{n}", "Does\nthings.") for n in range(DIRECT_TOOLS)])
     many = build_reminder([ToolNote(f"tool_{n}", "Does things.", f"group {n % 3}") for n in range(60)])
     assert few is not None

@@ -1,4 +1,4 @@
-"""Memory keeps what is worth keeping, once."""
+"""Memory learns sentences worth remembering, once, and no forgotten ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)
         "Our budget is 40,000 euros.",
     ],
 )
-def test_what_users_state_is_worth_remembering(sentence: str):
+def test_statements_of_users_are_worth_remembering(sentence: str):
     assert is_memorable(sentence, "user", VOCABULARY)
 
 
@@ -57,11 +57,11 @@ def test_what_users_state_is_worth_remembering(sentence: str):
         "",
     ],
 )
-def test_small_talk_is_not(sentence: str):
+def test_small_talk_is_not_worth_remembering(sentence: str):
     assert not is_memorable(sentence, "user", VOCABULARY)
 
 
-def test_of_what_the_assistant_says_only_facts_that_cannot_be_guessed():
+def test_only_identifiers_of_assistant_messages_are_worth_remembering():
     assert is_memorable("Your ticket is INV-2041.", "assistant", VOCABULARY)
     assert not is_memorable("I would like to hear more of Lyon.", "assistant", VOCABULARY)
 
@@ -73,7 +73,7 @@ def known(*texts: str) -> KnownSentences:
 @pytest.mark.parametrize(
     "sentence", ["My dog is called Rex.", "- the user's dog is called Rex", "The dog is Rex."]
 )
-def test_what_memory_says_already_is_no_news(sentence: str):
+def test_a_sentence_that_repeats_memory_is_found(sentence: str):
     assert known("We garden.", "My dog is called Rex, he is five.").find(sentence) == "entry 1"
 
 
@@ -86,7 +86,7 @@ def test_what_memory_says_already_is_no_news(sentence: str):
         "My cat is called Tom.",
     ],
 )
-def test_another_fact_is_news_however_alike_it_sounds(sentence: str):
+def test_a_similar_sentence_with_another_fact_is_new(sentence: str):
     assert known("My dog is called Rex.", "My favourite colour is blue.").find(sentence) is None
 
 
@@ -127,7 +127,7 @@ def test_another_fact_is_news_however_alike_it_sounds(sentence: str):
         ("Kahvaltıdan önce her sabah mavi hapı içiyorum.", "Kahvaltıdan önce her sabah mavi hapı içmiyorum."),
     ],
 )
-def test_another_word_or_a_denial_is_news_in_every_language(before: str, after: str):
+def test_a_changed_word_or_a_negation_is_new_in_every_language(before: str, after: str):
     for one, other in ((before, after), (after, before)):
         assert known(one).find(one) == "entry 0"
         assert known(one).find(other) is None
@@ -151,16 +151,16 @@ def test_an_entry_is_the_new_part_of_the_summary_and_the_statements_it_lacks():
     )
 
 
-def test_what_is_repeated_names_who_said_it_before():
+def test_a_repetition_refers_to_the_entry_that_it_repeats():
     found = learned("Their dog is called Rex.", memory=known("- My dog is called Rex."))
     assert found == Learned("", ("entry 0",))
 
 
-def test_small_talk_leaves_nothing():
+def test_no_entry_is_learned_from_small_talk():
     assert learned("", "Hi!", "How are you?", "Lovely weather today.").text == ""
 
 
-def test_what_was_forgotten_is_not_learned_again():
+def test_a_forgotten_sentence_is_not_learned_again():
     said = "My dog is called Rex."
     found = learned(f"{said} The plum tree blooms.", said, gone=said)
     assert found.text == "The plum tree blooms."
@@ -175,14 +175,14 @@ def test_what_was_forgotten_is_not_learned_again():
         ("딸은 땅콩을 먹어요.", "딸은 땅콩을 안 먹어요."),
     ],
 )
-def test_what_cannot_be_is_not_forgotten_with_what_can(said: str, denied: str):
+def test_forgetting_a_statement_does_not_cover_its_negation(said: str, denied: str):
     for one, other in ((said, denied), (denied, said)):
         tombstones = Tombstones(FINGERPRINTER.fingerprints([one]), FINGERPRINTER)
         assert tombstones.cover(one)
         assert not tombstones.cover(other)
 
 
-def test_what_was_forgotten_before_denials_counted_stays_out_word_for_word():
+def test_an_old_tombstone_without_the_negation_still_covers_its_sentence():
     denied = "My daughter can't eat nuts."
     [made_now] = FINGERPRINTER.fingerprints([denied])
     [without_denial] = FINGERPRINTER.fingerprints(["My daughter can eat nuts."])

@@ -1,4 +1,4 @@
-"""From where on a conversation is loaded that no request can hold."""
+"""The position from which a conversation is loaded if a request cannot hold all of it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ stored = st.lists(st.tuples(roles, st.integers(5, 900)), min_size=1, max_size=12
 
 
 def sizes(said: list[tuple[str, int]], first: int = 0) -> list[StoredSize]:
-    """Newest first."""
+    """Return the sizes of the messages, newest first."""
     return [StoredSize(first + at, tokens, role, "message") for at, (role, tokens) in enumerate(said)][::-1]
 
 
 @settings(max_examples=200, deadline=None)
 @given(stored, st.integers(0, 10_000))
-def test_the_tail_is_always_loaded_and_little_more(said: list[tuple[str, int]], first: int) -> None:
+def test_the_tail_and_little_more_is_loaded(said: list[tuple[str, int]], first: int) -> None:
     newest_first = sizes(said, first)
     start = choose_start(newest_first, LIMITS)
     kept = [size for size in newest_first if size.position >= start]
@@ -35,7 +35,7 @@ def test_the_tail_is_always_loaded_and_little_more(said: list[tuple[str, int]], 
 
 @settings(max_examples=100, deadline=None)
 @given(stored)
-def test_it_begins_with_a_turn_where_one_is_in_reach_and_else_with_no_result(
+def test_loading_starts_at_a_turn_if_one_is_in_reach_and_otherwise_not_at_a_result(
     said: list[tuple[str, int]],
 ) -> None:
     newest_first = sizes(said)
@@ -57,14 +57,14 @@ def test_it_begins_with_a_turn_where_one_is_in_reach_and_else_with_no_result(
 @pytest.mark.mechanism("fim.load")
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 5_000), st.lists(st.integers(20, 80), min_size=200, max_size=200))
-def test_with_more_turns_it_stays_for_long_and_never_goes_back(first: int, tokens: list[int]) -> None:
+def test_the_start_changes_rarely_and_only_forwards_as_turns_are_added(first: int, tokens: list[int]) -> None:
     said = [("user" if at % 2 == 0 else "assistant", size) for at, size in enumerate(tokens)]
     starts = [choose_start(sizes(said[:end], first), LIMITS) for end in range(80, 201, 2)]
     assert starts == sorted(starts)
     assert len(set(starts)) <= len(starts) // 5
 
 
-def test_a_sample_has_the_newest_and_reaches_back_to_the_first() -> None:
+def test_a_sample_contains_the_newest_positions_and_the_first() -> None:
     assert sample_positions(5, 9) == [5, 6, 7, 8, 9]
     chosen = sample_positions(100, 1_000_000)
     assert len(chosen) == len(set(chosen)) == 32

@@ -1,4 +1,4 @@
-"""memory/profile.py: compare_lines uses `SequenceMatcher`, whose time grows with the cube of lines that are alike."""
+"""memory/profile.py: compare_lines uses `SequenceMatcher`, which takes cubic time for many equal lines."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ ALIKE = ("'a\\nb\\n'", "'b\\na\\na\\n'")
 
 @pytest.mark.parametrize(("before", "after"), [SPACED, ALIKE])
 def test_two_versions_of_a_profile_are_compared_in_bounded_time(before: str, after: str):
-    """Some 10 to 20 KB in short lines, with blank lines between; a profile may be far longer. The page of a version and
-    each consolidation compare them, with all versions before."""
+    """Compare some 10 to 20 KB of short lines with blank lines between; profiles may be far longer. The page of a
+    version and each consolidation compare all versions before it."""
     program = (
         "from memory.profile import compare_lines\n"
         "def text(line): return ''.join(line % at if '%' in line else line for at in range(1_500))\n"
@@ -26,7 +26,7 @@ def test_two_versions_of_a_profile_are_compared_in_bounded_time(before: str, aft
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=PATIENCE_S, check=True)
 
 
-def test_both_versions_are_whole_in_what_is_compared():
+def test_a_comparison_contains_all_lines_of_both_versions():
     before = [f"- Fact {at % 90}" if at % 3 else "" for at in range(900)]
     after = ["- New", *before[40:300], "", *before[310:700], "- Newer", *before[650:]]
     changes = compare_lines("\n".join(before), "\n".join(after))

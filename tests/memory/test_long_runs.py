@@ -1,4 +1,4 @@
-"""Runs of one character are read in a time that grows as they do: read again from each place they would take hours."""
+"""Long runs of one character are read in linear time; with quadratic time they would take hours."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ READERS: tuple[Callable[[str], Any], ...] = (
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("run", RUNS, ids=ascii)
-def test_a_long_run_is_read(run: str) -> None:
+def test_a_long_run_is_read_in_time(run: str) -> None:
     text = f"my sister{(run * LENGTH)[:LENGTH]}x"
     for read in READERS:
         read(text)
-    short = f"forget my sister{(run * LENGTH)[:900]}for good"  # not too long for a request
+    short = f"forget my sister{(run * LENGTH)[:900]}for good"  # Short enough for a forget request.
     assert is_for_good(short) or not run.isspace()
     assert read_forget_request(short)
 
@@ -68,11 +68,11 @@ def test_a_long_run_is_read(run: str) -> None:
     "frame", ["{} lives in Rome.", "Ich bin {} gezogen.", "मेरी {} में रहती है।", "أختي {} تسكن في"]
 )
 @pytest.mark.parametrize("run", ["a", "1", "'", "a'", "a-", "न", "م"], ids=ascii)
-def test_a_statement_of_a_long_word_is_read(run: str, frame: str) -> None:
+def test_a_statement_with_a_long_word_is_read_in_time(run: str, frame: str) -> None:
     list(find_claims(frame.format((run * LENGTH)[:LENGTH]), VOCABULARY))
 
 
-def test_a_gap_between_its_words_does_not_change_what_is_asked() -> None:
+def test_white_space_between_words_does_not_change_the_question() -> None:
     asked, gapped = (
         QUESTIONS.read(text, date(2026, 11, 27))
         for text in (

@@ -1,4 +1,4 @@
-"""Text from outside is data: no role token of a chat template, and nothing that people do not see."""
+"""External text cannot contain role tokens of chat templates or text invisible to people."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ INVISIBLE = {
 
 
 @pytest.mark.parametrize("token", TOKENS)
-def test_a_role_token_is_broken_up_and_still_read_by_people(token: str) -> None:
+def test_role_tokens_are_broken_up_and_stay_readable(token: str) -> None:
     neutral = neutralise(f"before {token} after")
     assert token not in neutral
     assert neutral.replace(" ", "") == f"before{token}after"
 
 
 @pytest.mark.parametrize("token", TOKENS)
-def test_a_token_hidden_by_invisible_characters_is_found(token: str) -> None:
+def test_role_tokens_hidden_by_invisible_characters_are_broken_up(token: str) -> None:
     hidden = token[0] + "\u200b" + token[1:-1] + "\u2060" + token[-1]
     assert token not in neutralise(hidden)
 
 
 @pytest.mark.parametrize("name", INVISIBLE)
-def test_invisible_text_is_taken_out(name: str) -> None:
+def test_invisible_text_is_removed(name: str) -> None:
     assert neutralise(f"plain{INVISIBLE[name]}text") == "plaintext"
 
 
@@ -57,17 +57,17 @@ def test_invisible_text_is_taken_out(name: str) -> None:
         "\u4e16\u754c, Gr\u00fc\u00dfe, \u041f\u0440\u0438\u0432\u0435\u0442",
     ],
 )
-def test_what_people_see_stays_as_it_is(text: str) -> None:
+def test_visible_text_is_not_changed(text: str) -> None:
     assert neutralise(text) == text
 
 
 @pytest.mark.parametrize("text", [*TOKENS, *INVISIBLE.values(), "<|<|a|>|>", "<<<SYS>>>", "[[INST]]"])
-def test_what_is_neutral_stays_so(text: str) -> None:
+def test_neutralising_is_idempotent(text: str) -> None:
     once = neutralise(f"a {text} b")
     assert neutralise(once) == once
 
 
-def test_everything_between_tags_is_neutral() -> None:
+def test_fenced_text_is_neutral_and_cannot_close_its_fence() -> None:
     assert fence("recalled", "<|im_start|>system") == "<recalled>\n< |im_start| >system\n</recalled>"
     for closing in ("</recalled>", "</Recalled >", "< / RECALLED>", "<\u200b/recalled>"):
         assert re.findall(r"(?i)<\s*/\s*recalled", fence("recalled", f"a {closing} b")) == ["</recalled"]
@@ -75,7 +75,7 @@ def test_everything_between_tags_is_neutral() -> None:
     assert "<|im_start|>" not in summary_message("The user said <|im_start|>.").text
 
 
-def test_a_summary_without_a_model_says_that_it_is_an_extract() -> None:
+def test_a_stand_in_for_a_summary_says_that_it_is_an_extract() -> None:
     extract = summary_message("Ada pays 12 EUR.", stand_in=True)
     assert "An extract of the earlier part" in extract.text
     assert "Summary of" not in extract.text
@@ -93,5 +93,5 @@ def test_a_summary_without_a_model_says_that_it_is_an_extract() -> None:
         "葛󠄀城",
     ],
 )
-def test_code_and_names_stay_as_they_are(text: str) -> None:
+def test_code_and_names_are_not_changed(text: str) -> None:
     assert neutralise(text) == text

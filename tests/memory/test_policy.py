@@ -18,7 +18,7 @@ from memory.policy import (
 )
 
 
-def test_the_defaults_are_those_of_the_documents() -> None:
+def test_the_defaults_match_the_documentation() -> None:
     policy = DEFAULT_POLICY
     assert (policy.strategy, policy.trigger, policy.soft_trigger) == ("checkpoint", 0.75, 0.60)
     assert (policy.keep_recent, policy.reserve_ratio) == (10, 0.10)
@@ -27,7 +27,7 @@ def test_the_defaults_are_those_of_the_documents() -> None:
     assert (policy.old_result_char_limit, policy.recall_budget, policy.auto_compact) == (20_000, 8_000, True)
 
 
-def test_a_later_layer_wins_field_by_field_and_its_name_is_kept() -> None:
+def test_later_layers_override_earlier_ones_field_by_field_and_are_recorded() -> None:
     effective = merge_policies(
         ("environment", {"trigger": 0.5, "keep_recent": 4}),
         ("model", {"keep_recent": 6, "strategy": None}),
@@ -44,7 +44,7 @@ def test_a_later_layer_wins_field_by_field_and_its_name_is_kept() -> None:
     assert effective.origins["max_steps"] == "default"
 
 
-def test_an_unknown_setting_is_refused_with_its_layer() -> None:
+def test_an_unknown_setting_is_rejected_with_its_layer() -> None:
     with pytest.raises(PolicyError, match=r"kep_recent \(agent\)"):
         merge_policies(("agent", {"kep_recent": 3}))
 
@@ -59,7 +59,7 @@ def test_an_unknown_setting_is_refused_with_its_layer() -> None:
         ("max_steps", "many"),
     ],
 )
-def test_a_value_out_of_range_is_refused_with_field_and_layer(field: str, value: object) -> None:
+def test_an_invalid_value_is_rejected_with_field_and_layer(field: str, value: object) -> None:
     with pytest.raises(PolicyError) as caught:
         merge_policies(("model", {}), ("conversation", {field: value}))
     assert (caught.value.field, caught.value.origin) == (field, "conversation")
@@ -74,7 +74,7 @@ def test_a_value_out_of_range_is_refused_with_field_and_layer(field: str, value:
         ("auto_compact", 1, "boolean"),
     ],
 )
-def test_a_value_of_another_type_is_refused_where_it_is_written_and_read_where_it_is_stored(
+def test_a_value_of_another_type_is_rejected_on_write_but_converted_on_read(
     field: str, value: object, kind: str
 ) -> None:
     with pytest.raises(PolicyError, match=f"{field} .*: Input should be a valid {kind}"):
@@ -82,13 +82,13 @@ def test_a_value_of_another_type_is_refused_where_it_is_written_and_read_where_i
     merge_policies(("agent", {field: value}))
 
 
-def test_each_name_of_a_field_is_checked_though_one_stands_above_the_others() -> None:
+def test_each_alias_of_a_field_is_checked() -> None:
     with pytest.raises(PolicyError, match="max_steps"):
         check_written("conversation", {"max_steps": 1, "agent_max_steps": {}})
 
 
 @pytest.mark.mechanism("digitorn.names")
-def test_the_words_of_the_ancestors_are_understood() -> None:
+def test_the_field_names_of_digitorn_and_cowagent_are_aliases() -> None:
     policy = merge_policies(
         ("digitorn", {"max_tokens": 8_000, "output_reserved": 1_000, "compression_trigger": 0.15}),
         (
@@ -101,7 +101,7 @@ def test_the_words_of_the_ancestors_are_understood() -> None:
 
 
 @pytest.mark.mechanism("agentscope.trigger")
-def test_a_trigger_leaves_room_for_the_summarisers_own_call() -> None:
+def test_a_trigger_leaves_room_for_the_summary_call() -> None:
     assert ContextPolicy(trigger=0.98).trigger == 0.9
 
 
@@ -111,7 +111,7 @@ def test_the_soft_trigger_is_always_below_the_hard_one() -> None:
 
 
 @pytest.mark.mechanism("cowagent.max-turns")
-def test_only_the_strategy_of_turns_limits_them_by_itself() -> None:
+def test_only_the_turns_strategy_limits_turns_by_default() -> None:
     assert DEFAULT_POLICY.turn_limit == 0
     assert ContextPolicy(strategy="turns").turn_limit == 20
     assert ContextPolicy(strategy="turns", max_turns=8).turn_limit == 8
@@ -130,13 +130,14 @@ def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000
 
 
 @pytest.mark.mechanism("cowagent.commands")
-def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
+def test_users_set_their_own_fields_within_the_operators_bounds() -> None:
     operator = ContextPolicy(max_input_tokens=50_000)
     check_user_fields({"keep_recent": 6, "agent_max_context_tokens": 40_000, "max_steps": 15}, operator)
     with pytest.raises(PolicyError, match="at most 50,000 here"):
         check_user_fields({"agent_max_context_tokens": 80_000}, operator)
     with pytest.raises(PolicyError, match="at most 50,000 here"):
-        check_user_fields({"max_input_tokens": 0}, operator)  # "no limit" is more, too
+        # 0 means no limit, which exceeds the bound, too.
+        check_user_fields({"max_input_tokens": 0}, operator)
     check_user_fields({"max_input_tokens": None, "recall_budget": 0}, operator)
     without_recall = ContextPolicy(recall_tokens=0, profile_budget=0)
     check_user_fields({"recall_tokens": 0, "recall_budget": 100}, without_recall)
@@ -149,7 +150,7 @@ def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
         check_user_fields({"keep_recent": "many"}, operator)
 
 
-def test_words_typed_into_a_chat_box_become_values() -> None:
+def test_strings_are_converted_to_the_types_of_their_fields() -> None:
     policy = merge_policies(
         ("conversation", {"trigger": "0.5", "auto_compact": "false", "max_turns": "30"})
     ).policy
@@ -166,13 +167,13 @@ def test_words_typed_into_a_chat_box_become_values() -> None:
         ({"keep_recent": 4, "trigger": 0.7}, {"trigger": 0.7}, {"keep_recent": 4, "trigger": 0.7}),
     ],
 )
-def test_the_name_of_a_field_that_was_changed_last_counts(
+def test_the_most_recently_changed_alias_of_a_field_is_kept(
     fields: dict[str, Any], before: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     assert newest_names(fields, before) == kept
 
 
-def test_of_several_faults_the_same_one_is_reported_in_any_order() -> None:
+def test_the_reported_error_does_not_depend_on_the_order_of_fields() -> None:
     faults = {"keep_recent": "many", "trigger": 7, "no_such_thing": 1}
     for names in permutations(faults):
         with pytest.raises(PolicyError, match="keep_recent"):
@@ -182,7 +183,7 @@ def test_of_several_faults_the_same_one_is_reported_in_any_order() -> None:
             check_user_fields(dict.fromkeys(names, "text"), ContextPolicy())
 
 
-def test_stored_fields_hold_within_other_bounds_than_they_were_checked_against() -> None:
+def test_stored_fields_outside_the_current_bounds_are_dropped() -> None:
     operator = ContextPolicy(max_input_tokens=3_000, max_steps=5)
     stored = {"agent_max_steps": 15, "max_input_tokens": 0, "keep_recent": 4, "summary_model": "Scribe"}
     assert within_bounds(stored, operator) == {"keep_recent": 4, "summary_model": "Scribe"}

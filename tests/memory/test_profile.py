@@ -23,7 +23,7 @@ def test_a_profile_is_fenced_and_cannot_close_its_fence():
 
 
 @given(st.lists(st.text("ab c.", max_size=60)), st.integers(0, 300))
-def test_a_profile_keeps_its_budget_and_its_lines_whole(lines: list[str], max_tokens: int):
+def test_a_profile_fits_its_budget_and_keeps_whole_lines(lines: list[str], max_tokens: int):
     message = profile_message("\n".join(lines), max_tokens)
     if message is not None:
         assert message.tokens <= max_tokens
@@ -32,13 +32,13 @@ def test_a_profile_keeps_its_budget_and_its_lines_whole(lines: list[str], max_to
         assert {line.strip() for line in shown.split("\n")} <= {line.strip() for line in lines}
 
 
-def test_without_a_profile_or_room_for_one_nothing_is_sent():
+def test_without_a_profile_or_a_budget_for_it_no_profile_is_sent():
     assert profile_message("", 1_000) is None
     assert profile_message("- Lives in Lisbon.", 0) is None
     assert fit([], profile=None).parts().profile == 0
 
 
-def test_a_profile_stands_behind_the_system_prompt_and_is_counted():
+def test_a_profile_follows_the_system_prompt_and_is_counted():
     view = fit([text_message("user", "Hello")], profile=PROFILE)
     assert view.messages()[:2] == (NO_SYSTEM, PROFILE)
     assert PROFILE is not None
@@ -47,14 +47,14 @@ def test_a_profile_stands_behind_the_system_prompt_and_is_counted():
 
 
 @pytest.mark.mechanism("ours.profile")
-def test_a_question_that_fits_only_without_the_profile_is_asked_without_it():
+def test_a_question_that_fits_only_without_the_profile_is_sent_without_it():
     budget = TokenBudget(8_000, 2_000, 0)
     question = text_message("user", "word " * 6_070)
     assert 5_960 < question.tokens < 5_990
     assert fit([], question=question, budget=budget, profile=PROFILE).profile is None
 
 
-def test_the_guard_leaves_the_profile_alone():
+def test_the_guard_does_not_summarise_the_profile():
     budget = TokenBudget(8_000, 2_000, 0)
     steps = [text_message("user", "word " * 900) for _ in range(9)]
     assert PROFILE is not None

@@ -11,12 +11,12 @@ def candidate(number: int, tokens: int) -> Candidate:
     return Candidate(str(number), f"Turn {number}.", 1.0, tokens, NOON + timedelta(minutes=number), number)
 
 
-def test_what_is_too_long_is_passed_over_and_the_rest_is_in_the_order_of_time():
+def test_recall_skips_texts_that_are_too_long_and_sorts_the_rest_by_time():
     best_first = [candidate(3, 40), candidate(2, 500), candidate(1, 40)]
     assert [chosen.key for chosen in select_recall(best_first, ROOM)] == ["1", "3"]
 
 
-def test_no_more_are_read_when_nothing_fits_any_more():
+def test_recall_stops_reading_candidates_that_do_not_fit():
     read = []
 
     def candidates() -> Iterator[Candidate]:

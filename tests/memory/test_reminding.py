@@ -1,4 +1,4 @@
-"""What stands behind a summary, what hooks add to one request, and when the next compaction may come."""
+"""Reminders behind a summary, notes of hooks in a request, and the cooldown between compactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHECKPOINT = Checkpoint("c1", "They planned a trip.", 9, 10, 8, reminder="Done s
 
 
 def dated(messages: list[Message], *, before: int) -> list[Message]:
-    """Return the messages dated a minute apart, the first `before` of them until noon."""
+    """Return the messages with times a minute apart, the last of the first `before` messages at noon."""
     first = NOON - timedelta(minutes=before - 1)
     return [
         replace(message, position=10 + index, created_at=first + timedelta(minutes=index))
@@ -56,7 +56,7 @@ def view_of(
 
 
 @pytest.mark.mechanism("digitorn.reminder")
-def test_the_reminder_stands_behind_the_summary_and_counts_with_it() -> None:
+def test_the_reminder_follows_the_summary_and_its_tokens_are_counted_with_it() -> None:
     view = view_of(dated(plain_turns(2), before=4), ContextPolicy())
     assert [message.kind for message in view.messages()][:3] == ["message", "summary", "reminder"]
     assert "Done so far" in view.messages()[2].text
@@ -66,7 +66,7 @@ def test_the_reminder_stands_behind_the_summary_and_counts_with_it() -> None:
     assert view.parts().total == total_tokens(view.messages())
 
 
-def test_a_reminder_that_is_large_for_the_window_loses_its_oldest_lines() -> None:
+def test_a_reminder_too_large_for_the_window_loses_its_oldest_lines() -> None:
     lines = [f"line {number} " + "word " * 100 for number in range(20)]
     view = view_of([], ContextPolicy(), replace(CHECKPOINT, reminder=write_reminder([], lines[:8])))
     assert view.reminder is not None
@@ -90,7 +90,7 @@ def test_a_reminder_that_is_large_for_the_window_loses_its_oldest_lines() -> Non
 
 
 @pytest.mark.mechanism("digitorn.hook-inject")
-def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> None:
+def test_notes_of_hooks_come_directly_before_the_question_and_are_counted() -> None:
     note = text_message("system", "Reminder: be brief.")
     recall = text_message("user", "Recalled.", kind="recall")
     view = fit_view(
@@ -110,8 +110,8 @@ def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> Non
 
 
 @pytest.mark.mechanism("digitorn.cooldown")
-def test_after_a_compaction_its_tail_is_not_cut_again_before_the_cooldown_is_over() -> None:
-    """The tail alone is over the trigger: without a cooldown each turn would compact again."""
+def test_the_tail_of_a_compaction_is_not_cut_again_during_the_cooldown() -> None:
+    """The tail alone exceeds the trigger, so without a cooldown each turn would compact again."""
     policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0, cooldown_turns=2)
     for asked_since in range(4):
         history = dated(plain_turns(6 + asked_since, words=100), before=12)
@@ -121,14 +121,14 @@ def test_after_a_compaction_its_tail_is_not_cut_again_before_the_cooldown_is_ove
     assert undated.dropped is not None
 
 
-def test_the_cooldown_gives_way_where_the_budget_is_full() -> None:
+def test_the_cooldown_is_ignored_if_the_budget_is_full() -> None:
     policy = ContextPolicy(keep_recent=4, cooldown_turns=9)
     view = view_of(dated(plain_turns(900), before=1_800), policy)
     assert view.dropped is not None
     assert view.parts().total <= BUDGET.input_tokens + SYSTEM.tokens
 
 
-def test_a_plan_cuts_where_the_view_does() -> None:
+def test_a_plan_ends_at_the_same_position_as_the_cut_of_the_view() -> None:
     policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0, wait_for_summary=True)
     for before in (0, 8, 12, 14, 16):
         history = dated(plain_turns(8, words=100), before=before)
@@ -138,7 +138,7 @@ def test_a_plan_cuts_where_the_view_does() -> None:
         assert hard == (view.dropped.last_position if view.dropped else None)
 
 
-def test_what_is_summarised_inline_or_by_turns_is_not_prepared_ahead() -> None:
+def test_strategies_that_wait_or_cut_by_turns_prepare_no_summary_ahead() -> None:
     history = plain_turns(150)
     assert plan_span(PlanInputs(history, None, ContextPolicy(trigger=0.9, soft_trigger=0.1), BUDGET))
     for policy in (
@@ -149,7 +149,7 @@ def test_what_is_summarised_inline_or_by_turns_is_not_prepared_ahead() -> None:
         assert plan_span(PlanInputs(history, None, policy, BUDGET)) is None
 
 
-def test_what_was_achieved_is_one_line_a_finished_turn() -> None:
+def test_the_achievements_are_one_line_per_finished_turn() -> None:
     call = Message("assistant", (ToolCallPart("c", "search", "{}"),), 10)
     turns = [
         text_message("user", "Find\nmy order"),
@@ -162,7 +162,7 @@ def test_what_was_achieved_is_one_line_a_finished_turn() -> None:
     assert len(list_achieved(many)) == 8
 
 
-def test_nothing_to_remind_of_is_no_message() -> None:
+def test_an_empty_reminder_gives_no_message() -> None:
     assert reminder_message(write_reminder([])) is None
 
 
@@ -172,7 +172,7 @@ def test_a_truncated_context_is_marked_once() -> None:
     assert summary_message(EARLIER_TRUNCATED).text == EARLIER_TRUNCATED
 
 
-def test_a_reminder_that_has_to_be_shorter_loses_what_was_done_first_and_never_some_of_the_tools() -> None:
+def test_a_shortened_reminder_loses_achievements_first_and_no_tools() -> None:
     tools = [ToolNote(f"tool_{number}", "Does things.") for number in range(3)]
     whole = build_reminder(tools, [f"Step {number} of the work" for number in range(6)])
     assert whole is not None

@@ -1,4 +1,4 @@
-"""Where a sentence ends, in each language, and that no word, number or identifier is cut inside."""
+"""Ends of sentences in many languages, and cuts that never go through a word, number or identifier."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: st
         ("Ja, dat kan. Dan gaan we.", 2),
     ],
 )
-def test_other_sentences_end_where_they_did(text: str, count: int) -> None:
+def test_sentences_end_at_final_punctuation_and_line_breaks(text: str, count: int) -> None:
     sentences = split_sentences(text)
     assert len(sentences) == count
     assert "".join(sentences) == text
@@ -111,7 +111,7 @@ def test_other_sentences_end_where_they_did(text: str, count: int) -> None:
 @pytest.mark.parametrize(
     "text", ["Mr. " * 20_000, "a. " * 20_000, "(“" * 30_000, "." * 60_000, " \n" * 9_000]
 )
-def test_joined_they_are_the_text_whatever_it_is(text: str) -> None:
+def test_joining_the_sentences_of_degenerate_texts_gives_the_text(text: str) -> None:
     assert "".join(split_sentences(text)) == text
 
 
@@ -121,14 +121,14 @@ _NUMBER = re.compile(r"ORD[-\w/]*|\bSN\w*")
 
 
 @pytest.mark.parametrize("word", ["bzw", "evtl", "usw", "vgl"])
-def test_of_languages_with_as_many_words_the_same_counts_in_every_order(word: str) -> None:
-    """The words are a set, whose order differs from process to process."""
+def test_ties_between_languages_do_not_depend_on_the_order_of_words(word: str) -> None:
+    """The detected words are a set, whose order differs between processes."""
     assert len(split_sentences(f"Ende vous. Max {word}. Anna")) == 2
     assert len(split_sentences(f"Vous ende. Max {word}. Anna")) == 2
 
 
 @pytest.mark.mechanism("memory.whole-facts")
-def test_a_long_list_of_numbers_is_kept_in_whole_ones() -> None:
+def test_a_long_list_is_shortened_to_whole_numbers() -> None:
     said = [text_message("user", LIST)]
     kept = extract_summary(said, 900)
     added = extract_missing(said, "", "Nothing of it.", 900)
@@ -146,6 +146,6 @@ def test_no_cut_goes_through_a_number(limit: int) -> None:
     assert estimate_text(bounded_summary(LIST, limit)) <= limit
 
 
-def test_what_is_one_long_word_is_left_out_and_not_cut() -> None:
+def test_an_overlong_word_is_left_out_instead_of_cut() -> None:
     assert list(split_whole("a" * 1_000 + " b", 320)) == ["b"]
     assert "".join(split_whole("中" * 1_000, 320)) == "中" * 1_000

@@ -1,4 +1,4 @@
-"""A strategy is one module and its name in the registry: the others read what it says of itself."""
+"""A strategy is one module and its name in the registry; other code needs no change for a new one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.memory.views import fit
 WINDOW = TokenBudget(16_000, 2_000, 1_000)
 
 
-def test_every_name_that_may_be_chosen_has_its_strategy() -> None:
+def test_every_strategy_name_has_a_strategy() -> None:
     assert set(get_args(StrategyName)) == set(STRATEGIES)
 
 
-def test_a_name_that_no_strategy_has_any_more_reads_as_the_default() -> None:
+def test_an_unknown_strategy_name_means_the_default() -> None:
     assert strategy_named("retired") is STRATEGIES["checkpoint"]
 
 
@@ -37,12 +37,12 @@ def test_a_name_that_no_strategy_has_any_more_reads_as_the_default() -> None:
         ("truncate", "Earlier context (7 messages) was left out without a summary."),
     ],
 )
-def test_the_divider_says_what_became_of_the_messages(name: str, text: str) -> None:
+def test_the_divider_says_whether_messages_were_summarised_or_left_out(name: str, text: str) -> None:
     assert strategy_named(name).divider_text(7) == text
 
 
 class CountStrategy(CheckpointStrategy):
-    """Everything but the tail leaves, and a count stands for it."""
+    """A strategy that replaces everything but the tail by a count of messages."""
 
     writes_summaries = False
 

@@ -1,4 +1,4 @@
-"""CowAgent's stages on whole views: the turn limit, the token budget with few and with many turns, the restore rule."""
+"""CowAgent's trimming of turns in whole views: the turn limit, and the token budget with few and with many turns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def questions_in(view: View) -> list[str]:
 
 
 @pytest.mark.mechanism("cowagent.half-again")
-def test_five_or_more_turns_over_the_budget_lose_their_first_half_until_they_fit() -> None:
+def test_five_or_more_turns_over_the_budget_lose_their_older_half_until_they_fit() -> None:
     before, halvings = 0, 0
     for count in range(1, 25):
         view = fit(searching_turns(count, words=200), budget=SMALL, policy=TURNS)
@@ -44,7 +44,7 @@ def test_five_or_more_turns_over_the_budget_lose_their_first_half_until_they_fit
         assert kept[-1] == f"Question {count - 1}"
         if len(kept) <= before:
             assert before + 1 >= 5
-            # The half left at this question, or already at the one before, which is longer than ours.
+            # The half was dropped at this question, or at the one before, which is longer than ours.
             assert len(kept) in {(before + 1) // 2, before // 2 + 1}, "the oldest half left"
             assert view.dropped is not None
             halvings += 1
@@ -53,7 +53,7 @@ def test_five_or_more_turns_over_the_budget_lose_their_first_half_until_they_fit
 
 
 @pytest.mark.mechanism("cowagent.reduce")
-def test_fewer_than_five_turns_over_the_budget_keep_first_user_text_and_last_reply_of_each() -> None:
+def test_fewer_than_five_turns_over_the_budget_lose_their_tool_chains() -> None:
     history = searching_turns(4, found=680)
     assert any(each.role == "tool" for each in fit(history[:-4], budget=SMALL, policy=TURNS).history)
     view = fit(history, budget=SMALL, policy=TURNS)
@@ -67,7 +67,7 @@ def test_fewer_than_five_turns_over_the_budget_keep_first_user_text_and_last_rep
 def test_a_sixth_of_the_turn_limit_and_at_least_three_turns_keep_their_tool_chains(
     limit: int, whole: int
 ) -> None:
-    """The border moves in steps, so that the cached prefix holds: there are never fewer, at most twice as many."""
+    """The border moves in steps so that the prefix stays cached, so up to twice as many turns keep their chains."""
     view = fit(searching_turns(limit), policy=ContextPolicy(strategy="turns", max_turns=limit))
     chains = sum(each.role == "tool" for each in view.history)
     assert whole <= chains <= 2 * whole
@@ -75,7 +75,7 @@ def test_a_sixth_of_the_turn_limit_and_at_least_three_turns_keep_their_tool_chai
 
 
 @pytest.mark.mechanism("cowagent.summary-joins")
-def test_what_leaves_is_told_in_the_summary_before_the_first_message_that_stays() -> None:
+def test_the_summary_of_dropped_turns_precedes_the_first_kept_message() -> None:
     view = fit(searching_turns(21), policy=TURNS)
     assert questions_in(view)[0] == "Question 11"
     assert [each.kind for each in view.messages()[:3]] == ["message", "summary", "message"]
@@ -83,7 +83,7 @@ def test_what_leaves_is_told_in_the_summary_before_the_first_message_that_stays(
 
 
 @pytest.mark.mechanism("cowagent.old-results")
-def test_a_result_of_an_earlier_turn_keeps_its_two_ends_in_20_000_characters() -> None:
+def test_a_result_of_an_earlier_turn_keeps_head_and_tail_in_20_000_characters() -> None:
     history = stored([user("a"), call("1"), result("1", "HEAD" + "x" * 30_000 + "TAIL"), reply("b")])
     text = fit(history, policy=TURNS).history[2].tool_results[0].text
     assert text.startswith("HEAD")

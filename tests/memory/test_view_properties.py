@@ -1,4 +1,4 @@
-"""What holds for every view, whatever the history, the policy and the window."""
+"""Invariants of every view, for any history, policy and window."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def test_every_view_keeps_the_invariants(
 @pytest.mark.mechanism("ours.pins")
 @settings(max_examples=50, deadline=None)
 @given(histories(), st.data(), policies, budgets())
-def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it(
+def test_pins_covered_by_a_checkpoint_are_in_the_view_in_order_and_take_at_most_half(
     history: list[Message], data: st.DataObject, policy: ContextPolicy, budget: TokenBudget
 ) -> None:
-    """What a load brings: the pinned of what the checkpoint covers, then all that came after it."""
+    """Loading returns the pinned messages that the checkpoint covers, then all messages after it."""
     covered = data.draw(st.integers(0, len(history))) - 1
     behind = [each for each in spoken(history[: covered + 1]) if each.pinned]
     loaded = [*behind, *history[covered + 1 :]]
@@ -117,7 +117,7 @@ def test_a_view_never_loses_the_newest_messages(
 def test_compaction_always_ends(
     history: list[Message], policy: ContextPolicy, budget: TokenBudget, summariser: str
 ) -> None:
-    """Each compaction covers new messages; with nothing new to say, none is planned."""
+    """Each compaction covers new messages, so after at most one for each message no more is planned."""
     checkpoint: Checkpoint | None = None
     for _ in range(len(history) + 1):
         covered = checkpoint.last_position if checkpoint else -1

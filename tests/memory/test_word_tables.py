@@ -1,4 +1,4 @@
-"""No hand-made table of words is long in what reads texts: what they know of a language comes from libraries."""
+"""Modules that read texts contain no long word tables, because knowledge of languages belongs in libraries."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _PROSE = re.compile(r"[.:;,!?]\s")
 
 
 def word_count(value: ast.expr) -> int:
-    """Return the words of the longest table in a value: words listed in one collection, as alternatives of one pattern,
-    or one behind the other in a text that is no sentence."""
+    """Return the number of words of the longest table in a value: a collection of words, the alternatives of a pattern,
+    or a string of words that is not prose."""
     counts = [0]
     for node in ast.walk(value):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -47,7 +47,7 @@ def word_count(value: ast.expr) -> int:
 
 
 def strings_in(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[str]:
-    """Yield the words of a collection and of those in it; of longer texts each is looked at by itself."""
+    """Yield the words of a collection and its nested collections. Longer strings are counted separately."""
     for one in ast.walk(node):
         words = one.value.split() if isinstance(one, ast.Constant) and isinstance(one.value, str) else []
         yield from words if len(words) <= MOST_WORDS_OF_A_NAME else ()
@@ -66,7 +66,7 @@ def test_no_word_table_is_long(path: Path) -> None:
 
 
 def patterns_in(value: object) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns that a value is or holds, at any depth."""
+    """Yield the patterns in a value, at any depth."""
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, list | tuple | frozenset | dict):
@@ -80,12 +80,12 @@ _WORD_OF_PATTERN = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963]){2,}")
 
 
 def words_of(pattern: str) -> set[str]:
-    """Return the words, or beginnings of words, that an expression is made of, of whatever texts it was put together."""
+    """Return the words and parts of words in a pattern."""
     return set(_WORD_OF_PATTERN.findall(_SYNTAX.sub(" ", _SETS.sub(".", pattern))))
 
 
 def most_alternatives(parsed: object) -> int:
-    """Return the alternatives of the longest alternation in a parsed expression."""
+    """Return the number of alternatives of the longest alternation in a parsed expression."""
     if isinstance(parsed, tuple) and len(parsed) == 2 and str(parsed[0]) == "BRANCH":
         branches = parsed[1][1]
         return max(len(branches), *map(most_alternatives, branches))
@@ -96,7 +96,7 @@ def most_alternatives(parsed: object) -> int:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("memory/*.py")), ids=lambda path: path.stem)
 def test_no_compiled_alternation_is_long(path: Path) -> None:
-    """However it was put together: the words of a pattern may come from several texts."""
+    """Check compiled patterns as well as strings, because a pattern may be joined from several strings."""
     module = importlib.import_module(f"memory.{path.stem}")
     counts = {
         (name, pattern.pattern): most_alternatives(sre_parser.parse(pattern.pattern, pattern.flags))
@@ -107,11 +107,11 @@ def test_no_compiled_alternation_is_long(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_compiled_pattern_is_of_many_words(path: Path) -> None:
-    """Alternatives that follow each other in one pattern are one table."""
+def test_no_compiled_pattern_contains_many_words(path: Path) -> None:
+    """Count the whole pattern, because a table may be split into several short alternations."""
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     counts = {
-        # Of bytes, too.
+        # Patterns may be bytes, too.
         (name, pattern.pattern): len(words_of(os.fsdecode(pattern.pattern)))
         for name, value in vars(module).items()
         if not name.startswith("__")
@@ -120,7 +120,7 @@ def test_no_compiled_pattern_is_of_many_words(path: Path) -> None:
     assert {key: count for key, count in counts.items() if count > MOST_WORDS} == {}
 
 
-def test_the_words_of_a_pattern_are_counted_wherever_they_stand() -> None:
+def test_the_words_of_a_pattern_are_found_in_groups_and_between_them() -> None:
     assert words_of(r"\b(?P<who>my|our)\s+(?:dog|cat)\b[abc]{2}(?:\s+now)?") == {
         "my",
         "our",
@@ -130,7 +130,7 @@ def test_the_words_of_a_pattern_are_counted_wherever_they_stand() -> None:
     }
 
 
-def test_a_long_table_is_noticed_in_each_form() -> None:
+def test_a_long_table_is_found_in_each_form() -> None:
     words = ["".join(letters) for letters in itertools.product("abcdefgh", repeat=2)]
     forms = [
         repr(words),

@@ -1,4 +1,4 @@
-"""Making views in tests, and what a request must look like to be accepted by providers."""
+"""Build views in tests, and check the order of calls and results that providers require."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fit(
 
 
 def assert_no_orphans(messages: Sequence[Message]) -> None:
-    """Each call is followed at once by its results, and no result comes without its call."""
+    """Assert that each call is followed directly by its results, and that each result has its call."""
     waiting: list[str] = []
     for each in messages:
         if each.role == "tool":

@@ -1,4 +1,4 @@
-"""As much of an Ollama as the service asks: its models, what runs, what a Modelfile says."""
+"""A fake Ollama server with the endpoints that the service queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def ollama_server(answers: dict[str, Any]) -> Iterator[str]:
-    """`answers` by path; its address, ending in /v1. A path that is missing answers 404, a str is no JSON."""
+    """Serve `answers` by path (a str as it is, else as JSON; 404 if missing) and yield the base URL, ending in /v1."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

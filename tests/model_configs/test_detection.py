@@ -1,4 +1,4 @@
-"""Windows that nobody entered are asked for in the background at start."""
+"""Windows that no operator entered are queried in the background at start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def start_with(base_url: str, **fields: object) -> ModelConfig:
 
 
 @pytest.mark.mechanism("digitorn.detection")
-def test_what_the_provider_lists_is_kept() -> None:
+def test_the_window_that_the_provider_lists_is_stored() -> None:
     with ModelServer(
         models=[{"id": "other", "max_model_len": 1}, {"id": "test-model", "max_model_len": 16_384}]
     ) as server:
@@ -32,7 +32,7 @@ def test_what_the_provider_lists_is_kept() -> None:
         assert {request.kind for request in server.requests} == {"models"}
 
 
-def test_an_ollama_named_by_an_operator_is_asked_for_the_window_it_really_uses() -> None:
+def test_an_operators_ollama_is_queried_for_the_window_of_the_running_model() -> None:
     answers = {
         "/api/version": {"version": "0.30.1"},
         "/v1/models": {"data": [{"id": "test-model"}]},
@@ -42,12 +42,12 @@ def test_an_ollama_named_by_an_operator_is_asked_for_the_window_it_really_uses()
         assert start_with(url).detected_context_size == 8_192
 
 
-def test_an_operators_window_is_not_asked_for() -> None:
+def test_a_server_is_not_queried_if_an_operator_entered_the_window() -> None:
     with ModelServer() as server:
         assert start_with(server.base_url, context_size=9_000).detected_context_size == 0
         assert server.requests == []
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1"])
-def test_an_address_that_does_not_answer_changes_nothing(address: str) -> None:
+def test_an_unreachable_address_changes_nothing(address: str) -> None:
     assert start_with(address).detected_context_size == 0

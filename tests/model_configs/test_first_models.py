@@ -1,4 +1,4 @@
-"""Which models there are after a start, by what the environment says."""
+"""Which models exist after a start, depending on the environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Start = Callable[..., None]
 
 @pytest.fixture
 def start(settings: Settings) -> Start:
-    """Return a function that starts the service with an environment."""
+    """Return a function that sets the environment and creates the first models, as at a start."""
 
     def start_with(base_url: str = "", key: str = "", model: str = "", fast: str = "") -> None:
         settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = base_url, key
@@ -48,7 +48,7 @@ def test_without_key_and_model_the_demo_answers(start: Start) -> None:
 
 
 @pytest.mark.parametrize("environment", [{"model": "gpt-4o"}, {"base_url": LOCAL}])
-def test_half_an_endpoint_is_none(start: Start, environment: dict[str, str]) -> None:
+def test_an_incomplete_endpoint_creates_no_model(start: Start, environment: dict[str, str]) -> None:
     start(**environment)
     assert default_model().kind == "demo"
 
@@ -75,7 +75,7 @@ def test_the_key_is_stored_encrypted(start: Start) -> None:
     assert decrypt(default_model().api_key_encrypted) == "sk-very-secret"
 
 
-def test_a_changed_environment_is_followed_in_the_same_row(start: Start) -> None:
+def test_a_changed_environment_updates_the_same_row(start: Start) -> None:
     start(LOCAL, key="sk-1", model="qwen3")
     before = default_model()
     start("https://api.example.com/v1/", key="sk-2", model="glm-5")
@@ -85,7 +85,7 @@ def test_a_changed_environment_is_followed_in_the_same_row(start: Start) -> None
     assert decrypt(after.api_key_encrypted) == "sk-2"
 
 
-def test_a_start_keeps_what_operators_edited(start: Start) -> None:
+def test_a_start_keeps_the_fields_that_operators_edited(start: Start) -> None:
     start(LOCAL, model="qwen3")
     model = default_model()
     model.name, model.context_size, model.system_prompt = "Our model", 9000, "Be brief."
@@ -105,7 +105,7 @@ def test_a_start_keeps_the_operators_default(start: Start) -> None:
     assert default_model().kind == "demo"
 
 
-def test_another_model_forgets_what_was_detected_of_the_former(start: Start) -> None:
+def test_a_changed_model_id_resets_the_detected_values(start: Start) -> None:
     start(LOCAL, model="qwen3")
     ModelConfig.objects.update(detected_context_size=8192, token_ratio=1.2, token_ratio_samples=9)
     start(LOCAL, model="glm-5")
@@ -113,7 +113,7 @@ def test_another_model_forgets_what_was_detected_of_the_former(start: Start) -> 
     assert (model.detected_context_size, model.token_ratio, model.token_ratio_samples) == (0, 1.0, 0)
 
 
-def test_saving_a_row_keeps_what_was_learned_meanwhile(start: Start) -> None:
+def test_saving_a_row_keeps_values_that_were_detected_meanwhile(start: Start) -> None:
     start(LOCAL, model="qwen3")
     loaded_before = default_model()
     ModelConfig.objects.update(detected_context_size=8192, token_ratio=1.2, token_ratio_samples=9)
@@ -123,7 +123,7 @@ def test_saving_a_row_keeps_what_was_learned_meanwhile(start: Start) -> None:
     assert (model.context_size, model.detected_context_size, model.token_ratio_samples) == (9000, 8192, 9)
 
 
-def test_a_model_whose_variables_are_gone_stays_and_becomes_the_operators(start: Start) -> None:
+def test_a_model_whose_variables_were_removed_stays_as_the_operators(start: Start) -> None:
     start(LOCAL, key="sk-1", model="qwen3")
     start()
     model = default_model()
@@ -147,7 +147,7 @@ def test_the_fast_model_can_be_the_main_one(start: Start) -> None:
     assert fast_model_of(default_model()) == default_model()
 
 
-def test_main_and_fast_model_can_change_places(start: Start) -> None:
+def test_main_and_fast_model_can_be_swapped(start: Start) -> None:
     start(LOCAL, model="a", fast="b")
     start(LOCAL, model="b", fast="a")
     assert default_model().model_id == "b"
@@ -160,7 +160,7 @@ def test_a_taken_name_gets_a_number(start: Start) -> None:
     assert default_model().name == "qwen3 (2)"
 
 
-# --- models that appear ---------------------------------------------------------------------------------
+# --- adding and choosing models ---------------------------------------------------------------------------------
 
 
 def test_a_real_model_replaces_the_demo_as_default_and_the_demo_stays_selectable(
@@ -206,7 +206,7 @@ def test_a_name_that_is_taken_gets_a_number_and_fits_the_column(name: str) -> No
     assert max(map(len, names)) <= longest
 
 
-def test_models_of_an_ollama_are_offered_once_and_stay_as_edited(start: Start) -> None:
+def test_models_of_an_ollama_are_created_once_and_keep_edits(start: Start) -> None:
     start()
     origin = ModelConfig.Origin.OLLAMA
     offer_models(origin=origin, base_url=LOCAL, sizes={"llama3.2:3b": 4096, "phi4": 0})
@@ -228,13 +228,13 @@ def test_a_disabled_model_cannot_be_chosen(start: Start) -> None:
     assert default_model().kind == "demo"
 
 
-def test_a_fast_model_that_is_switched_off_is_asked_nothing(start: Start) -> None:
+def test_a_disabled_fast_model_is_not_used(start: Start) -> None:
     start(LOCAL, model="qwen3", fast="qwen3-small")
     ModelConfig.objects.filter(model_id="qwen3-small").update(enabled=False)
     assert fast_model_of(default_model()).model_id == "qwen3"
 
 
-def test_a_model_is_found_by_id_name_and_the_endpoints_name(start: Start) -> None:
+def test_a_model_is_found_by_its_id_its_name_and_the_endpoints_model_id(start: Start) -> None:
     start(LOCAL, model="org/qwen3")
     model = default_model()
     ModelConfig.objects.filter(pk=model.pk).update(name="Shown")
@@ -243,7 +243,7 @@ def test_a_model_is_found_by_id_name_and_the_endpoints_name(start: Start) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_processes_that_start_at_the_same_moment_make_each_row_once(settings: Settings) -> None:
+def test_processes_that_start_concurrently_create_each_row_once(settings: Settings) -> None:
     settings.OPENAI_BASE_URL, settings.LLM_MODEL, settings.FAST_LLM_MODEL = LOCAL, "qwen3", "small"
     together = threading.Barrier(4)
     errors: list[BaseException] = []

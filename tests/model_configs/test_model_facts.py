@@ -1,4 +1,4 @@
-"""Windows, output limits and prices of known models, by whatever name a host gives them."""
+"""Windows, output limits and prices of known models, whatever name a host gives them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memory.budget import resolve_budget
 @pytest.mark.parametrize(
     ("model", "window"),
     [
-        # the six of the Digitorn design
+        # the models listed in the Digitorn design
         ("deepseek-chat", 131_072),
         ("gpt-4o", 128_000),
         ("gpt-4o-mini", 128_000),
@@ -50,12 +50,12 @@ def test_the_window_of_a_known_model_is_found(model: str, window: int) -> None:
 
 
 @pytest.mark.parametrize("model", ["my-own-model", "marco-o1", "", "/", "gpt", "claude-opus-4-93"])
-def test_nothing_is_made_up_about_an_unknown_model(model: str) -> None:
+def test_an_unknown_model_has_no_window_and_no_output_limit(model: str) -> None:
     facts = find_facts(model)
     assert (facts.context_size, facts.max_output_tokens) == (None, None)
 
 
-def test_the_table_is_sound() -> None:
+def test_the_table_has_unique_names_and_plausible_sizes() -> None:
     rows = json.loads(TABLE.read_text(encoding="utf-8"))["models"]
     names = [normalize_name(name) for name, _, _ in rows]
     assert len(set(names)) == len(names)
@@ -65,7 +65,7 @@ def test_the_table_is_sound() -> None:
 
 
 @pytest.mark.mechanism("fim.budget-sources")
-def test_layers_are_asked_in_order_each_size_by_itself(settings: Settings) -> None:
+def test_each_size_comes_from_the_first_source_that_sets_it(settings: Settings) -> None:
     settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS = 50_000, 0
     config = ModelConfig(model_id="gpt-4o", max_output_tokens=2_000, detected_context_size=8_192)
     inputs = resolve_budget_inputs(config)
@@ -76,7 +76,7 @@ def test_layers_are_asked_in_order_each_size_by_itself(settings: Settings) -> No
     assert resolve_budget_inputs(config).detected.context_size == 8_192
 
 
-def test_a_smaller_window_than_the_public_one_does_not_get_the_public_output_limit() -> None:
+def test_a_window_below_the_public_one_does_not_get_the_public_output_limit() -> None:
     config = ModelConfig(model_id="qwen2.5:7b", detected_context_size=4_096)
     assert resolve_budget_inputs(config).detected.max_output_tokens == 2_048
 
@@ -84,26 +84,26 @@ def test_a_smaller_window_than_the_public_one_does_not_get_the_public_output_lim
 USAGE = TokenUsage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
 
 
-def test_the_operators_prices_come_first() -> None:
+def test_the_operators_prices_take_precedence() -> None:
     config = ModelConfig(
         model_id="gpt-4o", input_price=Decimal(1), output_price=Decimal(10), cached_price=Decimal("0.1")
     )
     assert price_call(config, USAGE) == Decimal("0.6") + Decimal("0.04") + Decimal(1)
 
 
-def test_cached_input_costs_what_input_costs_unless_the_operator_says() -> None:
+def test_cached_input_costs_as_much_as_input_unless_the_operator_sets_a_price() -> None:
     config = ModelConfig(model_id="gpt-4o", input_price=Decimal(1), output_price=Decimal(0))
     assert price_call(config, USAGE) == Decimal(1)
 
 
-def test_public_prices_come_second() -> None:
+def test_public_prices_are_the_fallback() -> None:
     assert price_call(ModelConfig(model_id="gpt-4o"), USAGE) == Decimal("3.0")
 
 
-def test_a_price_nobody_knows_is_none() -> None:
+def test_an_unknown_price_is_none() -> None:
     assert price_call(ModelConfig(model_id="gpt-4o", base_url="http://127.0.0.1:1/v1"), USAGE) is None
     assert price_call(ModelConfig(model_id="my-own-model"), USAGE) is None
 
 
-def test_the_demo_is_free() -> None:
+def test_the_demo_model_is_free() -> None:
     assert price_call(ModelConfig(model_id="demo", kind="demo"), USAGE) == 0

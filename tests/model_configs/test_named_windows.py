@@ -1,4 +1,4 @@
-"""A smaller window that a provider names: whom it binds, for how long, and what operators see of it."""
+"""Smaller windows that a provider names: where they apply, for how long, and how operators see them."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def conversations(config: ModelConfig, alice: User) -> list[Conversation]:
     return [Conversation.objects.create(user=alice, last_activity_at=NOW) for _ in range(2)]
 
 
-def test_it_binds_its_conversation_at_once_and_all_when_it_comes_again(
+def test_a_named_window_applies_to_its_conversation_at_once_and_to_all_if_repeated(
     config: ModelConfig, conversations: list[Conversation], caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = conversations
     note(config, first, "run 1")
-    note(config, first, "run 1")  # refused twice in one run
+    note(config, first, "run 1")  # a second refusal in the same run
     assert (window_of(config, first), window_of(config, second)) == (NAMED, ENTERED)
     assert not caplog.records
     note(config, first, "run 2")
@@ -59,7 +59,7 @@ def test_it_binds_its_conversation_at_once_and_all_when_it_comes_again(
     assert "2 times; believed until" in describe_named_window(config.named_window, clock.now())
 
 
-def test_it_grows_back_after_a_day(config: ModelConfig, conversations: list[Conversation]) -> None:
+def test_a_named_window_expires_after_a_day(config: ModelConfig, conversations: list[Conversation]) -> None:
     first, second = conversations
     note(config, first, "run 1", days_ago=2)
     note(config, second, "run 2", days_ago=2)
@@ -71,7 +71,7 @@ def test_it_grows_back_after_a_day(config: ModelConfig, conversations: list[Conv
     assert believed_window({}, stored, clock.now() + BELIEVED_FOR) is None
 
 
-def test_what_an_operator_enters_afterwards_holds(
+def test_a_window_that_an_operator_enters_replaces_a_named_window(
     config: ModelConfig, conversations: list[Conversation]
 ) -> None:
     for number, conversation in enumerate(conversations):
@@ -82,7 +82,7 @@ def test_what_an_operator_enters_afterwards_holds(
     assert window_of(config) == 20_000
 
 
-def test_the_admin_panel_tells_it(
+def test_the_admin_panel_shows_a_named_window(
     admin_client: Client, config: ModelConfig, conversations: list[Conversation]
 ) -> None:
     for number, conversation in enumerate(conversations):

@@ -1,4 +1,4 @@
-"""One service for a module, with a scripted model behind it, and OpenAI's own client pointed at it."""
+"""One service per module, with a scripted model as its provider and OpenAI's own client connected to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own_script(model: ModelServer) -> Iterator[None]:
 
 
 def client_of(service: Service, email: str = ALICE, **options: Any) -> openai.OpenAI:
-    """Return the official client, as a program sets it up: another address, another key."""
+    """Return the official client, configured only with our address and key."""
     return openai.OpenAI(base_url=f"{service.url}/v1", api_key=service.tokens[email], **options)
 
 
@@ -50,5 +50,5 @@ def client(service: Service) -> openai.OpenAI:
 
 @pytest.fixture
 def guest(service: Service) -> str:
-    """Return the address of a user whom no other test has had."""
+    """Return the address of a user whom no other test uses."""
     return service.newcomer(GUESTS)

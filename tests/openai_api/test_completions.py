@@ -92,7 +92,7 @@ def test_an_answer_stores_nothing_but_its_usage(service: Service, model: ModelSe
     assert usage["total"]["input_tokens"] == 12
 
 
-def test_a_stream_has_the_pieces_and_the_usage_where_it_is_asked_for(
+def test_a_stream_contains_the_deltas_and_on_request_the_usage(
     client: openai.OpenAI, model: ModelServer
 ) -> None:
     model.script(says("One two three four."), says("One two."))
@@ -111,7 +111,7 @@ def test_a_stream_has_the_pieces_and_the_usage_where_it_is_asked_for(
     assert all(chunk.usage is None and chunk.choices for chunk in plain)
 
 
-def test_whole_calls_at_the_same_index_are_told_apart(client: openai.OpenAI, model: ModelServer) -> None:
+def test_complete_calls_at_one_index_are_kept_apart(client: openai.OpenAI, model: ModelServer) -> None:
     model.script(WHOLE_CALLS, WHOLE_CALLS, WHOLE_CALLS)
     answer = client.chat.completions.create(model="test-model", messages=HELLO, tools=[WEATHER])
     with client.chat.completions.stream(model="test-model", messages=HELLO, tools=[WEATHER]) as stream:
@@ -126,7 +126,7 @@ def test_whole_calls_at_the_same_index_are_told_apart(client: openai.OpenAI, mod
     assert [json.loads(item.arguments) for item in asked.output] == [{"city": "Oslo"}, {"city": "Rome"}]
 
 
-def test_tools_are_passed_through_in_both_ways(client: openai.OpenAI, model: ModelServer) -> None:
+def test_tool_calls_and_results_are_passed_through(client: openai.OpenAI, model: ModelServer) -> None:
     model.script(CALLS, CALLS, says("It rains in Oslo."))
     answer = client.chat.completions.create(
         model="test-model", messages=HELLO, tools=[WEATHER], tool_choice="required"
@@ -151,7 +151,7 @@ def test_tools_are_passed_through_in_both_ways(client: openai.OpenAI, model: Mod
     assert model.requests_of("chat")[-1].body["messages"][-1] == messages[-1]
 
 
-def test_images_reach_the_model_as_they_are(client: openai.OpenAI, model: ModelServer) -> None:
+def test_images_reach_the_model_unchanged(client: openai.OpenAI, model: ModelServer) -> None:
     content = [
         {"type": "text", "text": "What is it?"},
         {"type": "image_url", "image_url": {"url": picture()}},
@@ -160,9 +160,7 @@ def test_images_reach_the_model_as_they_are(client: openai.OpenAI, model: ModelS
     assert model.requests_of("chat")[-1].body["messages"] == [{"role": "user", "content": content}]
 
 
-def test_an_image_of_an_address_nobody_allowed_is_not_fetched(
-    client: openai.OpenAI, model: ModelServer
-) -> None:
+def test_an_image_at_a_forbidden_address_is_not_fetched(client: openai.OpenAI, model: ModelServer) -> None:
     content: Any = [{"type": "image_url", "image_url": {"url": f"{model.url}/secret.png"}}]
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(model="test-model", messages=[{"role": "user", "content": content}])
@@ -170,7 +168,7 @@ def test_an_image_of_an_address_nobody_allowed_is_not_fetched(
     assert model.requests_of("other") == []
 
 
-def test_a_conversation_is_kept_by_the_server(service: Service, model: ModelServer, guest: str) -> None:
+def test_a_conversation_is_stored_and_continued(service: Service, model: ModelServer, guest: str) -> None:
     mine = client_of(service, guest)
     model.script(says("Noted."), says("It is BLUE-42."))
     system = {"role": "system", "content": "Answer like a pirate."}
@@ -233,7 +231,7 @@ def test_the_browser_sees_a_turn_while_it_is_answered(
     assert "event: run.started" in seen
 
 
-def test_a_repeated_turn_is_one_turn(service: Service, model: ModelServer, guest: str) -> None:
+def test_a_turn_resent_with_its_key_is_stored_once(service: Service, model: ModelServer, guest: str) -> None:
     mine = client_of(service, guest)
     name = mine.chat.completions.with_raw_response.create(
         model="test-model", messages=HELLO, extra_headers={"X-Conversation-Id": "new"}
@@ -251,7 +249,7 @@ def test_a_repeated_turn_is_one_turn(service: Service, model: ModelServer, guest
     assert kept["message_count"] == 4
 
 
-def test_an_empty_key_is_refused(service: Service, model: ModelServer, guest: str) -> None:
+def test_an_empty_idempotency_key_is_refused(service: Service, model: ModelServer, guest: str) -> None:
     api = service.client_of(guest)
     for address, said in (("chat/completions", {"messages": HELLO}), ("responses", {"input": "Hello"})):
         body = {"model": "test-model", "conversation": "new", **said}
@@ -260,7 +258,9 @@ def test_an_empty_key_is_refused(service: Service, model: ModelServer, guest: st
     assert conversations(service, guest) == []
 
 
-def test_a_refusal_is_sent_back_as_it_came(client: openai.OpenAI, model: ModelServer) -> None:
+def test_a_refusal_in_the_history_reaches_the_model_as_text(
+    client: openai.OpenAI, model: ModelServer
+) -> None:
     refused: Any = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
     asked: Any = [*HELLO, refused, {"role": "user", "content": "Why?"}]
     client.chat.completions.create(model="test-model", messages=asked)
@@ -281,7 +281,7 @@ def test_a_failed_turn_is_not_sent_again_by_the_client(
     assert kept["message_count"] == 2
 
 
-def test_nobody_else_reaches_a_conversation(
+def test_other_users_cannot_continue_a_conversation(
     service: Service, model: ModelServer, client: openai.OpenAI
 ) -> None:
     mine = client.chat.completions.with_raw_response.create(
@@ -295,7 +295,7 @@ def test_nobody_else_reaches_a_conversation(
         )
 
 
-def test_a_conversation_is_not_named_twice(
+def test_naming_two_conversations_is_refused(
     service: Service, model: ModelServer, client: openai.OpenAI
 ) -> None:
     with pytest.raises(openai.BadRequestError, match="Name the conversation once"):
@@ -332,7 +332,7 @@ def test_an_error_in_the_middle_ends_the_stream(service: Service, model: ModelSe
         list(stream)
 
 
-def test_wrong_requests_name_the_field(service: Service, client: openai.OpenAI) -> None:
+def test_errors_of_invalid_requests_name_the_field(service: Service, client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as unknown:
         client.chat.completions.create(model="test-model", messages=HELLO, extra_body={"temprature": 1})
     assert (unknown.value.param, unknown.value.code) == ("temprature", "unknown_parameter")
@@ -363,7 +363,7 @@ def test_wrong_requests_name_the_field(service: Service, client: openai.OpenAI) 
         ("tools", [{"type": "custom", "custom": {"name": "sql"}}], "tools.0", "the type 'custom'"),
     ],
 )
-def test_a_wrong_value_of_one_of_several_types_is_told_by_its_own_fault(
+def test_an_invalid_value_gets_a_specific_error_even_if_several_types_are_allowed(
     service: Service, field: str, value: Any, param: str, told: str
 ) -> None:
     body = {"messages": HELLO, field: value}
@@ -388,7 +388,7 @@ def test_a_token_without_the_scope_is_refused(service: Service) -> None:
         reader.chat.completions.create(model="test-model", messages=HELLO)
 
 
-def test_who_hangs_up_has_the_call_counted(service: Service, model: ModelServer, guest: str) -> None:
+def test_a_call_counts_if_the_client_disconnects(service: Service, model: ModelServer, guest: str) -> None:
     model.script(says("One two three four five.", hold_after=3))
     stream = client_of(service, guest).chat.completions.create(
         model="test-model", messages=HELLO, stream=True
@@ -401,7 +401,7 @@ def test_who_hangs_up_has_the_call_counted(service: Service, model: ModelServer,
     wait_for(lambda: usage.get("/api/v1/usage").json()["total"]["calls"] == 1, what="the call in the ledger")
 
 
-def test_who_hangs_up_before_the_first_word_has_the_call_counted(
+def test_a_call_counts_if_the_client_disconnects_before_the_first_word(
     service: Service, model: ModelServer, guest: str
 ) -> None:
     model.script(says("One two three four five.", hold_after=0))
@@ -419,14 +419,14 @@ def test_who_hangs_up_before_the_first_word_has_the_call_counted(
     assert usage.get("/api/v1/usage").json()["total"]["input_tokens"] > 0
 
 
-def test_a_refused_call_is_in_no_ledger(service: Service, model: ModelServer, guest: str) -> None:
+def test_a_refused_call_is_not_counted(service: Service, model: ModelServer, guest: str) -> None:
     model.script(ERRORS["quota"]())
     with pytest.raises(openai.RateLimitError):
         client_of(service, guest, max_retries=0).chat.completions.create(model="test-model", messages=HELLO)
     assert service.client_of(guest).get("/api/v1/usage").json()["total"]["calls"] == 0
 
 
-def test_the_async_client_works_alike(service: Service, model: ModelServer) -> None:
+def test_the_async_client_can_create_and_stream_completions(service: Service, model: ModelServer) -> None:
     model.script(says("Hello there."), says("Hello again."))
 
     async def ask() -> tuple[str | None, str]:
@@ -448,10 +448,10 @@ def test_embeddings_come_from_the_operators_endpoint(client: openai.OpenAI) -> N
         client.embeddings.create(model="test-model", input="parrot")
 
 
-def test_a_stream_ends_at_once_with_its_token_and_no_other_does(
+def test_revoking_a_token_ends_its_streams_at_once_and_no_others(
     service: Service, model: ModelServer, guest: str
 ) -> None:
-    """Heartbeats, at which rights are looked at, too, come every ten minutes here."""
+    """Heartbeats, which check the rights too, come only every ten minutes here."""
     model.script(
         says("One two three four five.", hold_after=3), says("One two three four five.", hold_after=3)
     )

@@ -1,4 +1,4 @@
-"""A request of a few bytes for each reference makes the server hold an image for each."""
+"""Limits of item references: a reference takes a few bytes, but the server loads its images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return what is read of files from now on."""
+    """Return a list that records the id of each attachment that is read."""
     found: list[Any] = []
     real = attachments.read_content
 
@@ -41,7 +41,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def look_at(user: User, count: int = 1, text: str = "Look.") -> list[str]:
-    """Store so many messages with an image each, and return their names."""
+    """Store `count` messages with an image each, and return their names."""
     items = []
     for _ in range(count):
         content = io.BytesIO()
@@ -74,7 +74,9 @@ def test_items_are_in_the_order_of_their_references(alice: User, reads: list[Any
     assert all(len(item.content) == 2 for item in filled.items)
 
 
-def test_images_larger_than_a_request_are_not_read(alice: User, reads: list[Any], settings: Settings) -> None:
+def test_images_that_together_exceed_the_request_limit_are_not_read(
+    alice: User, reads: list[Any], settings: Settings
+) -> None:
     names = look_at(alice, 4)
     settings.MAX_REQUEST_BYTES = 2 * Attachment.objects.earliest("created_at").size_bytes
     with pytest.raises(TooLarge) as refused:
@@ -87,7 +89,7 @@ def test_images_larger_than_a_request_are_not_read(alice: User, reads: list[Any]
     assert len(with_items(alice, referring_to(names[:1])).items) == 1
 
 
-def test_words_larger_than_a_request_are_refused(alice: User, settings: Settings) -> None:
+def test_texts_that_together_exceed_the_request_limit_are_refused(alice: User, settings: Settings) -> None:
     items = [NewItem("user", "x" * 1_000, [])]
     row = begin_conversation(user=alice, items=items, metadata={}, now=clock.now()).messages.get()
     settings.MAX_REQUEST_BYTES = 5_000
@@ -97,7 +99,7 @@ def test_words_larger_than_a_request_are_refused(alice: User, settings: Settings
         with_items(alice, referring_to([name] * 6))
 
 
-def test_more_references_than_a_client_needs_are_refused_before_anything_is_read(
+def test_too_many_references_are_refused_before_any_query(
     alice: User, django_assert_num_queries: Any
 ) -> None:
     asked = referring_to(named("msg", uuid4()) for _ in range(MAX_REFERENCES + 1))

@@ -1,4 +1,4 @@
-"""Messages that a client of OpenAI's API adds behind an answer are taken for calls of that answer."""
+"""Forgetting the items, instructions and metadata that clients of the OpenAI API store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def answered(user: User) -> tuple[Conversation, Message]:
-    """Return a conversation with one question and its answer, of today."""
+    """Return a conversation with one question and its answer, both of today."""
     ensure_first_model()
     row = turn(user, {"input": "What is my key?"})
     return Conversation.objects.get(pk=row.run.conversation_id), Message.objects.get(pk=row.run.answer_id)
@@ -29,7 +29,7 @@ def answered(user: User) -> tuple[Conversation, Message]:
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_an_item_is_forgotten_with_the_day_on_which_it_was_added(alice: User, role: str) -> None:
-    """The API says: a day goes from midnight to midnight in your time zone."""
+    """A day is from midnight to midnight in the user's time zone."""
     conversation, _ = answered(alice)
     tomorrow = clock.now() + timedelta(days=1)
     [item] = add_items(
@@ -56,7 +56,7 @@ def test_instructions_are_forgotten_with_the_day_on_which_they_were_sent(alice: 
     assert Message.objects.get(pk=pk).parts == []
 
 
-def test_an_item_that_was_added_behind_an_answer_outlives_it(alice: User) -> None:
+def test_an_item_added_after_an_answer_is_not_forgotten_with_it(alice: User) -> None:
     conversation, answer = answered(alice)
     [item] = add_items(
         user=alice,

@@ -1,4 +1,4 @@
-"""Large requests are checked and decoded in threads, where they hold up nobody's answer, and once."""
+"""Large requests are validated and decoded once and in threads, so that they do not block other requests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MANY = ["word"] * (LARGE_BYTES // 4)
 
 
 @on_a_loop
-async def test_a_large_body_is_checked_in_a_thread_and_once() -> None:
+async def test_a_large_body_is_validated_once_and_in_a_thread() -> None:
     answer = await post_words(MANY)
     assert (answer.status_code, answer.json()) == (200, {"count": len(MANY)})
     assert len(checked_in) == len(MANY)
@@ -72,7 +72,7 @@ async def test_a_large_body_is_checked_in_a_thread_and_once() -> None:
 
 
 @on_a_loop
-async def test_what_is_wrong_with_a_large_body_is_told_as_of_a_small_one() -> None:
+async def test_errors_of_a_large_body_are_like_those_of_a_small_one() -> None:
     for words in (["word"], MANY):
         checked_in.clear()
         answer = await post_words([*words, 5], wrods=1)
@@ -105,7 +105,7 @@ def test_an_image_is_decoded_in_pieces() -> None:
     ],
     ids=["padding at the end of a piece", "padding within", "one", "line", "letter", "nothing"],
 )
-def test_what_is_no_base64_is_refused(text: str) -> None:
+def test_invalid_base64_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="not valid base64"):
         decoded_image(f"data:image/png;base64,{text}")
 

@@ -1,4 +1,4 @@
-"""Two programs of other people that speak OpenAI's protocol: both need nothing but another address and key."""
+"""Two third-party clients of the OpenAI API, configured only with our address and key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers.people import ALICE
 from tests.servers.service import Service
 
 
-def test_llm_on_the_command_line_remembers_by_a_header(
+def test_the_llm_command_continues_the_conversation_of_a_header(
     service: Service, model: ModelServer, tmp_path: Path
 ) -> None:
     conversation_id = service.client_of(ALICE).post("/api/v1/conversations", json={}).json()["id"]
@@ -38,7 +38,7 @@ def test_llm_on_the_command_line_remembers_by_a_header(
     assert ask("My key is BLUE-42.") == "Noted."
     assert ask("What is my key?", "--no-stream") == "It is BLUE-42."
     sent = [message["content"] for message in model.requests_of("chat")[-1].body["messages"]]
-    assert "My key is BLUE-42." in sent  # this program sent the second question alone
+    assert "My key is BLUE-42." in sent  # llm sent only the second question
 
 
 def test_langchain_answers_streams_and_calls_tools(service: Service, model: ModelServer) -> None:

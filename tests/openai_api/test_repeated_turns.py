@@ -1,4 +1,4 @@
-"""A turn that is sent again with its key."""
+"""Turns that are sent again with their idempotency key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "retry-1"
 
 
-def test_a_key_of_a_conversation_in_deletion_takes_no_instructions_away(alice: User) -> None:
+def test_a_key_used_in_a_deleted_conversation_does_not_drop_the_instructions(alice: User) -> None:
     ensure_first_model()
     first = create_conversation(user=alice, now=clock.now())
     begin_turn(alice, first, NewTurn("Hello", client_id=KEY), None)
-    Conversation.objects.filter(pk=first.pk).update(user=None)  # in deletion, or in the trash
+    Conversation.objects.filter(pk=first.pk).update(user=None)  # being deleted, or in the trash
     second = create_conversation(user=alice, now=clock.now())
     turn = NewTurn("Hello", instructions="Answer in French.", client_id=KEY)
     receipt = begin_turn(alice, second, turn, None)

@@ -1,4 +1,4 @@
-"""Deleting a response forgets its question and answer, and not what was in the conversation before."""
+"""Deleting a response forgets its question and answer, but no other messages of the conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def end_of(row: StoredResponse) -> None:
 
 
 def turn(user: User, body: dict[str, Any]) -> StoredResponse:
-    """Do what `POST /v1/responses` does with the body, but for the run."""
+    """Do what `POST /v1/responses` does with the body, but complete the run without a model call."""
     asked, answer = _understood(user, NewResponse.model_validate(body))
     assert asked.is_stored or answer
     _begin(user, asked, answer, NewTurn(text="What is my key?", field="input"))
@@ -41,12 +41,12 @@ def turn(user: User, body: dict[str, Any]) -> StoredResponse:
     return row
 
 
-def test_a_history_that_was_not_made_of_responses_stays(
+def test_earlier_messages_that_belong_to_no_response_are_kept(
     alice: User, api_client: Callable[..., Client]
 ) -> None:
     ensure_first_model()
     talk = [NewItem("user", "My key is BLUE-42."), NewItem("assistant", "Noted.")]
-    # Such as a conversation that was imported, or copied, or begun with items: its messages have no runs.
+    # The messages have no runs, as in a conversation that was imported, copied or begun with items.
     conversation = begin_conversation(user=alice, items=talk, metadata={}, now=clock.now())
     answer = conversation.messages.get(role="assistant")
     row = turn(
@@ -65,7 +65,7 @@ def test_a_history_that_was_not_made_of_responses_stays(
     assert Conversation.objects.filter(pk=conversation.pk).exists(), "all of it was forgotten"
 
 
-def test_items_that_were_added_behind_a_response_stay(alice: User, api_client: Callable[..., Client]) -> None:
+def test_items_added_after_a_response_are_kept(alice: User, api_client: Callable[..., Client]) -> None:
     ensure_first_model()
     row = turn(alice, {"input": "What is my key?"})
     conversation_id = row.run.conversation_id

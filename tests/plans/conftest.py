@@ -1,4 +1,4 @@
-"""alice's program, and two scripted models on one socket: a main one, and a fast one with a small window."""
+"""API clients, and two scripted models on one socket: a main model, and a fast model with a small window."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def planned() -> Iterator[PlannedServer]:
 
 @pytest.fixture
 def models(planned: PlannedServer, transactional_db: None) -> tuple[ModelConfig, ModelConfig]:
-    """Return (main, fast); main is the default."""
+    """Return (main, fast). The main model is the default."""
     make = apps.get_model("chatapp", "ModelConfig").objects.create
     url = planned.server.base_url
     fast = make(name="Fast", model_id="fast-model", base_url=url, context_size=8_000, max_output_tokens=1_000)

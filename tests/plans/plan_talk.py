@@ -1,4 +1,4 @@
-"""Asking in plan mode, and waiting for what becomes of a plan."""
+"""Ask questions in plan mode and wait for steps of the plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BROKEN = ERRORS["wrong_key"]()
 
 
 async def plan_events(talk: Talk) -> list[dict[str, str]]:
-    """Return the state of each step, event by event."""
+    """Return the states of all steps by id, for each event."""
     return [{step["id"]: step["state"] for step in event["steps"]} for event in await talk.events("plan")]
 
 
@@ -24,7 +24,7 @@ async def ask_planned(talk: Talk, content: str = "What of A and B?", **fields: A
 
 
 async def usage_of(run_id: str) -> list[tuple[str, str]]:
-    """`(purpose, model)` of each call, as the ledger has them."""
+    """Return (purpose, model) of each call in the ledger, oldest first."""
     rows = (
         Usage.objects.filter(run_id=run_id).order_by("created_at", "id").values_list("purpose", "model_name")
     )

@@ -1,4 +1,4 @@
-"""A scripted model that knows which of a plan's callers asks it, so that parallel steps need no order."""
+"""A scripted model that recognises the caller within a plan, so that parallel steps need no order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS: dict[str, Caller] = {PLANNER_MARK: "planner", ANALYST_MARK: "analyst", S
 
 
 def plan_of(**dependencies: str) -> str:
-    """`plan_of(a="", b="", c="a b")`: three steps, the last one after the others. A task is “Do a.”."""
+    """`plan_of(a="", b="", c="a b")` returns three steps; c depends on the others. The task of a is “Do a.”."""
     steps = [
         {"id": name, "title": f"Step {name}", "task": f"Do {name}.", "dependencies": before.split()}
         for name, before in dependencies.items()
@@ -30,7 +30,7 @@ def plan_of(**dependencies: str) -> str:
 
 @dataclass
 class PlannedServer:
-    """Each caller has a script, whose last entry answers for ever; a step has one by its id."""
+    """Answers each caller from a script and repeats its last entry. Each step has a script of its own, by id."""
 
     server: ModelServer
     plans: list[str | Behaviour] = field(default_factory=lambda: [plan_of(a="", b="")])
@@ -70,7 +70,7 @@ def caller_of(request: RecordedRequest) -> Caller:
 
 
 def step_of(request: RecordedRequest) -> str:
-    """By its task, the last message of the user that is one."""
+    """Return the id of the step by its task, the last message that is one; "" if there is none."""
     tasks = [re.fullmatch(r"Do (\S+)\.", str(message.get("content"))) for message in request.messages]
     return next((task[1] for task in reversed(tasks) if task), "")
 

@@ -1,4 +1,4 @@
-"""Who says whether an answer has a plan: message, conversation, agent, or the question itself."""
+"""The mode of an answer is set by the message, the conversation, the agent, or in auto mode by the question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("models")
 @pytest.mark.parametrize(
     ("question", "mode"), [("1. price of A\n2. price of B\n3. the difference", "plan"), ("Hello", "react")]
 )
-async def test_auto_chooses_by_the_question(
+async def test_auto_mode_chooses_by_the_question(
     alice_program: Program, planned: PlannedServer, question: str, mode: str
 ) -> None:
     async with talking(alice_program, mode="auto") as talk:
@@ -29,7 +29,9 @@ async def test_auto_chooses_by_the_question(
     assert answered["message"]["content"] == "The answer."
 
 
-async def test_the_nearest_one_to_say_how_is_obeyed(alice_program: Program, planned: PlannedServer) -> None:
+async def test_the_mode_comes_from_the_message_then_the_conversation_then_the_agent(
+    alice_program: Program, planned: PlannedServer
+) -> None:
     await in_database(Agent.objects.create)(name="Planner", mode="plan")
 
     async def mode_of_answer(talk: Talk, **fields: Any) -> str:
@@ -50,7 +52,7 @@ async def test_the_nearest_one_to_say_how_is_obeyed(alice_program: Program, plan
         assert refused.status_code == 422
 
 
-async def test_an_answer_made_again_may_be_made_in_another_mode(
+async def test_an_answer_can_be_regenerated_in_another_mode(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     async with talking(alice_program) as talk:

@@ -1,4 +1,4 @@
-"""Plans that are stopped, continued, or talked into while their steps are at work."""
+"""Plans that are stopped, continued, or sent a message while their steps run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers.behaviour import says
 pytestmark = pytest.mark.usefixtures("models")
 
 
-async def test_stop_in_the_middle_ends_the_steps_and_keeps_what_was_found(
+async def test_stopping_a_plan_ends_its_steps_and_keeps_finished_results(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="", c="a b")]
@@ -43,7 +43,7 @@ async def test_stop_in_the_middle_ends_the_steps_and_keeps_what_was_found(
     assert planned.requests("answer") == []
 
 
-async def test_a_stopped_plan_goes_on_with_what_was_not_done(
+async def test_continuing_a_stopped_plan_runs_only_unfinished_steps(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="")]
@@ -69,7 +69,7 @@ async def test_a_stopped_plan_goes_on_with_what_was_not_done(
     assert (await in_database(Run.objects.get)(pk=continued.json()["run_id"])).mode == "plan"
 
 
-async def test_what_is_sent_while_the_steps_are_at_work_is_seen_by_the_answer(
+async def test_a_message_sent_while_steps_run_is_included_in_the_answers_request(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.steps["a"] = [says("Found.", hold_after=0)]

@@ -1,4 +1,4 @@
-"""What each caller of a plan may be given, and how much of a plan there may be."""
+"""Limits on the input of each caller in a plan, and on rounds and steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("models")
 
 
 @pytest.mark.mechanism("fim.plan-steps")
-async def test_steps_keep_to_the_fast_models_budget_and_the_answer_to_the_main_ones(
+async def test_steps_use_the_fast_models_budget_and_the_answer_the_main_models(
     alice_program: Program, planned: PlannedServer
 ) -> None:
-    """The conversation's own window is the answering model's: the fast one's is smaller."""
+    """The window set for the conversation applies to the answering model. The fast model has a smaller one."""
     planned.plans = [plan_of(a="", b="a")]
     planned.steps["a"] = [words(12_000, "A-4711")]
     async with talking(alice_program, context_policy={"context_size": 60_000}) as talk:
@@ -36,7 +36,7 @@ async def test_steps_keep_to_the_fast_models_budget_and_the_answer_to_the_main_o
     assert len(final.text) > 40_000
 
 
-async def test_a_users_limit_to_the_input_holds_for_the_steps_too(
+async def test_a_users_input_limit_applies_to_steps_too(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="a")]
@@ -47,7 +47,7 @@ async def test_a_users_limit_to_the_input_holds_for_the_steps_too(
     assert len(asked.text) < 4 * 4_000
 
 
-async def test_each_reader_of_a_long_result_gets_its_share_of_it(
+async def test_step_analyst_and_planner_get_a_long_result_up_to_their_own_limits(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     await ModelConfig.objects.aupdate(context_size=200_000, max_output_tokens=4_000)
@@ -66,7 +66,7 @@ async def test_each_reader_of_a_long_result_gets_its_share_of_it(
 
 
 @pytest.mark.mechanism("fim.plan-history")
-async def test_without_checkpoints_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
+async def test_without_checkpoints_the_fast_model_summarises_a_long_history_for_the_planner(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     history = [
@@ -85,7 +85,7 @@ async def test_without_checkpoints_a_long_history_is_summarised_for_the_planner_
 
 
 @pytest.mark.mechanism("fim.plan-history")
-async def test_a_long_history_is_summarised_once_for_the_first_plan_and_the_next(
+async def test_a_long_history_is_summarised_once_for_two_plans(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     history = [
@@ -103,7 +103,7 @@ async def test_a_long_history_is_summarised_once_for_the_first_plan_and_the_next
     assert planned.server.requests_of("summary") == summaries
 
 
-async def test_newest_messages_too_long_for_the_planner_are_not_compacted_at_each_question(
+async def test_recent_messages_too_long_for_the_planner_are_not_compacted_at_each_question(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     history = [
@@ -136,7 +136,7 @@ async def test_a_round_has_at_most_twelve_steps(alice_program: Program, planned:
     assert [step["id"] for step in answered["run"]["plan"]] == ["a"]
 
 
-async def test_at_most_eight_steps_ask_models_at_the_same_time(
+async def test_at_most_eight_steps_call_models_at_the_same_time(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     names = [f"s{number}" for number in range(10)]

@@ -1,4 +1,4 @@
-"""Plan mode through the REST door: who is asked, what is told and stored, and what it cost."""
+"""Plan mode through the REST API: model calls, events, stored plans and usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIX = plan_of(a="", b="", c="", d="a b", e="c", f="d e")
 
 
 @pytest.mark.sqlite
-async def test_a_plan_of_six_steps_of_which_two_fail_once_is_carried_out(
+async def test_a_plan_of_six_steps_completes_although_two_of_them_fail_once(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [SIX]
@@ -57,7 +57,7 @@ async def test_a_plan_of_six_steps_of_which_two_fail_once_is_carried_out(
     assert final.messages[-1]["content"] == "What of A and B?"
 
 
-async def test_independent_steps_are_with_the_model_at_the_same_time_and_the_others_wait(
+async def test_independent_steps_call_the_model_concurrently_and_dependent_steps_wait(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [SIX]
@@ -72,7 +72,7 @@ async def test_independent_steps_are_with_the_model_at_the_same_time_and_the_oth
 
 
 @pytest.mark.sqlite
-async def test_a_step_is_given_its_task_and_the_results_it_builds_on_and_no_history(
+async def test_a_step_gets_its_task_and_the_results_of_its_dependencies_but_no_history(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="", c="a")]
@@ -90,7 +90,7 @@ async def test_a_step_is_given_its_task_and_the_results_it_builds_on_and_no_hist
 
 
 @pytest.mark.sqlite
-async def test_a_step_that_fails_twice_sinks_nobody_and_who_needs_it_is_told(
+async def test_a_step_that_fails_twice_is_reported_to_its_dependents_and_the_run_completes(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(bad="", good="", both="bad good", lost="bad")]
@@ -104,7 +104,7 @@ async def test_a_step_that_fails_twice_sinks_nobody_and_who_needs_it_is_told(
     assert answered["run"]["status"] == "complete"
 
 
-async def test_every_call_is_in_the_ledger_by_its_purpose_and_in_the_sum(
+async def test_every_call_is_in_the_ledger_with_its_purpose_and_in_the_total(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     async with talking(alice_program) as talk:
@@ -119,7 +119,7 @@ async def test_every_call_is_in_the_ledger_by_its_purpose_and_in_the_sum(
 
 
 @pytest.mark.sqlite
-async def test_garbage_of_the_planner_ends_in_an_ordinary_answer_and_is_told(
+async def test_an_invalid_plan_leads_to_an_ordinary_answer_and_a_notice(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = ["I do not plan."]
@@ -135,16 +135,14 @@ async def test_garbage_of_the_planner_ends_in_an_ordinary_answer_and_is_told(
 
 
 @pytest.mark.sqlite
-async def test_an_error_of_the_planner_is_the_runs_error(
-    alice_program: Program, planned: PlannedServer
-) -> None:
+async def test_an_error_of_the_planner_fails_the_run(alice_program: Program, planned: PlannedServer) -> None:
     planned.plans = [BROKEN]
     async with talking(alice_program) as talk:
         failed = await talk.ask("What of A and B?", status=502, mode="plan")
     assert failed["error"]["details"]["category"] == "auth"
 
 
-async def test_a_reader_of_the_stream_sees_the_plan_grow(
+async def test_plan_events_precede_the_answer_in_the_stream(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     async with talking(alice_program) as talk:
@@ -157,7 +155,7 @@ async def test_a_reader_of_the_stream_sees_the_plan_grow(
 
 
 @pytest.mark.sqlite
-async def test_the_trace_says_what_each_call_of_a_plan_was_for(
+async def test_the_trace_names_the_purpose_of_each_call_of_a_plan(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = ["I do not plan.", plan_of(a=""), plan_of(b="")]
@@ -178,7 +176,7 @@ async def test_the_trace_says_what_each_call_of_a_plan_was_for(
 
 
 @pytest.mark.sqlite
-async def test_a_plan_is_its_owners_alone(
+async def test_other_users_cannot_read_a_plan(
     alice_program: Program, charlie_program: Program, planned: PlannedServer
 ) -> None:
     async with talking(alice_program) as talk:
@@ -188,7 +186,7 @@ async def test_a_plan_is_its_owners_alone(
 
 
 @pytest.mark.sqlite
-async def test_the_demo_model_plans_honestly(alice_program: Program) -> None:
+async def test_the_demo_model_makes_a_plan_and_states_its_limits(alice_program: Program) -> None:
     await in_database(ModelConfig.objects.update)(enabled=False)
     await in_database(ModelConfig.objects.create)(name="Demo", model_id="demo", kind="demo")
     async with talking(alice_program) as talk:
@@ -197,7 +195,7 @@ async def test_the_demo_model_plans_honestly(alice_program: Program) -> None:
     assert "can count words and not think" in answered["message"]["content"]
 
 
-async def test_an_answer_that_no_database_takes_is_a_result_like_any_other(
+async def test_characters_that_no_database_stores_are_replaced_in_a_result(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="a")]
@@ -208,7 +206,7 @@ async def test_an_answer_that_no_database_takes_is_a_result_like_any_other(
     assert "Found \ufffd\ufffd it." in planned.requests("step", "b")[0].text
 
 
-async def test_what_a_plan_says_is_stored_once_and_its_requests_can_be_shown(
+async def test_results_of_a_plan_are_stored_once_and_its_requests_can_be_shown(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="", b="a")]

@@ -1,4 +1,4 @@
-"""Tools of a plan's steps: recorded with the step, approved, not repeated, and what they say is data."""
+"""Tools in the steps of a plan: recording, consent, retries, and results as data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def own_tools_at_hand() -> Iterator[None]:
         yield
 
 
-async def test_tools_of_a_step_are_recorded_with_it_and_are_no_messages_of_the_conversation(
+async def test_tool_calls_of_a_step_are_recorded_with_the_step_and_not_as_messages(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     await in_database(Agent.objects.create)(name="Counting", mode="plan", tools=["calculator"])
@@ -56,7 +56,7 @@ async def test_tools_of_a_step_are_recorded_with_it_and_are_no_messages_of_the_c
     assert "tools" not in planned.requests("answer")[0].body
 
 
-async def test_a_hook_that_counts_tool_calls_counts_those_of_the_steps(
+async def test_a_hook_that_counts_tool_calls_includes_calls_in_steps(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     def after(calls: int) -> dict[str, Any]:
@@ -87,7 +87,7 @@ async def until_call_waits(talk: Talk) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("own_tools_at_hand")
 @pytest.mark.parametrize(("decision", "calls"), [("approve", 1), ("deny", 0)])
-async def test_a_call_of_a_step_waits_for_the_user_and_the_others_go_on(
+async def test_a_call_in_a_step_waits_for_consent_while_other_steps_continue(
     alice_program: Program, planned: PlannedServer, decision: str, calls: int
 ) -> None:
     planned.plans = [plan_of(a="", b="")]
@@ -106,7 +106,7 @@ async def test_a_call_of_a_step_waits_for_the_user_and_the_others_go_on(
 
 
 @pytest.mark.usefixtures("own_tools_at_hand")
-async def test_a_step_that_is_tried_again_does_not_do_again_what_cannot_be_undone(
+async def test_a_retried_step_does_not_repeat_a_call_that_is_not_idempotent(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     planned.plans = [plan_of(a="")]

@@ -72,7 +72,7 @@ CHATTER = """
 class Asked:
     question: str
     answers: tuple[str, ...]
-    """Beginnings of the turns that hold the answer."""
+    """Beginnings of the turns that contain the answer."""
 
 
 ASKED = (
@@ -105,7 +105,7 @@ class Line:
 
 
 def lines() -> list[Line]:
-    """Each of the months, and after it sixty lines of small talk."""
+    """Return the lines of all months, each month followed by sixty lines of small talk."""
     return list(_lines())
 
 

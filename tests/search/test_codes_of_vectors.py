@@ -27,7 +27,7 @@ VECTORS[PLANTED] = QUESTION + DICE.normal(size=DIMENSIONS) * 0.3
 
 
 def block(first: int, last: int) -> tuple[bytes, bytes]:
-    """Two vectors a document, the second one of chance."""
+    """Return a block with two vectors per document, of which the second is random."""
     ordinals = [ordinal for ordinal in range(first, last) for _ in range(2)]
     pairs = [vector for row in VECTORS[first:last] for vector in (row, DICE.normal(size=DIMENSIONS))]
     return pack_ordinals(ordinals), pack_codes(np.array(pairs).tolist())
@@ -49,14 +49,14 @@ def near_in(vectors: np.ndarray, codes: Codes, among: np.ndarray) -> tuple[Picke
     return picked, find_near(picked, read, QUESTION.tolist())
 
 
-def test_the_nearest_of_many_is_found_though_few_vectors_are_read():
+def test_the_nearest_of_many_documents_is_found_by_reading_few_vectors():
     picked, near = near_among(EVERYBODY)
     assert len({*picked.nearest, *picked.sample}) < COUNT / 8
     assert next(iter(near.nearness)) == PLANTED
     assert near.stands_out
 
 
-def test_what_may_not_be_found_is_not_read_either():
+def test_excluded_documents_are_not_read():
     among = EVERYBODY.copy()
     among[PLANTED] = False
     picked, near = near_among(among)
@@ -64,14 +64,14 @@ def test_what_may_not_be_found_is_not_read_either():
     assert not near.stands_out
 
 
-def test_however_many_there_are_only_the_nearest_are_near():
+def test_the_number_of_near_documents_is_limited():
     _, near = near_among(EVERYBODY)
     assert len(near.nearness) == NEAR_DOCUMENTS
     assert min(near.nearness.values()) > 0
 
 
 @pytest.mark.parametrize("same", [NEAR_DOCUMENTS + 1, NEAREST_BY_CODE + 10])
-def test_of_many_that_are_equally_near_the_latest_are_near(same: int):
+def test_the_latest_of_equally_near_documents_are_chosen(same: int):
     vectors = np.array(VECTORS)
     vectors[PLANTED] = VECTORS[0]
     vectors[5 : 5 + 7 * same : 7] = QUESTION
@@ -81,12 +81,12 @@ def test_of_many_that_are_equally_near_the_latest_are_near(same: int):
     assert min(near.nearness.values()) > 0
 
 
-def test_documents_behind_the_ones_known_are_left_out():
+def test_documents_newer_than_the_known_ones_are_left_out():
     picked = pick_documents(CODES, QUESTION.tolist(), EVERYBODY[:1_000])
     assert max(*picked.nearest, *picked.sample) < 1_000
 
 
-def test_what_is_dropped_is_not_found_any_more():
+def test_dropped_documents_are_not_found():
     left = [unpack_codes(*drop_codes(ordinals, codes, [PLANTED])) for ordinals, codes in BLOCKS]
     assert PLANTED not in pick_documents(join_codes(left, WORDS), QUESTION.tolist(), EVERYBODY).nearest
 

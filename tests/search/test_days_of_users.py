@@ -1,4 +1,4 @@
-"""Days that a question names, and those that recalled text and summaries stand under, are the user's own."""
+"""Dates in questions, recalled text and summaries are in the user's time zone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = FIRST + timedelta(days=2, hours=2)
 
 @pytest.fixture
 def conversation(alice: User) -> Conversation:
-    """Return what was said each evening of UTC, which is the next morning in Tokyo and noon in Honolulu."""
+    """Store turns at 22:00 UTC of three days, which is the next morning in Tokyo and noon in Honolulu."""
     conversation = new_conversation(alice)
     for day, text in enumerate(SAID):
         say(conversation, text, "Good.", at=FIRST + timedelta(days=day))
@@ -46,7 +46,7 @@ def recall(user: User, question: str, now: datetime = NOW) -> list[RecalledTurn]
 @pytest.mark.parametrize(
     ("zone", "planted"), [("UTC", SAID[2]), ("Asia/Tokyo", SAID[1]), ("Pacific/Honolulu", SAID[1])]
 )
-def test_yesterday_is_that_of_the_user(
+def test_yesterday_is_read_in_the_users_time_zone(
     alice: User, api_client: Clients, conversation: Conversation, zone: str, planted: str
 ) -> None:
     alice.time_zone = zone
@@ -60,7 +60,7 @@ def test_yesterday_is_that_of_the_user(
 
 
 @pytest.mark.parametrize(("zone", "day"), [("UTC", "2026-03-10"), ("Asia/Tokyo", "2026-03-11")])
-def test_recalled_text_stands_under_the_day_of_the_user(
+def test_recalled_text_is_dated_in_the_users_time_zone(
     alice: User, conversation: Conversation, zone: str, day: str
 ) -> None:
     alice.time_zone = zone
@@ -72,7 +72,7 @@ def test_recalled_text_stands_under_the_day_of_the_user(
 
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "Pacific/Honolulu"])
-def test_what_is_dated_at_the_ends_of_the_calendar_is_found(alice: User, zone: str, at: datetime) -> None:
+def test_turns_at_the_ends_of_the_calendar_are_found(alice: User, zone: str, at: datetime) -> None:
     alice.time_zone = zone
     conversation = new_conversation(alice)
     say(conversation, "I planted quinces.", at=at)
@@ -86,7 +86,7 @@ def test_what_is_dated_at_the_ends_of_the_calendar_is_found(alice: User, zone: s
         assert mark_superseded(alice.pk, [turn], ROOM, InContext(zone=alice.zone)) == [turn]
 
 
-def test_a_summary_names_the_days_of_the_user(alice: User, conversation: Conversation) -> None:
+def test_a_transcript_is_dated_in_the_users_time_zone(alice: User, conversation: Conversation) -> None:
     alice.time_zone = "Asia/Tokyo"
     alice.save(update_fields=["time_zone"])
     ModelConfig.objects.create(

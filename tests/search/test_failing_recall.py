@@ -1,4 +1,4 @@
-"""Recall makes an answer better and is no condition of it: where it fails, the answer is given and its user is told."""
+"""An answer is given even if recall fails, and the user is notified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.context_engine.chatting import Chat, chatting, on_a_loop
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNREADABLE = b"abc"
-"""No whole number of terms."""
+"""Not a whole number of terms."""
 
 
 async def failures(chat: Chat) -> float:
@@ -22,7 +22,7 @@ async def failures(chat: Chat) -> float:
 
 
 @on_a_loop
-async def test_an_answer_whose_recall_fails_is_given_and_says_so(
+async def test_an_answer_is_given_with_a_notice_if_recall_fails(
     alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with chatting(alice) as chat:
@@ -39,7 +39,7 @@ async def test_an_answer_whose_recall_fails_is_given_and_says_so(
 
 
 @on_a_loop
-async def test_a_context_whose_recall_fails_is_shown_and_says_so(alice: User) -> None:
+async def test_a_context_is_shown_with_a_warning_if_recall_fails(alice: User) -> None:
     async with chatting(alice) as chat:
         await SearchDocument.objects.aupdate(terms=UNREADABLE)
         seen = await chat.see("Which order did we talk about first?")

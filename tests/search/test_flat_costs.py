@@ -1,4 +1,4 @@
-"""What a search costs does not grow with what is indexed already: by the plans of its statements, and their number."""
+"""The cost of a search does not grow with the index, as its query plans and number of queries show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def plans() -> Iterator[list[str]]:
-    """Gather how the database carries out the statements inside. PostgreSQL reads small tables whole if it may."""
+    """Collect the query plans of the block. Forbid sequential scans, which PostgreSQL prefers for small tables."""
     found: list[str] = []
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -37,14 +37,14 @@ def plans() -> Iterator[list[str]]:
             cursor.execute("RESET enable_seqscan")
 
 
-def test_what_is_not_indexed_is_found_by_an_index_that_holds_nothing_else(alice: User) -> None:
+def test_unindexed_conversations_are_found_by_a_partial_index(alice: User) -> None:
     now = clock.now()
     Conversation.objects.bulk_create(
         Conversation(user=alice, title=f"Chat {number}", created_at=now, last_activity_at=now)
         for number in range(2_000)
     )
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE chatapp_conversation")  # of a small table any index will do
+        cursor.execute("ANALYZE chatapp_conversation")  # else the table seems small, and any index will do
     with plans() as found:
         conversations_behind(alice.pk)
         overlooked_conversations(clock.now())
@@ -52,17 +52,17 @@ def test_what_is_not_indexed_is_found_by_an_index_that_holds_nothing_else(alice:
     assert "conversation_overlooked" in found[1] or "conversation_behind" in found[1]
 
 
-def test_many_conversations_that_are_not_indexed_are_read_in_one_statement(
+def test_many_unindexed_conversations_are_read_in_one_statement(
     alice: User, django_assert_num_queries
 ) -> None:
     for number in range(12):
         say(new_conversation(alice), f"Note {number} is about Lisbon", "Noted.")
-    with django_assert_num_queries(3):  # which they are, the owner, their messages
+    with django_assert_num_queries(3):  # the unindexed conversations, the owner, the messages
         index = open_index(alice.pk)
     assert index.document_count == 24
 
 
-def test_of_documents_in_no_block_only_new_ones_are_read(alice: User) -> None:
+def test_only_new_unsealed_documents_are_read_again(alice: User) -> None:
     conversation = new_conversation(alice)
     for number in range(5):
         say(conversation, f"Note {number} is about Lisbon", "Noted.")

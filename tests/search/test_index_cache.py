@@ -1,4 +1,4 @@
-"""What a process keeps of an index between two searches is never older than the rows."""
+"""A process's cache of an index is never older than the rows."""
 
 from dataclasses import dataclass
 
@@ -31,27 +31,25 @@ def conversation(alice: User) -> Conversation:
     return conversation
 
 
-def test_a_search_reads_what_is_sealed_once(
-    alice: User, conversation: Conversation, django_assert_num_queries
-):
+def test_sealed_blocks_are_read_once(alice: User, conversation: Conversation, django_assert_num_queries):
     texts(alice, "xylophone")
-    with django_assert_num_queries(3):  # what is behind, the owner, the words themselves
+    with django_assert_num_queries(3):  # the unindexed conversations, the owner, the texts
         assert texts(alice, "xylophone") == [SAID]
 
 
-def test_what_was_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
+def test_a_message_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
     removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
     assert texts(alice, "xylophone") == []
     assert texts(alice, "topic3")
 
 
-def test_what_was_sealed_since_the_last_search_is_found(alice: User, conversation: Conversation):
+def test_a_message_sealed_since_the_last_search_is_found(alice: User, conversation: Conversation):
     say(conversation, *filler(300), "Another xylophone.")
     index_actions.index_conversation(conversation.pk)
     assert set(texts(alice, "xylophone")) == {SAID, "Another xylophone."}
 
 
-def test_a_removal_that_was_taken_back_leaves_nothing_behind(alice: User, conversation: Conversation):
+def test_a_removal_that_was_rolled_back_is_not_cached(alice: User, conversation: Conversation):
     with transaction.atomic():
         removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
         assert texts(alice, "xylophone") == []
@@ -61,7 +59,7 @@ def test_a_removal_that_was_taken_back_leaves_nothing_behind(alice: User, conver
     assert texts(alice, "xylophone") == [SAID]
 
 
-def test_an_index_that_was_built_anew_is_read_anew(alice: User, conversation: Conversation):
+def test_a_rebuilt_index_is_read_again(alice: User, conversation: Conversation):
     index_actions.delete_index(alice.pk)
     say(conversation, "Another xylophone.")
     index_actions.rebuild_index(alice.pk)
@@ -73,7 +71,7 @@ class Thing:
     size_bytes: int
 
 
-def test_what_was_used_longest_ago_leaves_a_full_cache():
+def test_a_full_cache_evicts_the_least_recently_used_entry():
     cache = IndexCache[Thing](100)
     first, second, third = Thing(40), Thing(40), Thing(40)
     cache.put(1, first)
@@ -88,8 +86,8 @@ def test_what_was_used_longest_ago_leaves_a_full_cache():
     assert cache.get(4) is None
 
 
-def test_a_search_that_began_before_a_block_did_reads_on_without_it(alice: User):
+def test_a_search_ignores_a_block_sealed_after_it_began(alice: User):
     owner = SearchOwner.objects.create(user=alice, next_ordinal=BLOCK - 100, sealed_ordinal=BLOCK - 100)
-    for number, length in ((0, BLOCK), (1, 4_096)):  # sealed by a worker since
+    for number, length in ((0, BLOCK), (1, 4_096)):  # sealed by a worker since then
         SearchBlock.objects.create(owner=owner, number=number, columns=blank_rows(length).tobytes())
     assert open_sealed(owner).end == BLOCK - 100

@@ -1,4 +1,4 @@
-"""memory/dates.py and memory/extractive.py."""
+"""Odd input to memory/dates.py and memory/extractive.py."""
 
 import subprocess
 import sys
@@ -19,12 +19,12 @@ Clients = Callable[[User], Client]
 
 
 @pytest.mark.parametrize("text", ["0000年", "零零零零年", "MAC 00:1A, batch 0000年"])
-def test_a_year_zero_is_no_date(text: str):
+def test_a_year_zero_does_not_raise(text: str):
     find_dates(text, TODAY)
 
 
-def test_a_long_number_beside_a_month_is_no_date():
-    """Digits of a key, of pi, of a big sum: `int` refuses more than 4,300 of them."""
+def test_a_long_number_beside_a_month_does_not_raise():
+    """`int` refuses to parse more than 4,300 digits."""
     find_dates("The result of March is " + "7" * 5_000, TODAY)
     find_dates("in March " + "7" * 5_000, TODAY)
 
@@ -46,8 +46,8 @@ def test_proposing_to_forget_with_a_year_zero_is_answered(alice: User, api_clien
 
 @pytest.mark.parametrize("text", ["/", "A-"])
 def test_facts_of_a_message_of_ordinary_length_are_found_in_bounded_time(text: str):
-    """As a forgetting asks of each message that goes. `re` holds the interpreter's lock: nothing else of the process
-    answers meanwhile, and the removal is tried again for ever."""
+    """Forgetting finds the facts of each message that it deletes. `re` holds the GIL: during a slow match the process
+    answers no other request, and the removal would be retried forever."""
     program = (
         "from memory.quotes import Quotes\nfrom chatapp.recall.analysis import vocabulary\n"
         f"Quotes([({text!r} * 100_000)[:100_000]], vocabulary)"

@@ -1,4 +1,4 @@
-"""An index that an older version wrote is read again once, by the workers, in pieces, while it is searched."""
+"""Workers reanalyse an index of an older version once and in pieces, while it can be searched."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.memory_store.rows import NOW, finished_compaction, new_conversation, 
 pytestmark = pytest.mark.django_db
 
 MANY = 300
-"""More than are left unsealed, and more than one piece."""
+"""More than may stay unsealed, and more than one piece."""
 
 
 def texts(user: User, query: str) -> list[str]:
@@ -41,7 +41,7 @@ def texts(user: User, query: str) -> list[str]:
 
 
 def write_as_before(user: User, wrong: str, right: str, *said: str) -> Conversation:
-    """As the index was left where `right` was given the stem of `wrong`, another user's word of the same length."""
+    """Index `said` as an older version might have, with the stem of `wrong`, a word of the same length, for `right`."""
     conversation = new_conversation(user)
     filler = [f"We talked about topic{number % 97} again." for number in range(MANY)]
     wrongly = [text.replace(right, wrong) for text in said]
@@ -57,7 +57,7 @@ def write_as_before(user: User, wrong: str, right: str, *said: str) -> Conversat
 
 
 def work_until_done(limit: int = 20) -> int:
-    """Do what sweep and worker do, and return how often the worker was woken."""
+    """Do the work of sweep and worker, and return how often the worker was woken."""
     for woken in range(limit):
         owners = indexes_to_reanalyse()
         if not owners:
@@ -68,7 +68,7 @@ def work_until_done(limit: int = 20) -> int:
 
 
 def stored(user: User) -> list[Any]:
-    """All that searching reads of a user's index, once all of it is sealed."""
+    """Seal the user's index and return everything that a search reads from it."""
     index_actions.seal_documents(at_least=1, user_id=user.pk)
     owner = SearchOwner.objects.get(user=user)
     documents = SearchDocument.objects.filter(owner=owner).order_by("ordinal")
@@ -83,7 +83,7 @@ def stored(user: User) -> list[Any]:
     ]
 
 
-def test_wrong_stems_of_an_older_version_are_corrected_where_they_are(alice: User) -> None:
+def test_wrong_stems_of_an_older_version_are_corrected_in_place(alice: User) -> None:
     said = ("My boiler is in the cellar.", "Do not heat the boiler, boiler, boiler.")
     write_as_before(alice, "walrus", "boiler", *said)
     assert texts(alice, "boiler") == []
@@ -95,7 +95,7 @@ def test_wrong_stems_of_an_older_version_are_corrected_where_they_are(alice: Use
     assert corrected == stored(alice)
 
 
-def test_it_is_done_once_in_pieces_and_what_comes_in_meanwhile_is_not_read_again(alice: User) -> None:
+def test_reanalysis_runs_once_in_pieces_and_skips_new_documents(alice: User) -> None:
     conversation = write_as_before(alice, "walrus", "boiler", "My boiler is old.")
     say(conversation, *(f"Note {number}." for number in range(PIECES_AT_ONCE * DOCUMENTS_AT_ONCE)))
     index_actions.index_conversation(conversation.pk)
@@ -105,7 +105,7 @@ def test_it_is_done_once_in_pieces_and_what_comes_in_meanwhile_is_not_read_again
     assert indexes_to_reanalyse() == []
 
 
-def test_a_new_index_is_of_this_version(alice: User) -> None:
+def test_a_new_index_needs_no_reanalysis(alice: User) -> None:
     say(conversation := new_conversation(alice), "Hello there, lamp.")
     index_actions.index_conversation(conversation.pk)
     assert indexes_to_reanalyse() == []
@@ -121,7 +121,7 @@ def test_the_sweep_wakes_a_worker_for_an_older_index(
     assert ("chatapp.recall.tasks.reanalyse_index", str(SearchOwner.objects.get().pk)) in woken
 
 
-def test_vectors_stay_and_what_is_right_is_not_written(alice: User) -> None:
+def test_reanalysis_keeps_vectors_and_does_not_rewrite_correct_documents(alice: User) -> None:
     write_as_before(alice, "walrus", "boiler", "My boiler is old.")
     owner = SearchOwner.objects.get()
     SearchVectors.objects.create(owner=owner, ordinal=0, vectors=b"\0\0")
@@ -134,7 +134,7 @@ def test_vectors_stay_and_what_is_right_is_not_written(alice: User) -> None:
     assert SearchOwner.objects.get().edition == corrected.edition
 
 
-def test_an_entry_is_corrected_in_its_users_index_and_where_it_is_shared(alice: User) -> None:
+def test_an_entry_is_corrected_in_its_users_index_and_in_the_shared_one(alice: User) -> None:
     conversation = new_conversation(alice)
     [message] = say(conversation, "…")
     record_entry(
@@ -157,7 +157,7 @@ def test_an_entry_is_corrected_in_its_users_index_and_where_it_is_shared(alice: 
     assert own == shared
 
 
-def test_claims_are_read_again(alice: User) -> None:
+def test_claims_are_extracted_again(alice: User) -> None:
     write_as_before(alice, "walrus", "boiler", "My boiler is red.", "Fine.", "My boiler is blue.")
     before = set(StoredClaim.objects.values_list("key", flat=True))
     assert before

@@ -42,12 +42,12 @@ def is_little(turns: Sequence[RecalledTurn]) -> bool:
 
 
 def texts_of(turns: Sequence[RecalledTurn]) -> list[str]:
-    """Without who said them."""
+    """Return the texts without their speakers."""
     return [turn.text.partition(": ")[2] for turn in turns]
 
 
 @pytest.mark.mechanism("agentscope.read-back")
-def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User, conversation: Conversation):
+def test_relevant_turns_are_recalled_in_chronological_order(alice: User, conversation: Conversation):
     turns = recalled(alice)
     texts = texts_of(turns)
     assert texts.index("I bought a violin by Stainer.") < texts.index("The violin needs a new string.")
@@ -58,20 +58,18 @@ def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User
 
 @pytest.mark.mechanism("ours.recall-budget")
 @pytest.mark.parametrize("budget", [0, 10, 40, 400])
-def test_it_stays_within_the_budget(alice: User, conversation: Conversation, budget: int):
+def test_recall_stays_within_the_budget(alice: User, conversation: Conversation, budget: int):
     assert sum(turn.tokens for turn in recalled(alice, budget_tokens=budget)) <= budget
 
 
 @pytest.mark.parametrize(
     "said", ["Thanks!", "ok", "Great, thank you so much.", "👍", "hello", "qwertz asdfgh"]
 )
-def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conversation, said: str):
+def test_small_talk_and_nonsense_recall_nothing(alice: User, conversation: Conversation, said: str):
     assert recalled(alice, said) == []
 
 
-def test_a_question_in_other_words_brings_back_a_little_of_the_newest(
-    alice: User, conversation: Conversation
-):
+def test_a_question_in_other_words_recalls_a_few_of_the_newest_turns(alice: User, conversation: Conversation):
     say(conversation, "Do you like tea?", "Signe has been vegan since spring.", *filler(200))
     found = recalled(alice, "Does anyone avoid cheese?")
     assert found
@@ -79,24 +77,24 @@ def test_a_question_in_other_words_brings_back_a_little_of_the_newest(
     assert recalled(alice, "Does Zoe avoid cheese?") == []
 
 
-def test_what_shares_only_a_name_with_the_best_comes_back_where_little_does(alice: User):
+def test_turns_that_share_a_name_with_the_best_are_recalled_if_few_others_are(alice: User):
     moved = "Keziah has moved. She's in Durham these days."
     say(new_conversation(alice), "My sister Keziah lives in Leeds.", "A fine town.", *filler(40), moved)
     assert moved in texts_of(recalled(alice, "Where does my sister live now?", 2_000))
 
 
 @pytest.mark.mechanism("ours.recall-gate")
-def test_remarks_said_before_are_no_evidence_for_another_remark(alice: User, conversation: Conversation):
+def test_a_remark_does_not_recall_earlier_remarks(alice: User, conversation: Conversation):
     say(conversation, "Hoe gaat het?", "Prima!", "Dat geeft niets.", "Geweldig.")
     assert recalled(alice, "Haha, geweldig") == []
 
 
-def test_another_form_of_the_word_is_found(alice: User, conversation: Conversation):
+def test_another_form_of_a_word_is_found(alice: User, conversation: Conversation):
     say(conversation, "We drove to the Jura.", *filler(20))
     assert "We drove to the Jura." in texts_of(recalled(alice, "Where did we drive?"))
 
 
-def test_an_answer_comes_back_before_what_was_said_in_front_of_its_question(alice: User):
+def test_an_answer_scores_higher_than_the_turn_before_its_question(alice: User):
     say(
         new_conversation(alice),
         *filler(40),
@@ -109,9 +107,7 @@ def test_an_answer_comes_back_before_what_was_said_in_front_of_its_question(alic
     assert scores["Under my bed."] > scores["The tram is late."]
 
 
-def test_a_request_brings_back_what_it_names_and_little_for_what_is_to_be_done(
-    alice: User, conversation: Conversation
-):
+def test_a_request_recalls_its_subject_and_little_for_its_verb(alice: User, conversation: Conversation):
     say(conversation, "Please explain the difference to me.", "Which difference?", *filler(20))
     assert is_little(recalled(alice, "Explain the difference between a monad and a functor", 2_000))
     assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Write a poem about my violin"))
@@ -127,7 +123,7 @@ def test_a_request_brings_back_what_it_names_and_little_for_what_is_to_be_done(
         "What is the name for a number like that?",
     ],
 )
-def test_a_general_question_recalls_little_by_one_everyday_word(
+def test_a_general_question_recalls_little_for_one_common_word(
     alice: User, conversation: Conversation, question: str
 ):
     say(conversation, "I work at night, it is a quiet time.", "I knead the dough by hand.", *filler(20))
@@ -150,7 +146,7 @@ def test_a_general_question_recalls_little_by_one_everyday_word(
         ("Tell me her name", "My sister, her name is Greta."),
     ],
 )
-def test_a_question_about_somebody_or_something_known_is_no_general_one(
+def test_a_question_about_known_people_or_things_recalls_the_answer(
     alice: User, conversation: Conversation, question: str, answer: str
 ):
     say(conversation, answer, *filler(20))
@@ -181,9 +177,7 @@ def test_short_numbers_are_no_evidence(alice: User, conversation: Conversation):
 
 
 @pytest.mark.mechanism("ours.recall-gate")
-def test_what_nobody_said_counts_in_chinese_where_a_character_is_one_of_how_is_asked(
-    alice: User, conversation: Conversation
-):
+def test_missing_words_weaken_the_evidence_for_a_chinese_question(alice: User, conversation: Conversation):
     say(conversation, "我每天早上去公园进行锻炼。", "很好。", *filler(20))
     assert not is_clear(alice, "光合作用是怎么进行的？")
     assert is_clear(alice, "我每天早上去公园做什么？")
@@ -206,7 +200,7 @@ ON_BOARD = [
 
 
 @pytest.mark.mechanism("ours.recall-budget")
-def test_clear_evidence_takes_less_room_but_where_the_room_shall_be_filled(alice: User):
+def test_clear_evidence_takes_less_room_if_there_is_a_token_maximum(alice: User):
     whole = f"On board are {', '.join(ON_BOARD)}."
     some = (f"We saw {' and '.join((ON_BOARD * 2)[at : at + 6])} on trip{at}." for at in range(12))
     apart = [text for one in some for text in (one, *filler(9))]
@@ -223,7 +217,7 @@ def test_clear_evidence_takes_less_room_but_where_the_room_shall_be_filled(alice
     assert whole in texts_of(recalled(alice, clear))
 
 
-def test_what_is_asked_about_may_be_said_in_two_turns(alice: User, conversation: Conversation):
+def test_evidence_may_be_spread_over_two_adjacent_turns(alice: User, conversation: Conversation):
     say(
         conversation,
         *filler(20),
@@ -237,19 +231,21 @@ def test_what_is_asked_about_may_be_said_in_two_turns(alice: User, conversation:
     assert not is_clear(alice, "which oboe did my nephew recommend, praise or dislike?")
 
 
-def test_a_year_nothing_was_said_in_brings_nothing_back(alice: User, conversation: Conversation):
+def test_a_year_without_turns_recalls_nothing(alice: User, conversation: Conversation):
     assert recalled(alice, "Who was pope in 1998?") == []
     assert recalled(alice, f"What happened in {NOW.year}?")
 
 
-def test_who_is_asked_about_is_recalled_though_no_other_word_fits(alice: User, conversation: Conversation):
+def test_turns_of_the_person_asked_about_are_recalled_without_other_matches(
+    alice: User, conversation: Conversation
+):
     say(conversation, "Ben: Any news, Ann?", "Ann: I am playing Xenoblade.", *filler(20))
     assert "Ann: I am playing Xenoblade." in texts_of(recalled(alice, "Which console does Ann own?"))
     assert recalled(alice, "Which console does Zoe own?") == []
 
 
 @pytest.mark.mechanism("ours.recall-once")
-def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversation):
+def test_turns_in_the_context_are_not_recalled(alice: User, conversation: Conversation):
     first = conversation.messages.get(position=0)
     texts = texts_of(recalled(alice, conversation_id=conversation.pk, message_ids={str(first.pk)}))
     assert "I bought a violin by Stainer." not in texts
@@ -257,7 +253,7 @@ def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversat
 
 
 @pytest.mark.mechanism("ours.branches")
-def test_another_branch_of_the_conversation_stays_out(alice: User, conversation: Conversation):
+def test_other_branches_of_the_conversation_are_not_recalled(alice: User, conversation: Conversation):
     fork = Branch.objects.create(conversation=conversation, lineage=[[str(conversation.branch_id), 10]])
     texts = texts_of(recalled(alice, conversation_id=conversation.pk, branch=fork))
     assert "I bought a violin by Stainer." in texts
@@ -265,21 +261,21 @@ def test_another_branch_of_the_conversation_stays_out(alice: User, conversation:
 
 
 @pytest.mark.mechanism("ours.recall-once")
-def test_the_same_words_come_back_once(alice: User, conversation: Conversation):
+def test_a_repeated_text_is_recalled_once(alice: User, conversation: Conversation):
     say(new_conversation(alice), "I bought a violin by  Stainer.")
     texts = [" ".join(text.split()) for text in texts_of(recalled(alice))]
     assert texts.count("I bought a violin by Stainer.") == 1
 
 
 @pytest.mark.mechanism("ours.recall")
-def test_another_conversation_is_remembered_too(alice: User, conversation: Conversation):
+def test_other_conversations_are_recalled(alice: User, conversation: Conversation):
     elsewhere = new_conversation(alice)
     texts = texts_of(recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch))
     assert "I bought a violin by Stainer." in texts
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_a_question_is_not_analysed_where_its_context_shows_all_there_is(
+def test_a_question_is_not_analysed_if_the_context_shows_all_messages(
     alice: User, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
 ):
     first = new_conversation(alice)

@@ -1,4 +1,4 @@
-"""Recall in the languages of `tests/benchmarks/recall_probes.json`: what is found, and what is held back."""
+"""Recall in the languages of `tests/benchmarks/recall_probes.json`: which turns are recalled and which are not."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ PROBES = {history.language: history for history in read_probes(OWN_PROBES)}
 UNRELATED = read_unrelated()
 ROOM = RecallSize(1_200, 4_800)
 LEAST_FOUND = 9
-"""Of ten. What is asked in words that nobody said is not found by words."""
+"""Of ten questions. Words alone cannot find the answer to a question in words that nobody said."""
 
 every_language = pytest.mark.parametrize("language", PROBES)
 
@@ -42,7 +42,7 @@ def say_at(user: User, at: datetime, *texts: str) -> None:
 
 @pytest.mark.mechanism("ours.recall")
 @every_language
-def test_what_was_said_by_either_is_found_in_every_language(alice: User, language: str):
+def test_turns_of_both_speakers_are_found_in_every_language(alice: User, language: str):
     take_in(alice, PROBES[language])
     found = {
         asked.question: asked.share_in([turn.text for turn in recalled(alice, asked.question)])
@@ -53,7 +53,7 @@ def test_what_was_said_by_either_is_found_in_every_language(alice: User, languag
 
 @pytest.mark.mechanism("ours.recall-gate")
 @every_language
-def test_a_question_about_something_else_recalls_little(alice: User, language: str):
+def test_an_unrelated_question_recalls_little(alice: User, language: str):
     take_in(alice, PROBES[language])
     for question in UNRELATED[language].foreign:
         assert sum(turn.tokens for turn in recalled(alice, question)) <= LITTLE.tokens, question
@@ -75,7 +75,7 @@ def test_small_talk_and_commands_recall_nothing(alice: User, language: str):
         ("听起来不错", "小提琴在第{}个大厅听起来不错。", "小提琴听起来不错吗？"),
     ],
 )
-def test_a_remark_that_mostly_says_how_recalls_little_where_the_history_says_the_same(
+def test_a_general_remark_recalls_little_even_if_the_history_contains_its_words(
     alice: User, remark: str, said: str, question: str
 ):
     say_at(alice, NOW - timedelta(days=4), *(f"Tram {number} came by." for number in range(300)))
@@ -95,7 +95,7 @@ def test_a_remark_that_mostly_says_how_recalls_little_where_the_history_says_the
         "О чём мы говорили 1 сентября?",
     ],
 )
-def test_a_day_comes_back_whole_and_in_order(alice: User, question: str):
+def test_a_day_is_recalled_in_full_and_in_order(alice: User, question: str):
     say_at(alice, NOW - timedelta(days=3), *(f"We talk about number {number}." for number in range(30)))
     day = [f"Line {number} of the day." for number in range(12)]
     say_at(alice, datetime(2025, 9, 1, 9, tzinfo=UTC), *day)
@@ -113,7 +113,7 @@ def test_a_day_comes_back_whole_and_in_order(alice: User, question: str):
         ("¿De qué hablamos la última vez?", "The tram was late."),
     ],
 )
-def test_the_first_and_the_last_conversation_come_back(alice: User, question: str, expected: str):
+def test_the_first_and_the_last_conversation_are_recalled(alice: User, question: str, expected: str):
     for days, text in ((90, "I keep bees."), (60, "The roof leaks."), (30, "The tram was late.")):
         say_at(alice, NOW - timedelta(days=days), text, "I see.")
     scores = {turn.text.partition(": ")[2]: turn.score for turn in recalled(alice, question)}
@@ -155,7 +155,7 @@ def test_ordinals_and_prefixed_words_are_found(alice: User, question: str, texts
         ("我们第一次聊天说了什么？", "这次聊天有两条消息。"),
     ],
 )
-def test_a_word_for_a_conversation_is_not_what_was_said_in_it(alice: User, question: str, naming: str):
+def test_the_word_conversation_in_a_question_is_not_a_search_term(alice: User, question: str, naming: str):
     say_at(alice, NOW - timedelta(days=90), "I keep bees.", "Good.")
     say_at(alice, NOW - timedelta(days=30), "The museum has a new hall.", naming)
     assert "I keep bees." in [turn.text.partition(": ")[2] for turn in recalled(alice, question)]

@@ -1,4 +1,4 @@
-"""Guards what `benchmarks/recall.py` measures, with a history of our own: what a question needs is in its context."""
+"""Checks what `benchmarks/recall.py` measures, on a history of our own: contexts contain the answers to questions."""
 
 import json
 
@@ -47,7 +47,7 @@ def share_held(asked: Asked, texts: list[str]) -> float:
 
 
 @pytest.mark.mechanism("ours.recall")
-def test_the_turns_that_answer_are_in_the_context_word_for_word(browser: Client, friendship: str):
+def test_the_context_contains_the_answering_turns_word_for_word(browser: Client, friendship: str):
     for conversation_id in (friendship, new_conversation(browser)):
         shares = {
             asked.question: share_held(asked, texts_for(browser, conversation_id, asked.question, 500))
@@ -62,7 +62,7 @@ def new_conversation(client: Client) -> str:
 
 
 @pytest.mark.mechanism("ours.recall-budget")
-def test_no_context_is_over_its_budget_by_either_count(browser: Client, friendship: str):
+def test_no_context_exceeds_its_budget_in_tokens_or_characters(browser: Client, friendship: str):
     for budget in (300, 500, 2_000):
         for asked in ASKED[:5]:
             texts = texts_for(browser, friendship, asked.question, budget)
@@ -86,7 +86,7 @@ def test_small_talk_recalls_nothing(browser: Client, friendship: str):
 
 
 @pytest.mark.mechanism("ours.recall-sources")
-def test_what_was_recalled_links_to_its_messages_best_first(browser: Client, friendship: str):
+def test_recalled_items_link_to_their_messages_best_first(browser: Client, friendship: str):
     asked = {"query": "What is Tomas's dog called?", "budget_tokens": 600}
     recalled = post(browser, f"{friendship}/context", asked)["recalled"]
     previews = [item["preview"] for item in recalled]

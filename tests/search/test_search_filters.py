@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def places(alice: User) -> list[str]:
-    """Three moves, a month apart, the last two in a conversation of their own; its id and the first one's."""
+    """Store three moves, a month apart, the last two in a second conversation. Return the ids of both."""
     first, second = new_conversation(alice), new_conversation(alice)
     say(first, "I moved to Oslo.", at=NOW - timedelta(days=60))
     say(second, "I moved to Rome.", at=NOW - timedelta(days=30))
@@ -38,14 +38,14 @@ def places(alice: User) -> list[str]:
         ({"before": "2000-01-01"}, set()),
     ],
 )
-def test_what_is_found_was_said_at_that_time(
+def test_search_results_are_filtered_by_time(
     alice: User, api_client: Clients, places: list[str], query: dict[str, str], towns: set[str]
 ):
     found = api_client(alice).get("/api/v1/memory/search", {"q": "moved", **query}).json()["items"]
     assert {item["text"].split()[-1].rstrip(".") for item in found} == towns
 
 
-def test_a_conversation_can_be_searched_alone(
+def test_a_search_can_be_limited_to_one_conversation(
     alice: User, charlie: User, api_client: Clients, places: list[str]
 ):
     asked = {"q": "Where did I move?", "conversation_id": places[1]}
@@ -55,9 +55,7 @@ def test_a_conversation_can_be_searched_alone(
     assert api_client(charlie).get("/api/v1/memory/search", asked).status_code == 404
 
 
-def test_yesterday_is_the_day_before_the_one_that_is_asked_for(
-    alice: User, api_client: Clients, places: list[str]
-):
+def test_yesterday_is_the_day_before_as_of(alice: User, api_client: Clients, places: list[str]):
     asked = {"q": "Where did I move yesterday?", "as_of": "2026-10-23"}
     found = api_client(alice).get("/api/v1/memory/search", asked).json()["items"]
     assert found[0]["text"] == "I moved to Rome."
@@ -66,12 +64,12 @@ def test_yesterday_is_the_day_before_the_one_that_is_asked_for(
 @pytest.mark.parametrize(
     "query", ["after=soon", "before=2026-13-01", "as_of=9999-12-31", "after=0001-01-01T00:00%2B05:00"]
 )
-def test_a_date_that_is_none_is_refused(alice: User, api_client: Clients, query: str):
+def test_invalid_dates_are_refused(alice: User, api_client: Clients, query: str):
     assert api_client(alice).get(f"/api/v1/memory/search?q=x&{query}").status_code == 422
 
 
-def test_what_is_indexed_meanwhile_opens_no_other_conversation(alice: User):
-    """An ordinal given away since stands for something else in an index that is open."""
+def test_documents_indexed_during_a_search_reveal_no_other_conversation(alice: User):
+    """An open index numbers unindexed turns itself. A worker may since have given these ordinals to other turns."""
     private, here = new_conversation(alice), new_conversation(alice)
     say(here, "The harbour is quiet.", at=NOW)
     index_conversation(here.pk)
@@ -86,7 +84,7 @@ def test_what_is_indexed_meanwhile_opens_no_other_conversation(alice: User):
     assert {one.conversation_id for one in found} <= {here.pk}
 
 
-def test_a_search_stays_in_a_folder_with_an_agent_and_with_what_one_role_said(
+def test_a_search_can_be_limited_by_folder_agent_and_role(
     alice: User, charlie: User, api_client: Clients, places: list[str]
 ):
     folder = Folder.objects.create(user=alice, name="Moves", created_at=NOW)
@@ -112,7 +110,7 @@ def test_a_search_stays_in_a_folder_with_an_agent_and_with_what_one_role_said(
     assert client.get("/api/v1/memory/search", {"q": "moved", "role": "tool"}).status_code == 422
 
 
-def test_a_hit_is_shown_in_its_sentence_with_its_chat(alice: User, api_client: Clients):
+def test_a_hit_is_shown_with_its_sentence_and_the_title_of_its_chat(alice: User, api_client: Clients):
     chat = new_conversation(alice, "Moving house")
     say(chat, "The harbour is quiet. Last year we moved to Oslo with two cats. It rains.", at=NOW)
     item = api_client(alice).get("/api/v1/memory/search", {"q": "Where did we move?"}).json()["items"][0]

@@ -55,9 +55,7 @@ def test_indexing_again_adds_nothing(alice: User, conversation: Conversation):
     assert SearchDocument.objects.count() == 300
 
 
-def test_a_search_that_comes_before_the_worker_finds_the_same_and_writes_nothing(
-    alice: User, conversation: Conversation
-):
+def test_a_search_before_indexing_finds_the_same_and_writes_nothing(alice: User, conversation: Conversation):
     say(conversation, *filler(300), "The lamp is broken.", "Which lamp?", "The one on the desk.")
     index_actions.index_conversation(conversation.pk)
     say(conversation, "I bought a new lamp.", *filler(40), "It has a green shade.")
@@ -73,7 +71,7 @@ def test_a_search_that_comes_before_the_worker_finds_the_same_and_writes_nothing
     assert SearchDocument.objects.count() == rows + 43
 
 
-def test_an_answer_still_being_written_waits_for_its_end(alice: User, conversation: Conversation):
+def test_an_answer_is_found_only_once_it_is_complete(alice: User, conversation: Conversation):
     say(conversation, "Tell me about zebras.")
     [answer] = say(conversation, "Zebras are", status="streaming")
     assert texts(alice, "zebra") == ["Tell me about zebras."]
@@ -89,7 +87,7 @@ def test_a_temporary_conversation_is_never_found(alice: User):
     assert not SearchDocument.objects.exists()
 
 
-def test_nobody_finds_what_another_user_said(alice: User, charlie: User, conversation: Conversation):
+def test_messages_of_other_users_are_not_found(alice: User, charlie: User, conversation: Conversation):
     say(conversation, *filler(300), "The treasure lies under the oak.")
     assert texts(alice, "treasure")
     say(new_conversation(charlie), "The treasure of the sierra.")
@@ -98,7 +96,7 @@ def test_nobody_finds_what_another_user_said(alice: User, charlie: User, convers
     assert recall_for(user_id=charlie.pk, question="Where is the oak?", now=NOW, room=room) == []
 
 
-def test_neighbours_lend_each_other_their_score(alice: User, conversation: Conversation):
+def test_a_question_also_finds_the_turn_next_to_its_match(alice: User, conversation: Conversation):
     say(conversation, *filler(20), "What is your dog's name?", "Rex!", *filler(20))
     assert "Rex!" in texts(alice, "What is the name of my dog?", limit=3)
     assert texts(alice, "dog") == ["What is your dog's name?"]
@@ -122,26 +120,26 @@ def test_a_question_without_spaces_also_finds_the_answer_beside_its_match(
     assert texts(alice, word) == [asked]
 
 
-def test_a_word_that_is_looked_up_stands_for_itself_alone(alice: User, conversation: Conversation):
+def test_a_single_word_does_not_match_irregular_forms(alice: User, conversation: Conversation):
     say(conversation, "We drove to the Jura.", *filler(20))
     assert texts(alice, "drive") == []
     assert texts(alice, "Where did we drive?")[0] == "We drove to the Jura."
 
 
-def test_a_name_that_is_also_a_form_of_a_verb_finds_whose_it_is(alice: User, conversation: Conversation):
+def test_a_name_that_is_also_a_verb_form_finds_the_person(alice: User, conversation: Conversation):
     said = "Drew moved to Basel with two cats last May."
     say(conversation, said, *(f"I draw bird number {number}." for number in range(40)))
     assert texts(alice, "Drew", limit=50) == [said]
     assert texts(alice, "Where does Drew live?")[0] == said
 
 
-def test_the_one_who_is_asked_about_comes_first(alice: User, conversation: Conversation):
+def test_the_person_asked_about_comes_first(alice: User, conversation: Conversation):
     say(conversation, *filler(8), "Ann: I moved to Oslo.", *filler(8), "Ben: I moved to Rome.", *filler(8))
     assert texts(alice, "Where did Ben move?")[0] == "Ben: I moved to Rome."
     assert texts(alice, "Where did Ann move?")[0] == "Ann: I moved to Oslo."
 
 
-def test_a_date_in_the_question_points_to_what_was_said_then(alice: User, conversation: Conversation):
+def test_a_date_in_the_question_ranks_turns_of_that_day_first(alice: User, conversation: Conversation):
     for days in (100, 50, 1):
         say(conversation, f"I ran a race, {days}.", at=NOW - timedelta(days=days))
     assert texts(alice, "Which race did I run yesterday?")[0] == "I ran a race, 1."
@@ -159,7 +157,7 @@ def test_two_characters_find_a_word_of_a_script_without_spaces(
     assert texts(alice, asked)[0] == said
 
 
-def test_a_long_message_is_found_by_its_piece(alice: User, conversation: Conversation):
+def test_a_search_returns_the_matching_piece_of_a_long_message(alice: User, conversation: Conversation):
     say(conversation, "Lorem ipsum dolor. " * 200 + "\n\nThe vault opens at noon.\n\n" + "Sit amet. " * 200)
     [piece] = texts(alice, "vault")
     assert "The vault opens at noon." in piece
@@ -178,7 +176,7 @@ def test_a_memory_entry_is_found(alice: User, conversation: Conversation):
     assert texts(alice, "stamp") == ["Alice collects stamps."]
 
 
-def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversation: Conversation):
+def test_a_removed_message_is_deleted_sealed_or_not(alice: User, conversation: Conversation):
     sealed = say(conversation, *filler(300), "The word is xylophone.")[-1]
     index_actions.index_conversation(conversation.pk)
     index_actions.seal_documents(1, user_id=alice.pk)
@@ -201,7 +199,7 @@ def test_a_rebuilt_index_gives_the_same_answers(alice: User, conversation: Conve
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_on_one_conversation_index_each_turn_once(alice: User, conversation: Conversation):
+def test_concurrent_workers_index_each_turn_once(alice: User, conversation: Conversation):
     say(conversation, *filler(1_200))
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""What a scope shares is found however much there is, and its index follows what becomes of each entry."""
+"""Shared entries are found however many there are, and the shared index follows every change of an entry."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def found(user: User, agent: Agent, query: str, limit: int = 10) -> list[str]:
 
 
 @pytest.mark.mechanism("memory.shared-index")
-def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
+def test_old_and_long_entries_are_found_among_a_thousand(
     alice: User, bob: User, charlie: User, porter: Agent
 ) -> None:
     share(bob, porter, CODE)
@@ -81,7 +81,7 @@ def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
 
 
 @pytest.mark.mechanism("memory.shared-index")
-def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Agent) -> None:
+def test_the_shared_index_follows_changes_of_entries(alice: User, bob: User, porter: Agent) -> None:
     changed, forgotten, taken_out, kept = share(
         bob, porter, "The lamp is red.", "The heron is grey.", "The vase is celadon.", CODE
     )
@@ -101,7 +101,7 @@ def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Age
 
 
 @pytest.mark.mechanism("memory.shared-index")
-def test_rebuilt_it_gives_the_same_answers(alice: User, bob: User, charlie: User, porter: Agent) -> None:
+def test_rebuilding_gives_the_same_results(alice: User, bob: User, charlie: User, porter: Agent) -> None:
     share(bob, porter, CODE)
     index_entries(bob.pk, write(bob, porter, *(f"Order {number} is due." for number in range(SEAL_FROM))))
     share(charlie, porter, SECOND)
@@ -114,7 +114,7 @@ def test_rebuilt_it_gives_the_same_answers(alice: User, bob: User, charlie: User
     assert SearchPosting.objects.filter(owner__scope=porter).count() == postings > 0
 
 
-def test_an_agent_takes_its_index_with_it(bob: User, porter: Agent) -> None:
+def test_deleting_an_agent_deletes_its_shared_index(bob: User, porter: Agent) -> None:
     share(bob, porter, CODE)
     porter.delete()
     assert not SearchOwner.objects.filter(user=None).exists()

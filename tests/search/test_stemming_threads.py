@@ -1,4 +1,4 @@
-"""Answers, searches and the worker read words in several threads at once: each word has its stem all the same."""
+"""Answers, searches and workers stem words in several threads at once; each word must get its own stem."""
 
 import sys
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ WORDS = ["".join(parts) for parts in product(BEGINNINGS, MIDDLES, ENDINGS)]
 
 @pytest.fixture
 def eager_switching() -> Iterator[None]:
-    """Threads take turns within a word, as they do on a busy machine."""
+    """Switch threads often enough to interrupt the stemming of a word, as on a busy machine."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(interval)
 
 
-def test_threads_that_stem_at_once_get_the_stems_one_thread_gets(eager_switching: None):
+def test_concurrent_threads_get_the_same_stems_as_one_thread(eager_switching: None):
     together = Barrier(THREADS)
 
     def read(number: int) -> list[str]:

@@ -33,24 +33,24 @@ def share_a_term(query: str, text: str) -> bool:
         ("straße", "die STRASSE ist nass"),
     ],
 )
-def test_these_meet(query: str, text: str):
+def test_matching_words_share_a_term(query: str, text: str):
     assert share_a_term(query, text)
 
 
 @pytest.mark.parametrize(
     ("query", "text"), [("the", "the end"), ("京都", "東京に都があった"), ("17", "1789")]
 )
-def test_these_do_not_meet(query: str, text: str):
+def test_other_words_share_no_term(query: str, text: str):
     assert not share_a_term(query, text)
 
 
-def test_who_speaks_is_read_from_the_front():
+def test_the_speaker_is_read_from_the_beginning():
     assert split_speaker("Ann Lee: hello") == (("ann", "lee"), "hello")
     assert split_speaker("note: buy milk") == ((), "note: buy milk")
     assert split_speaker("See https://example.com") == ((), "See https://example.com")
 
 
-def test_hostile_texts_give_bounded_terms():
+def test_hostile_texts_give_terms_of_limited_length():
     terms = ANALYZER.document_terms("a" * 100_000 + " " + "x-" * 50_000 + "\ud800")
     assert max(map(len, terms)) <= 64
 
@@ -77,7 +77,7 @@ def asks_for(question: str, text: str) -> bool:
         ("والسوق؟", "ذهبت إلى السوق"),
     ],
 )
-def test_a_question_meets_numbers_and_prefixed_words(question: str, text: str):
+def test_a_question_matches_numbers_and_prefixed_words(question: str, text: str):
     assert asks_for(question, text)
 
 
@@ -90,7 +90,7 @@ def test_a_question_meets_numbers_and_prefixed_words(question: str, text: str):
         ("بن؟", "شربت لبن"),
     ],
 )
-def test_a_word_that_is_no_ordinal_there_meets_no_number(question: str, text: str):
+def test_words_that_only_look_like_ordinals_or_prefixed_words_do_not_match(question: str, text: str):
     assert not asks_for(question, text)
 
 
@@ -182,7 +182,7 @@ def test_a_word_that_is_no_ordinal_there_meets_no_number(question: str, text: st
         "잘 지내세요?",
     ],
 )
-def test_what_needs_nothing_of_what_was_said_is_known(text: str):
+def test_small_talk_is_recognised(text: str):
     assert QUESTIONS.read(text, TODAY).is_small_talk
 
 
@@ -250,11 +250,11 @@ def test_what_needs_nothing_of_what_was_said_is_known(text: str):
         "dinner with Ann tomorrow evening",
     ],
 )
-def test_what_asks_for_something_is_no_small_talk(text: str):
+def test_a_question_or_request_with_a_subject_is_not_small_talk(text: str):
     assert not QUESTIONS.read(text, TODAY).is_small_talk
 
 
-def test_a_word_is_asked_for_in_the_forms_no_stemmer_brings_together():
+def test_a_question_includes_irregular_forms_of_its_words():
     assert {*ANALYZER.words("write wrote")} <= QUESTIONS.read("What did I write?", TODAY).own
     assert {*ANALYZER.words("find found")} <= QUESTIONS.read("What did I find?", TODAY).own
 
@@ -275,7 +275,7 @@ def test_a_word_is_asked_for_in_the_forms_no_stemmer_brings_together():
         "When am I free, Sat or Sun?",
     ],
 )
-def test_a_word_that_is_another_word_too_has_no_other_forms(text: str):
+def test_an_ambiguous_word_has_no_other_forms(text: str):
     assert QUESTIONS.read(text, TODAY).forms == {}
 
 
@@ -285,7 +285,7 @@ def test_a_name_has_no_other_forms(text: str):
     assert not QUESTIONS.read(text, TODAY).forms.keys() & {*ANALYZER.words("said kept met")}
 
 
-def test_a_capital_at_the_beginning_of_a_sentence_makes_no_name():
+def test_a_capitalised_first_word_of_a_sentence_is_not_a_name():
     assert QUESTIONS.read("Made it. Drove home?", TODAY).forms.keys() == {*ANALYZER.words("made drove")}
 
 
@@ -303,7 +303,7 @@ def test_a_capital_at_the_beginning_of_a_sentence_makes_no_name():
         ("어떤 영화를 봤나요?", "영화"),
     ],
 )
-def test_question_words_say_nothing_of_the_subject(text: str, about: str):
+def test_question_words_are_not_part_of_the_subject(text: str, about: str):
     assert {*QUESTIONS.read(text, TODAY).telling} >= {*ANALYZER.words(about)}
     assert not {*QUESTIONS.read(text, TODAY).telling} & {
         *ANALYZER.words("Qué Welches mir ты क्या أين 什么 어떤")
@@ -386,7 +386,7 @@ def test_last_week_is_understood_in_every_language(question: str):
     assert (span.first, span.last) == (date(2026, 11, 9), date(2026, 11, 15))
 
 
-def test_a_day_without_a_year_is_the_latest_on_which_something_was_said():
+def test_a_day_without_a_year_is_the_latest_such_day_with_turns():
     dates = find_dates("What did I say on May 4th?", TODAY)
     assert dates.resolve({date(2023, 5, 4), date(2021, 5, 4)})[0].first == date(2023, 5, 4)
     assert dates.resolve(())[0].first == date(2026, 5, 4)
@@ -442,11 +442,11 @@ def test_the_first_and_the_last_conversation_are_understood(question: str, sessi
 @pytest.mark.parametrize(
     "question", ["may I march on?", "February 31, 2023", "9999-12-31 x", "room 2022b", ""]
 )
-def test_what_is_no_date_or_none_that_exists_does_no_harm(question: str):
+def test_invalid_dates_do_not_raise(question: str):
     find_dates(question, TODAY)
 
 
-def test_pieces_are_the_text():
+def test_pieces_add_up_to_the_text():
     text = (
         "First paragraph. It has sentences.\n\n"
         + "Second one is long. " * 200

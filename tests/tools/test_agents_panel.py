@@ -1,4 +1,4 @@
-"""The operators' page of an agent: its tools, a preview that stores nothing, its export."""
+"""The admin page of an agent: its tools, a preview that stores only its usage, import and export."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_operators_choose_tools_and_servers(admin_client, agent):
     assert agent.tools is None
 
 
-def test_a_preview_asks_with_the_preset_and_stores_only_its_cost(admin_client, admin_user, agent, server):
+def test_a_preview_uses_the_preset_and_stores_only_its_usage(admin_client, admin_user, agent, server):
     server.script(Behaviour(text="Arr, <b>matey</b>"))
     shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
     assert "Arr, &lt;b&gt;matey&lt;/b&gt;" in shown
@@ -72,9 +72,7 @@ def asking(name, arguments):
     return Behaviour(text="", tool_calls=({"id": "1", "name": name, "arguments": arguments},))
 
 
-def test_a_preview_runs_tools_that_only_read_and_the_model_answers_with_what_they_say(
-    admin_client, agent, server
-):
+def test_a_preview_runs_read_only_tools_and_the_model_gets_their_results(admin_client, agent, server):
     agent.tools = ["calculator"]
     agent.save()
     server.script(asking("calculator", '{"expression": "6 * 7"}'), Behaviour(text="Arr, forty-two."))
@@ -87,7 +85,7 @@ def test_a_preview_runs_tools_that_only_read_and_the_model_answers_with_what_the
 
 
 @pytest.mark.parametrize("name", ["send_mail", "pay", "files_list", "memory_search"])
-def test_a_preview_shows_and_does_not_run_what_changes_something_or_needs_a_conversation(
+def test_a_preview_shows_but_does_not_run_tools_that_change_data_or_need_a_conversation(
     admin_client, agent, server, settings, name
 ):
     settings.EXTRA_TOOLS = own_tools.NAMES
@@ -108,7 +106,7 @@ THREE = "1. the price of A\n2. the price of B\n3. the difference"
 
 
 @pytest.mark.parametrize(("mode", "question"), [("plan", "What of A and B?"), ("auto", THREE)])
-def test_a_preview_of_an_agent_that_plans_shows_its_plan_and_what_each_model_took(
+def test_a_preview_of_a_planning_agent_shows_the_plan_and_stores_the_usage_of_each_model(
     admin_client, agent, server, mode, question
 ):
     fast = ModelConfig.objects.create(name="Fast", model_id="fast-model", base_url=server.base_url)
@@ -143,7 +141,7 @@ def test_a_preview_in_auto_mode_answers_a_plain_question_in_one_loop(admin_clien
     assert len(server.requests) == 1
 
 
-def test_a_preview_of_a_planner_that_makes_no_plan_answers_and_says_so(admin_client, agent, server):
+def test_a_preview_without_a_usable_plan_answers_with_a_notice(admin_client, agent, server):
     agent.mode = "plan"
     agent.save()
     planned = planned_server(server)
@@ -153,7 +151,7 @@ def test_a_preview_of_a_planner_that_makes_no_plan_answers_and_says_so(admin_cli
     assert "The answer." in shown
 
 
-def test_a_model_that_is_down_is_told(admin_client, agent):
+def test_a_preview_reports_an_unreachable_model(admin_client, agent):
     ModelConfig.objects.update(base_url="http://127.0.0.1:9/v1")
     shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
     assert "errornote" in shown
@@ -164,7 +162,7 @@ def test_a_model_that_is_down_is_told(admin_client, agent):
     ("broken", "told"),
     [({"fault": "cut"}, "errornote"), ({"hold_after": 3}, "There was no answer within 5 s.")],
 )
-def test_a_preview_that_ends_early_shows_what_was_said_and_costs_what_it_took(
+def test_an_interrupted_preview_shows_its_text_and_stores_estimated_usage(
     admin_client, agent, server, broken, told
 ):
     agent.timeout_s = 5.0
@@ -179,7 +177,7 @@ def test_a_preview_that_ends_early_shows_what_was_said_and_costs_what_it_took(
     assert f"{spent.input_tokens} tokens in, {spent.output_tokens} out (estimated)" in shown
 
 
-def test_a_plan_that_is_cut_short_in_a_preview_costs_what_each_call_took(admin_client, agent, server):
+def test_an_interrupted_plan_in_a_preview_stores_the_usage_of_each_call(admin_client, agent, server):
     agent.mode, agent.timeout_s = "plan", 6.0
     agent.save()
     planned = planned_server(server)
@@ -199,7 +197,7 @@ def test_the_export_is_a_preset(admin_client, agent):
     assert "127.0.0.1" not in exported
 
 
-def test_an_export_is_imported_by_another_operator_as_the_same_agent(admin_client, agent):
+def test_an_exported_agent_can_be_imported_in_the_panel_unchanged(admin_client, agent):
     agent.timeout_s, agent.greeting = 12.5, "Ahoy"
     agent.hooks = [
         {
@@ -247,26 +245,26 @@ def send_import(admin_client, text):
         ("name: x\ncontext_policy: {keep_recnt: 1}", "there is no such setting"),
     ],
 )
-def test_a_file_that_is_no_agent_is_refused_with_its_place(admin_client, text, told):
+def test_an_invalid_agent_file_is_refused_with_the_invalid_field(admin_client, text, told):
     assert told in send_import(admin_client, text).content.decode()
     assert not Agent.objects.exists()
 
 
-def test_what_an_import_leaves_out_is_told(admin_client):
+def test_an_import_reports_omitted_fields(admin_client):
     send_import(admin_client, "name: Guest\nmodel: far-away-1\ntools: [clock]\n")
     page = admin_client.get("/admin/chatapp/agent/").content.decode()
     assert "There is no model far-away-1 here; it was left out." in page
     assert Agent.objects.get().tools == ["clock"]
 
 
-def test_an_agent_that_no_preset_holds_is_told_instead_of_exported(admin_client, agent):
+def test_an_agent_that_exceeds_the_limits_of_presets_cannot_be_exported(admin_client, agent):
     agent.greeting = "x" * 3_000
     agent.save()
     told = admin_client.get(page_of(agent, "export"), follow=True).content.decode()
     assert "It cannot be exported. greeting:" in told
 
 
-def test_what_a_user_made_is_not_shown(admin_client, agent, alice):
+def test_agents_of_users_are_not_shown_in_the_panel(admin_client, agent, alice):
     own = Agent.objects.create(name="Diary", owner=alice, system_prompt="private words")
     assert "Diary" not in admin_client.get("/admin/chatapp/agent/").content.decode()
     for tail in ("preview", "export"):
@@ -274,11 +272,11 @@ def test_what_a_user_made_is_not_shown(admin_client, agent, alice):
 
 
 @pytest.mark.parametrize("tail", ["change", "preview", "export"])
-def test_users_see_none_of_it(alice, browser_client, agent, tail):
+def test_users_cannot_open_the_pages_of_an_agent(alice, browser_client, agent, tail):
     assert browser_client(alice).get(page_of(agent, tail)).status_code == 404
 
 
-def test_a_name_that_another_agent_has_is_refused_in_the_form(admin_client, agent):
+def test_the_form_refuses_the_name_of_another_agent(admin_client, agent):
     other = Agent.objects.create(name="Parrot")
     for page in (page_of(other), "/admin/chatapp/agent/add/"):
         shown = admin_client.post(page, FORM)
@@ -299,7 +297,7 @@ def test_a_name_that_another_agent_has_is_refused_in_the_form(admin_client, agen
         ("context_policy", '{"summary_timeout_s": 1e999}'),
     ],
 )
-def test_what_no_database_stores_is_refused_in_the_form(admin_client, agent, field, text):
+def test_the_form_refuses_values_that_no_database_stores(admin_client, agent, field, text):
     shown = admin_client.post(page_of(agent), FORM | {field: text})
     assert shown.status_code == 200
     assert "errorlist" in shown.content.decode()

@@ -1,4 +1,4 @@
-"""Files the user attached: uploaded by what they are, listed and read in their own conversation only."""
+"""Attached files: typed by their content, and listed and read only in their own conversation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pdf(*pages: str) -> bytes:
 
 @pytest.fixture
 def attach(alice, settings, tmp_path):
-    """`attach(content, name)`: uploaded and sent; the file's id and who asks in that conversation."""
+    """Return a function that uploads and sends a file, and returns (its id, a caller in its conversation)."""
     settings.DATA_DIR = tmp_path
     conversation = create_conversation(user=alice, now=clock.now())
 
@@ -77,7 +77,7 @@ async def test_attached_files_are_listed(attach):
     assert listed.startswith(f"{file_id}: offer.pdf (application/pdf, ")
 
 
-async def test_a_pdf_is_read_by_page(attach):
+async def test_a_pdf_is_read_page_by_page(attach):
     file_id, caller = await attach(pdf("First page", "The total is 4711"), "offer.pdf")
     assert (await read(file_id, caller, 2)).text == "Page 2 of 2.\n\nThe total is 4711"
     with pytest.raises(ToolFailure, match="only 2 pages"):
@@ -85,7 +85,7 @@ async def test_a_pdf_is_read_by_page(attach):
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_damaged_pdf_is_told_and_harms_nothing(attach, seed):
+async def test_a_damaged_pdf_is_read_or_reported_as_unreadable(attach, seed):
     damaged = bytearray(pdf("Hello", "World"))
     chance = random.Random(seed)
     for _ in range(200):
@@ -98,7 +98,7 @@ async def test_a_damaged_pdf_is_told_and_harms_nothing(attach, seed):
     assert answer.startswith(("Page 1", "This PDF cannot be read", "There are only"))
 
 
-async def test_a_pdf_that_needs_too_much_ends_its_own_process_only():
+async def test_a_pdf_that_needs_too_much_memory_ends_only_its_own_process():
     with pytest.raises(ToolFailure, match="cannot be read"):
         await pdf_pages.read_pdf(pdf("a" * 5_000_000), 1, memory_bytes=1 << 20)
 
@@ -147,7 +147,7 @@ async def test_an_office_file_is_read_as_text(attach, content, name, text):
 
 
 @pytest.mark.parametrize(("content", "name", "text"), OFFICE)
-async def test_a_damaged_office_file_is_told(attach, content, name, text):
+async def test_a_damaged_office_file_is_reported(attach, content, name, text):
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(out, "w") as damaged:
         for part in whole.namelist():
@@ -157,7 +157,7 @@ async def test_a_damaged_office_file_is_told(attach, content, name, text):
         await read(file_id, caller)
 
 
-async def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked():
+async def test_a_file_that_unpacks_to_too_much_is_refused():
     out = io.BytesIO(word())
     with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("word/media/zeros", bytes(office_files.MAX_UNPACKED_BYTES))
@@ -168,7 +168,7 @@ async def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(
         await office_files.read_office(word(), office_files.DOCX, memory_bytes=1 << 20)
 
 
-async def test_csv_rows_come_with_their_header_and_numbers(attach):
+async def test_csv_rows_are_shown_with_the_header_and_row_numbers(attach):
     file_id, caller = await attach(CSV.encode("cp1252"), "table.csv")
     text = (await read(file_id, caller, 2)).text
     assert text.startswith("Rows 201 to 400 of 500 (page 2 of 3).")
@@ -185,7 +185,7 @@ async def test_csv_rows_come_with_their_header_and_numbers(attach):
         ("Größe", "cp1252"),
     ],
 )
-async def test_a_text_in_an_encoding_of_windows_is_read(attach, text, encoding):
+async def test_a_text_in_a_windows_or_chinese_encoding_is_read(attach, text, encoding):
     file_id, caller = await attach(text.encode(encoding), "notes.txt")
     assert (await read(file_id, caller)).text == f"Part 1 of 1.\n\n{text}"
 
@@ -195,12 +195,12 @@ async def test_a_text_in_utf_16_is_read(attach):
     assert "Grüße aus Zürich" in (await read(file_id, caller)).text
 
 
-async def test_an_image_is_given_as_an_image(attach):
+async def test_an_image_is_returned_as_an_image(attach):
     file_id, caller = await attach(picture(), "red.png")
     assert (await read(file_id, caller)).images[0].mime_type == "image/png"
 
 
-async def test_what_is_attached_elsewhere_or_by_another_is_not_there(attach, alice, bob):
+async def test_files_of_other_conversations_and_users_cannot_be_listed_or_read(attach, alice, bob):
     file_id, caller = await attach(b"secret plan", "plan.txt")
     elsewhere = await in_database(create_conversation)(user=alice, now=clock.now())
     for asking in (
@@ -212,7 +212,7 @@ async def test_what_is_attached_elsewhere_or_by_another_is_not_there(attach, ali
             await read(file_id, asking)
 
 
-async def test_the_model_sees_a_line_and_the_page_a_part(attach):
+async def test_a_file_is_a_line_for_the_model_and_a_part_for_the_page(attach):
     file_id, _ = await attach(b"secret plan", "plan.txt")
     question = await Message.objects.filter(role="user").aget()
     file, text = question.parts
@@ -235,7 +235,7 @@ async def test_the_model_sees_a_line_and_the_page_a_part(attach):
         (picture(), "really.txt", "image/png"),
     ],
 )
-def test_a_file_is_what_its_content_says(alice, api_client, content, name, mime_type):
+def test_the_type_of_an_upload_is_detected_from_its_content(alice, api_client, content, name, mime_type):
     answer = api_client(alice).post("/api/v1/files", {"file": SimpleUploadedFile(name, content)})
     assert answer.status_code == 201
     assert answer.json()["mime_type"] == mime_type
@@ -248,6 +248,6 @@ def test_a_file_is_what_its_content_says(alice, api_client, content, name, mime_
 @pytest.mark.parametrize(
     "content", [b"\x7fELF\x02\x01\x01\x00" + bytes(50), b"PK\x03\x04\x14\x00", b"   \n", b"\x00\x01\x02"]
 )
-def test_what_no_tool_can_read_is_refused(alice, api_client, content):
+def test_a_file_that_no_tool_can_read_is_refused(alice, api_client, content):
     answer = api_client(alice).post("/api/v1/files", {"file": SimpleUploadedFile("x.txt", content)})
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""Tools see the branch they are called in: nothing that only another branch of the conversation says."""
+"""Tools see only the branch in which they are called, not messages, files or offloads of other branches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "The heliotrope code is QX-4711."
 
 @pytest.fixture
 def branches(alice: User) -> tuple[Turn, Turn, Turn]:
-    """Return the turn said first, the turn that replaced it, and the turn after that."""
+    """Return the first turn, the turn that replaced it, and the turn after the replacement."""
     conversation = import_notes(alice, "Hello there.", "Hello!")
     first = ask(alice, conversation, SECRET)
     offload(str(conversation.pk), first)
@@ -48,13 +48,15 @@ def caller_of(turn: Turn) -> ToolCaller:
     return ToolCaller(str(turn.question.user_id), str(turn.question.conversation_id), str(turn.run_id))
 
 
-def test_a_search_finds_nothing_of_another_branch(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_a_search_finds_no_messages_of_another_branch(branches: tuple[Turn, Turn, Turn]) -> None:
     first, _, later = branches
     assert SECRET in [hit.text for hit in _search(caller_of(first), "heliotrope code", 8)]
     assert SECRET not in [hit.text for hit in _search(caller_of(later), "heliotrope code", 8)]
 
 
-def test_nor_an_entry_that_a_summary_of_another_branch_made(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_a_search_finds_no_entries_from_a_summary_of_another_branch(
+    branches: tuple[Turn, Turn, Turn],
+) -> None:
     first, _, later = branches
     now = clock.now()
     row = Compaction.objects.create(
@@ -81,7 +83,7 @@ def test_nor_an_entry_that_a_summary_of_another_branch_made(branches: tuple[Turn
         assert (entry.text in texts) is is_found
 
 
-def test_no_message_of_another_branch_is_read(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_messages_of_another_branch_cannot_be_read(branches: tuple[Turn, Turn, Turn]) -> None:
     first, _, later = branches
     assert _read_around(caller_of(first), str(first.question.pk), 2)
     with pytest.raises(ToolFailure):
@@ -90,7 +92,9 @@ def test_no_message_of_another_branch_is_read(branches: tuple[Turn, Turn, Turn])
     assert SECRET not in str(around)
 
 
-def test_what_another_branch_offloaded_is_not_there(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_results_offloaded_by_another_branch_cannot_be_read_or_listed(
+    branches: tuple[Turn, Turn, Turn],
+) -> None:
     first, _, later = branches
     result = Offload.objects.get(kind=Offload.Kind.RESULT)
     assert SECRET in _text(caller_of(first), str(result.pk))
@@ -100,24 +104,26 @@ def test_what_another_branch_offloaded_is_not_there(branches: tuple[Turn, Turn, 
     assert str(result.pk) not in _text(caller_of(later), "list")
 
 
-def test_what_was_stored_again_is_read_where_its_reference_was_told(
+def test_a_result_stored_again_by_another_branch_can_be_read_there(
     branches: tuple[Turn, Turn, Turn],
 ) -> None:
-    """An old result of both branches, which the request of either has no room for."""
+    """Both branches may store the same old result if their requests have no room for it."""
     _, _, later = branches
     offload(str(later.question.conversation_id), later)
     result = Offload.objects.get(kind=Offload.Kind.RESULT)
     assert SECRET in _text(caller_of(later), str(result.pk))
 
 
-def test_nor_what_left_its_context(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_messages_that_left_the_context_of_another_branch_cannot_be_read(
+    branches: tuple[Turn, Turn, Turn],
+) -> None:
     first, _, later = branches
     [line] = _text(caller_of(first), "context").splitlines()
     assert json.loads(line)["id"] == str(first.question.pk)
     assert _text(caller_of(later), "context") == ""
 
 
-def test_nor_is_a_file_that_only_another_branch_shows(branches: tuple[Turn, Turn, Turn]) -> None:
+def test_files_of_another_branch_cannot_be_listed_or_read(branches: tuple[Turn, Turn, Turn]) -> None:
     first, _, later = branches
     files = [attach(turn) for turn in (first, later)]
     for turn, file_id in zip((first, later), files, strict=True):

@@ -1,4 +1,4 @@
-"""The calculator: exact, bounded, and nothing but arithmetic."""
+"""The calculator: exact, bounded, and limited to arithmetic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CALLER = ToolCaller(user_id="alice", conversation_id="c", run_id="r")
         ("4 / (10**15 * 10**15)", "4e-30"),
     ],
 )
-async def test_it_computes_exactly(expression, result):
+async def test_the_calculator_computes_exactly(expression, result):
     output = await Calculator().call({"expression": expression}, CALLER)
     assert output.text == f"{expression} = {result}"
 
@@ -57,7 +57,7 @@ async def test_it_computes_exactly(expression, result):
         "0.5**-99999999",
     ],
 )
-def test_what_would_take_all_memory_is_refused_before_it_is_computed(bomb):
+def test_expressions_that_would_take_all_memory_are_refused_before_they_are_computed(bomb):
     with pytest.raises(ToolFailure):
         calculate(bomb)
 
@@ -87,17 +87,17 @@ def test_what_would_take_all_memory_is_refused_before_it_is_computed(bomb):
         "",
     ],
 )
-def test_nothing_but_arithmetic_is_understood(code):
+def test_invalid_arithmetic_and_other_code_are_refused(code):
     with pytest.raises(ToolFailure, match=r"\.$"):
         calculate(code)
 
 
 @given(st.text(alphabet="0123456789.+-*/%() eE,minaxsqrt", max_size=60))
-def test_any_text_is_a_number_or_a_plain_refusal(text):
+def test_any_text_gives_a_number_or_a_tool_failure(text):
     with contextlib.suppress(ToolFailure):
         shown(calculate(text))
 
 
-async def test_identity_is_no_argument():
+async def test_a_user_id_is_refused_as_an_argument():
     with pytest.raises(ToolFailure, match="user_id"):
         await Calculator().call({"expression": "1", "user_id": "bob"}, CALLER)

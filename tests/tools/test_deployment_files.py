@@ -1,4 +1,4 @@
-"""`manage.py apply`: what operators configure, from one file, all or nothing."""
+"""`manage.py apply` and its API: apply the whole configuration in one file, or nothing of it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def apply(tmp_path):
 
 
 def stored():
-    """Everything that can be applied, as it is in the database."""
+    """Return all rows that `apply` may write, and the audit log."""
     rows = (
         ModelConfig,
         McpServer,
@@ -96,7 +96,7 @@ def stored():
     return {model.__name__: sorted(map(repr, model.objects.values())) for model in rows}
 
 
-def test_one_file_makes_models_servers_agents_hooks_and_groups(apply):
+def test_one_file_creates_models_servers_agents_hooks_and_groups(apply):
     printed = apply(DEPLOYMENT)
     assert "6 created, 0 changed, 0 as they were." in printed
     assert "not in the file, left as it is: Demo" in printed
@@ -137,7 +137,7 @@ def test_fast_models_may_have_fast_models_in_any_order(apply):
         apply({"models": circle})
 
 
-def test_a_file_that_was_applied_changes_nothing_more(apply):
+def test_applying_a_file_again_changes_nothing(apply):
     apply(DEPLOYMENT)
     before = stored()
     printed = apply(DEPLOYMENT)
@@ -145,7 +145,7 @@ def test_a_file_that_was_applied_changes_nothing_more(apply):
     assert stored() == before
 
 
-def test_a_key_with_white_space_around_it_is_changed_once(apply, monkeypatch):
+def test_a_key_with_surrounding_whitespace_is_not_changed_by_a_second_run(apply, monkeypatch):
     monkeypatch.setenv("LARGE_KEY", f" {KEY}\n")
     apply(DEPLOYMENT)
     assert "0 created, 0 changed, 6 as they were." in apply(DEPLOYMENT)
@@ -153,7 +153,7 @@ def test_a_key_with_white_space_around_it_is_changed_once(apply, monkeypatch):
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_a_file_may_disable_the_model_whose_place_as_the_default_another_takes(apply, is_reversed):
+def test_a_file_may_disable_the_default_model_if_it_sets_another_default(apply, is_reversed):
     apply(DEPLOYMENT)
     models = [{"name": "Large", "enabled": False}, {"name": "New", "model_id": "new-1", "default": True}]
     apply({"models": models[::-1] if is_reversed else models})
@@ -161,7 +161,7 @@ def test_a_file_may_disable_the_model_whose_place_as_the_default_another_takes(a
     assert not ModelConfig.objects.get(name="Large").enabled
 
 
-def test_a_dry_run_prints_what_a_run_prints_and_stores_nothing(apply):
+def test_a_dry_run_prints_the_same_changes_as_a_run_and_stores_nothing(apply):
     before = stored()
     dry = apply(DEPLOYMENT, "--dry-run")
     assert stored() == before
@@ -169,7 +169,7 @@ def test_a_dry_run_prints_what_a_run_prints_and_stores_nothing(apply):
     assert dry.splitlines()[:-1] == apply(DEPLOYMENT).splitlines()[:-1]
 
 
-def test_a_change_is_shown_field_by_field_and_what_is_not_written_stays(apply):
+def test_changes_are_printed_by_field_and_fields_not_in_the_file_are_kept(apply):
     apply(DEPLOYMENT)
     printed = apply(
         {
@@ -215,7 +215,7 @@ def test_a_change_is_shown_field_by_field_and_what_is_not_written_stays(apply):
     assert not GroupRetention.objects.exists()
 
 
-def test_secrets_and_values_of_the_environment_are_never_printed(apply, monkeypatch):
+def test_secrets_and_environment_variables_are_never_printed(apply, monkeypatch):
     printed = apply(DEPLOYMENT)
     monkeypatch.setenv("LARGE_KEY", "sk-another-3")
     monkeypatch.setenv("WIKI_TOKEN", "mcp-another-4")
@@ -231,7 +231,7 @@ def test_secrets_and_values_of_the_environment_are_never_printed(apply, monkeypa
     assert "another" not in kept
 
 
-def test_the_audit_log_has_what_was_added_and_changed(apply):
+def test_the_audit_log_records_added_and_changed_rows(apply):
     apply(DEPLOYMENT)
     apply(DEPLOYMENT.replace("64000", "32000"))
     events = [event.detail for event in AuditEvent.objects.order_by("id")]
@@ -294,9 +294,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("wrong", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
-def test_what_is_wrong_is_named_with_its_place_and_nothing_is_stored(apply, wrong, problem):
+def test_an_invalid_file_is_refused_with_the_place_and_nothing_is_stored(apply, wrong, problem):
     before = stored()
-    if isinstance(wrong, dict):  # something right beside it is not stored either
+    if isinstance(wrong, dict):  # valid rows in the same file are not stored either
         wrong = {"groups": [{"name": "Right"}], "models": [{"name": "Right", "model_id": "right"}]} | wrong
     with pytest.raises(CommandError) as refused:
         apply(wrong)
@@ -313,7 +313,7 @@ def test_a_stored_key_is_not_sent_to_another_address(apply):
         apply({"mcp_servers": [{"name": "wiki", "url": "https://evil.example.com/mcp"}]})
 
 
-def test_the_endpoint_of_a_model_of_the_environment_stays_its_own(apply, settings):
+def test_the_endpoint_of_a_model_from_the_environment_cannot_be_changed(apply, settings):
     settings.OPENAI_API_KEY, settings.LLM_MODEL = "sk-env", "env-model"
     ensure_first_model()
     apply({"models": [{"name": "env-model", "model_id": "env-model", "context_size": 9_000}]})
@@ -355,7 +355,7 @@ def test_an_operator_applies_a_deployment_over_the_api(operator):
     assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 6)
 
 
-def test_a_deployment_over_the_api_reads_no_variable_of_the_server(operator, monkeypatch):
+def test_a_deployment_over_the_api_reads_no_environment_variable_of_the_server(operator, monkeypatch):
     monkeypatch.setenv("LARGE_KEY", KEY)
     answer = sent(operator, secrets={"WIKI_TOKEN": TOKEN})
     assert answer.status_code == 422
@@ -369,7 +369,7 @@ def test_a_deployment_over_the_api_reads_no_variable_of_the_server(operator, mon
     ("text", "field"),
     [("models: [{name: A, colour: red}]", "models.0.colour"), ("a: b: c", "yaml"), ("things: []", "things")],
 )
-def test_what_is_no_deployment_is_422_with_its_place(operator, text, field):
+def test_an_invalid_deployment_returns_422_with_the_field(operator, text, field):
     answer = sent(operator, text)
     assert answer.status_code == 422
     assert answer.json()["error"]["details"][0]["field"] == field

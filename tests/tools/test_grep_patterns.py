@@ -1,4 +1,4 @@
-"""agents/tools/offloaded.py: find_matches searches with a model's pattern in bounded memory."""
+"""find_matches searches with a model's pattern in bounded memory."""
 
 import subprocess
 import sys
@@ -32,8 +32,8 @@ except ToolFailure as told:
     ],
 )
 def test_a_short_pattern_takes_bounded_memory(pattern):
-    """ "in bounded time for any pattern": 38 characters make `regex` take all memory of the machine (the limit here
-    makes a MemoryError of it, and a pattern that takes too long; without one the server is killed)."""
+    """A pattern of 38 characters could make `regex` take all memory of the machine. The limit here turns that into a
+    MemoryError, reported as a pattern that takes too long; without a limit the server would be killed."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, pattern],
         check=False,
@@ -66,8 +66,8 @@ def test_a_short_pattern_takes_bounded_memory(pattern):
         "(?x)(?- 1)?(a)",
     ],
 )
-def test_a_call_of_a_group_is_refused_in_every_form(pattern):
-    """Each level takes memory, and the text decides how many there are."""
+def test_calls_of_groups_are_refused_in_every_form(pattern):
+    """Each level of recursion takes memory, and the text decides the depth."""
     with pytest.raises(ToolFailure, match="must not"):
         find_matches("text", pattern)
 
@@ -83,5 +83,5 @@ def test_a_call_of_a_group_is_refused_in_every_form(pattern):
         ("[?(]R", "(R"),
     ],
 )
-def test_what_only_looks_like_one_is_searched_for(pattern, text):
+def test_patterns_that_only_look_like_calls_of_groups_are_accepted(pattern, text):
     assert find_matches(text, pattern).startswith("1 matches")

@@ -1,4 +1,4 @@
-"""http_fetch: pages of allowed hosts as text, and no way to any other address."""
+"""http_fetch returns pages of allowed hosts as text and refuses all other addresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rules:
 
 
 class Names:
-    """A resolver that answers from a table, one answer after the other."""
+    """A resolver with a table of answers, used one after the other; the last one is repeated."""
 
     def __init__(self, **table):
         self.table = {name.replace("_", "."): list(answers) for name, answers in table.items()}
@@ -57,7 +57,7 @@ async def fetch(url, rules, names=None):
     return (await tool.call({"url": url}, CALLER)).text
 
 
-async def test_a_page_of_an_own_host_is_read_as_text(web):
+async def test_a_page_of_an_own_host_is_returned_as_text(web):
     web.pages["/a"] = WebPage(
         b"<html><head><style>x{}</style><script>steal()</script></head><body><h1>Prices</h1>"
         b"<table><tr><td>Tea</td><td>4.20</td></tr></table></body></html>"
@@ -70,14 +70,14 @@ async def test_a_page_of_an_own_host_is_read_as_text(web):
 
 
 @pytest.mark.parametrize("host", ["a" * 64, "a..b", f"{'b' * 70}.example", "x" * 300])
-async def test_a_name_that_no_host_can_have_is_not_resolved(host):
-    """What asks for it handles it as any name that is not known; a webhook to it was tried for ever."""
+async def test_an_invalid_host_name_raises_os_error(host):
+    """Callers handle OSError as for an unknown name. After another exception, a webhook would be retried forever."""
     with pytest.raises(OSError, match="no name of a host"):
         await resolve_host(host, 80)
 
 
 async def test_the_connection_goes_to_the_address_that_was_checked(web):
-    """The name would lead elsewhere the second time: it is asked once, and the page still gets its own name."""
+    """The name would resolve to another address the second time. The server still gets the name as its host."""
     web.pages["/a"] = WebPage(b"hello")
     names = Names(wiki_example=[["127.0.0.1"], ["169.254.169.254"]])
     text = await fetch(f"http://wiki.example:{web.port}/a", Rules(own=own(web, "wiki.example")), names)
@@ -98,13 +98,13 @@ async def test_the_connection_goes_to_the_address_that_was_checked(web):
         "255.255.255.255", "100.100.100.200", "192.0.0.192",
     ],
 )  # fmt: skip
-async def test_a_name_that_leads_to_a_forbidden_address_is_refused(address):
+async def test_a_name_that_resolves_to_a_forbidden_address_is_refused(address):
     names = Names(innocent_example=[[address]])
     with pytest.raises(ToolFailure, match=r"innocent\.example leads to"):
         await fetch("http://innocent.example/", Rules(hosts=["*"]), names)
 
 
-async def test_one_forbidden_address_among_good_ones_is_enough_to_refuse():
+async def test_a_name_with_one_forbidden_address_is_refused():
     names = Names(mixed_example=[[PUBLIC, "10.0.0.1"]])
     with pytest.raises(ToolFailure, match=r"10\.0\.0\.1"):
         await fetch("http://mixed.example/", Rules(hosts=["*"]), names)
@@ -119,7 +119,7 @@ async def test_one_forbidden_address_among_good_ones_is_enough_to_refuse():
         "http://user:password@127.0.0.1/", "http://127.0.0.1:6379/", "http:///etc/passwd", "http://[::1%25lo]/", "not an address",
     ],
 )  # fmt: skip
-async def test_every_spelling_of_this_machine_is_refused(url):
+async def test_local_addresses_and_other_schemes_are_refused_in_every_spelling(url):
     with pytest.raises(ToolFailure):
         await fetch(url, Rules(hosts=["*"]))
 
@@ -132,14 +132,14 @@ async def test_a_redirect_to_a_host_that_is_not_allowed_is_not_followed(web):
     assert web.paths == ["/a"]
 
 
-async def test_a_redirect_to_an_allowed_name_that_leads_inside_is_not_followed(web):
+async def test_a_redirect_to_an_allowed_name_with_an_internal_address_is_not_followed(web):
     web.pages["/a"] = WebPage(status=307, headers={"Location": "http://public.example/"})
     names = Names(public_example=[["169.254.169.254"]], wiki_example=[["127.0.0.1"]])
     with pytest.raises(ToolFailure, match=r"169\.254\.169\.254"):
         await fetch(f"http://wiki.example:{web.port}/a", Rules(["*"], own(web, "wiki.example")), names)
 
 
-async def test_redirects_are_followed_within_what_is_allowed_and_end(web):
+async def test_redirects_within_allowed_hosts_are_followed_up_to_a_limit(web):
     web.pages["/a"] = WebPage(status=301, headers={"Location": "/b", "Set-Cookie": "who=alice"})
     web.pages["/b"] = WebPage(b"arrived")
     rules = Rules(own=own(web, "127.0.0.1"))
@@ -149,12 +149,12 @@ async def test_redirects_are_followed_within_what_is_allowed_and_end(web):
         await fetch(f"http://127.0.0.1:{web.port}/round", rules)
 
 
-async def test_an_own_host_is_own_at_its_port_only(web):
+async def test_an_own_host_is_allowed_only_at_its_port(web):
     with pytest.raises(ToolFailure, match="not among"):
         await fetch(f"http://127.0.0.1:{web.port + 1}/", Rules(own=own(web, "127.0.0.1")))
 
 
-async def test_metadata_addresses_are_refused_even_where_an_operator_names_them():
+async def test_metadata_addresses_are_refused_even_if_an_operator_names_them():
     with pytest.raises(ToolFailure, match="never asked"):
         await fetch("http://169.254.169.254/", Rules(own=["169.254.169.254"]))
 
@@ -174,14 +174,14 @@ async def test_an_endless_page_is_cut(web, encoding):
     assert len(text) < MAX_BYTES + 200
 
 
-async def test_a_small_answer_that_unpacks_to_gigabytes_is_cut(web):
+async def test_a_small_response_that_unpacks_to_gigabytes_is_cut(web):
     bomb = gzip.compress(bytes(300 * 2**20), compresslevel=1)
     web.pages["/a"] = WebPage(bomb, "text/plain", headers={"Content-Encoding": "gzip"})
     text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
     assert len(text) < MAX_BYTES + 200
 
 
-async def test_a_packed_page_is_read_whole(web):
+async def test_a_compressed_page_is_read_whole(web):
     body = "".join(f"<p>line {n}</p>" for n in range(20_000)).encode()
     web.pages["/a"] = WebPage(gzip.compress(body), headers={"Content-Encoding": "gzip"})
     text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
@@ -196,7 +196,7 @@ async def test_a_packed_page_is_read_whole(web):
         (WebPage(b"no gzip", headers={"Content-Encoding": "gzip"}), "cannot be read"),
     ],
 )
-async def test_what_is_no_text_is_told(web, page, problem):
+async def test_a_response_that_is_no_readable_text_is_refused_with_the_reason(web, page, problem):
     web.pages["/a"] = page
     with pytest.raises(ToolFailure, match=problem):
         await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
@@ -222,18 +222,18 @@ async def test_any_charset_and_broken_markup_give_text(web, charset):
     ],
     ids=["wide column", "many cells", "deep blocks", "deep lists", "margins"],
 )
-def test_text_of_a_page_is_bounded_by_its_size(html):
-    """Columns aligned to the widest cell made 30 MB of 400 kB."""
+def test_the_text_of_a_page_is_bounded_by_the_size_of_the_page(html):
+    """Columns aligned to the widest cell would turn 400 kB into 30 MB."""
     text = text_of_html(html)
     assert "a" in text or "b" in text
     assert len(text) < 2 * len(html)
 
 
-def test_what_a_page_hides_is_not_read():
+def test_hidden_elements_of_a_page_are_left_out():
     assert text_of_html('<p style="Display : None">hidden</p><p style="color: red">shown</p>') == "shown"
 
 
-async def test_a_charset_that_no_page_has_takes_no_minutes(web):
+async def test_a_slow_charset_is_not_used(web):
     web.pages["/a"] = WebPage(b"9" * MAX_BYTES, "text/plain; charset=punycode")
     text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
     assert text.endswith("999")
@@ -253,7 +253,7 @@ def test_rules_match_names_and_ports():
 
 
 @given(st.ip_addresses())
-def test_no_address_that_is_not_public_passes_without_being_own(address):
+def test_only_public_addresses_pass_unless_they_are_own(address):
     try:
         HostRules(("*",)).check_address("x.example", 80, str(address))
     except ForbiddenHost:
@@ -263,7 +263,7 @@ def test_no_address_that_is_not_public_passes_without_being_own(address):
     assert not address.is_link_local
 
 
-async def test_the_authorities_are_read_once_for_all_clients(monkeypatch):
+async def test_the_certificate_authorities_are_loaded_once_for_all_clients(monkeypatch):
     read = []
     monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_: read.append(1))
     tls_context.cache_clear()
@@ -273,10 +273,10 @@ async def test_the_authorities_are_read_once_for_all_clients(monkeypatch):
     assert len(read) <= 1
 
 
-# --- switched on and off ------------------------------------------------------------------------------
+# --- enabling the tool --------------------------------------------------------------------------------
 
 
-def test_it_is_off_until_an_operator_names_a_host(db, settings):
+def test_http_fetch_is_disabled_until_an_operator_names_a_host(db, settings):
     names = [tool.spec.name for tool in registry.tools_of(None)]
     assert "http_fetch" not in names
     settings.HTTP_FETCH_HOSTS = ["docs.python.org"]

@@ -1,4 +1,4 @@
-"""Memory and conversation tools: the user's own words, found and read, nobody else's."""
+"""Memory and conversation tools: they find and read only the user's own messages and entries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def history(alice):
 
 
 def caller_in(conversation):
-    """As the loop calls it: for a run of this conversation."""
+    """Return the caller that the loop would pass to tools: for a run of this conversation."""
     new = NewMessage(text="What was the code?")
     send_message(
         user=conversation.user, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now()
@@ -43,7 +43,7 @@ async def use(tool, caller, **arguments):
     return (await registry.BUILT_IN[tool].call(arguments, caller)).text
 
 
-async def test_what_was_said_in_another_conversation_is_found_and_read(history, alice):
+async def test_a_message_of_another_conversation_can_be_found_and_read(history, alice):
     caller = await in_database(new_chat)(alice)
     found = await use("memory_search", caller, query="gate code of the cabin")
     assert "4711-Q" in found
@@ -53,7 +53,7 @@ async def test_what_was_said_in_another_conversation_is_found_and_read(history, 
     assert around.index("4711-Q") > 0
 
 
-async def test_a_day_and_an_entry_are_read_as_they_stand_in_the_file(alice):
+async def test_a_day_and_an_entry_can_be_read(alice):
     caller = await in_database(new_chat)(alice)
     entry = await MemoryEntry.objects.acreate(
         user=alice, day="2026-03-04", text="Alice moved to Bergen.", created_at=clock.now()
@@ -66,7 +66,7 @@ async def test_a_day_and_an_entry_are_read_as_they_stand_in_the_file(alice):
         await use("memory_read", caller, day="2026-03-04", entry_id=str(entry.pk))
 
 
-async def test_nothing_of_another_user_is_found_or_read(history, alice, bob):
+async def test_messages_and_entries_of_other_users_cannot_be_found_or_read(history, alice, bob):
     entry = await MemoryEntry.objects.acreate(
         user=alice, day="2026-03-04", text="Alice moved to Bergen.", created_at=clock.now()
     )
@@ -83,7 +83,7 @@ async def test_nothing_of_another_user_is_found_or_read(history, alice, bob):
             await use("memory_read", bobs, **arguments)
 
 
-async def test_the_conversations_own_turns_are_found_best_first(history):
+async def test_turns_of_the_conversation_are_found_best_first(history):
     caller = await in_database(caller_in)(history)
     found = await use("conversation_search", caller, query="gate code cabin")
     assert found.startswith("1. ")
@@ -93,7 +93,7 @@ async def test_the_conversations_own_turns_are_found_best_first(history):
     assert nothing == "Nothing in this conversation matches."
 
 
-async def test_a_temporary_conversation_finds_its_own_turns_and_is_found_by_no_other(alice):
+async def test_turns_of_a_temporary_conversation_can_be_found_only_within_it(alice):
     def tell_and_ask():
         chat = create_conversation(user=alice, now=clock.now(), temporary=True)
         return chat, caller_in(chat)
@@ -113,7 +113,7 @@ def test_a_temporary_conversation_has_no_memory_tools(alice):
     assert not names & {"memory_search", "memory_read"}
 
 
-async def test_another_users_run_leads_nowhere(history, bob):
+async def test_a_caller_with_another_users_run_is_refused(history, bob):
     alices = await in_database(caller_in)(history)
     forged = ToolCaller(str(bob.pk), alices.conversation_id, alices.run_id)
     with pytest.raises(ToolFailure):
@@ -124,7 +124,7 @@ def new_chat(user):
     return caller_in(create_conversation(user=user, now=clock.now()))
 
 
-async def test_where_memory_is_paused_the_tools_know_this_conversation_alone(history, alice):
+async def test_if_memory_is_paused_tools_read_only_this_conversation(history, alice):
     entry = await in_database(add_entry)(user=alice, text="The cabin code is 4711-Q.", now=clock.now())
     message = await Message.objects.aget(conversation=history, position=2)
     caller = await in_database(new_chat)(alice)
@@ -135,7 +135,7 @@ async def test_where_memory_is_paused_the_tools_know_this_conversation_alone(his
             await use("memory_read", caller, **asked)
 
 
-async def test_what_was_said_off_the_record_is_found_in_its_own_conversation_alone(history, alice):
+async def test_messages_sent_during_a_pause_are_found_only_in_their_own_conversation(history, alice):
     began = clock.now() - timedelta(hours=1)
     await MemoryPause.objects.acreate(user=alice, conversation=history, began_at=began)
     caller = await in_database(new_chat)(alice)

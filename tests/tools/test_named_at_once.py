@@ -1,5 +1,4 @@
-"""Two operators who give one name at the same moment: the later is told so. SQLite has but one writer at a time, and
-its check sees what the earlier stored."""
+"""Two people save the same name concurrently: the later one gets an error message."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from tests.tools.test_agents_panel import FORM
 from tests.tools.test_mcp_servers import form_of
 from tests.tools.test_presets import make
 
-# SQLite has one writer at a time: nobody stores between a check and its write.
+# SQLite has one writer at a time, so no other transaction can write between a check and its write.
 pytestmark = [
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
@@ -32,7 +31,7 @@ def first_model(db: None) -> None:
 
 
 def answer_to_the_later(first: Callable[[], object], second: Callable[[], Any]) -> HttpResponse:
-    """`first` is stored, but not committed, until `second` was checked and waits to be stored."""
+    """Return the response to `second`. `first` is not committed until `second` has passed its check and waits."""
     answers: list[HttpResponse] = []
 
     def send() -> None:
@@ -54,7 +53,9 @@ def answer_to_the_later(first: Callable[[], object], second: Callable[[], Any]) 
     return answers[0]
 
 
-def test_over_the_api_it_is_a_conflict(admin_user: Any, api_client: Callable[..., Client]) -> None:
+def test_creating_an_agent_with_a_name_taken_meanwhile_returns_409(
+    admin_user: Any, api_client: Callable[..., Client]
+) -> None:
     client = api_client(admin_user, ("chat", "read", "admin"))
     refused = answer_to_the_later(
         lambda: Agent.objects.create(name="Pirate"), lambda: make(client, for_everyone=True)
@@ -62,7 +63,7 @@ def test_over_the_api_it_is_a_conflict(admin_user: Any, api_client: Callable[...
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "name_taken")  # type: ignore[attr-defined]
 
 
-def test_a_new_name_that_is_taken_meanwhile_is_a_conflict(
+def test_renaming_an_agent_to_a_name_taken_meanwhile_returns_409(
     alice: Any, api_client: Callable[..., Client]
 ) -> None:
     client = api_client(alice, ("chat", "read"))
@@ -75,7 +76,7 @@ def test_a_new_name_that_is_taken_meanwhile_is_a_conflict(
     assert client.get(address).json()["name"] == "Pirate"
 
 
-def test_in_the_panel_the_form_says_so(admin_client: Client) -> None:
+def test_the_form_of_an_agent_reports_a_name_taken_meanwhile(admin_client: Client) -> None:
     refused = answer_to_the_later(
         lambda: Agent.objects.create(name="Pirate"),
         lambda: admin_client.post("/admin/chatapp/agent/add/", FORM),
@@ -84,7 +85,7 @@ def test_in_the_panel_the_form_says_so(admin_client: Client) -> None:
     assert "There is an agent of this name already." in refused.content.decode()
 
 
-def test_an_import_in_the_panel_says_so(admin_client: Client) -> None:
+def test_an_import_in_the_panel_reports_a_name_taken_meanwhile(admin_client: Client) -> None:
     refused = answer_to_the_later(
         lambda: Agent.objects.create(name="Pirate"),
         lambda: admin_client.post("/admin/chatapp/agent/import/", {"yaml": "name: Pirate"}),
@@ -92,7 +93,7 @@ def test_an_import_in_the_panel_says_so(admin_client: Client) -> None:
     assert "There is an agent of this name already." in refused.content.decode()
 
 
-def test_the_form_of_a_server_says_so(admin_client: Client) -> None:
+def test_the_form_of_a_server_reports_a_name_taken_meanwhile(admin_client: Client) -> None:
     refused = answer_to_the_later(
         lambda: McpServer.objects.create(name="test", url="http://203.0.113.8/mcp"),
         lambda: admin_client.post("/admin/chatapp/mcpserver/add/", form_of()),

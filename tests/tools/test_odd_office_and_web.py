@@ -1,4 +1,4 @@
-"""agents/tools/office_files.py, agents/tools/http_fetch.py, agents/yaml_text.py."""
+"""Edge cases of Office files and of compressed web pages."""
 
 import gzip
 import io
@@ -22,7 +22,7 @@ from agents.tools.office_files import DOCX, PPTX, XLSX, extract_text
 
 
 def workbook_of(*rows: tuple[object, ...], change: tuple[bytes, bytes] = (b"$^", b"")) -> bytes:
-    """Return a workbook of these rows; in the XML of its sheet a pattern is replaced."""
+    """Return a workbook of these rows, after replacing a pattern in the XML of its sheet."""
     workbook, made = openpyxl.Workbook(), io.BytesIO()
     for row in rows:
         workbook.active.append(row)
@@ -37,12 +37,12 @@ def workbook_of(*rows: tuple[object, ...], change: tuple[bytes, bytes] = (b"$^",
     return changed.getvalue()
 
 
-def test_formulas_are_read_where_no_program_has_calculated_them():
-    """Excel stores results beside formulas; openpyxl, pandas and others store none."""
+def test_formulas_are_shown_if_the_workbook_stores_no_results():
+    """Excel stores results beside formulas, but openpyxl, pandas and others store none."""
     rows = (2, 3, "=A1*B1"), ("=SUM(A1:B1)",)
     assert extract_text(workbook_of(*rows), XLSX)["text"] == "\n## Sheet\n2,3,=A1*B1\n=SUM(A1:B1)"
     calculated = workbook_of(*rows, change=(rb"(A1\*B1</f>)<v ?/>|(A1\*B1</f>)<v></v>", rb"\1\2<v>6</v>"))
-    # The other result is empty, as that of a formula that yields no text.
+    # The other result stays empty, as for a formula that yields no text.
     assert extract_text(calculated, XLSX)["text"] == "\n## Sheet\n2,3,6"
 
 
@@ -51,7 +51,7 @@ def run(text: str) -> str:
 
 
 def document_with(body: str, notes: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the text of a document whose body has this XML between two paragraphs, and these parts of notes."""
+    """Return the text of a document with this XML between two paragraphs and with these notes, by kind."""
     document, made = docx.Document(), io.BytesIO()
     document.add_paragraph("First.")
     document.add_paragraph("Last.")
@@ -98,8 +98,8 @@ def document_with(body: str, notes: Mapping[str, str] = MappingProxyType({})) ->
     ],
     ids=["tracked changes", "content control", "content control in a line", "text box", "table"],
 )
-def test_a_document_says_all_that_word_shows(body: str, text: str):
-    """ECMA-376 part 1, 17.5.2 (content controls), 17.13.5 (revisions): python-docx passes over what is inside."""
+def test_the_text_of_a_document_contains_all_that_word_shows(body: str, text: str):
+    """python-docx skips the text in content controls (ECMA-376 part 1, 17.5.2) and revisions (17.13.5)."""
     assert document_with(body) == f"First.\n{text}\nLast."
 
 
@@ -111,8 +111,8 @@ def reference(kind: str, number: int) -> str:
     return f"<w:r><w:{kind}Reference w:id='{number}'/></w:r>"
 
 
-def test_a_document_says_its_notes_behind_what_refers_to_them():
-    """ECMA-376 part 1, 17.11: separators are notes, too, to which no text refers."""
+def test_footnotes_and_endnotes_follow_the_paragraph_that_refers_to_them():
+    """Separators are notes, too, but no text refers to them (ECMA-376 part 1, 17.11)."""
     body = (
         f"<w:p>{run('Costs')}{reference('footnote', 3)}{run(' rose')}{reference('endnote', 3)}{run('.')}"
         f"<w:del w:id='1'>{reference('footnote', 4)}</w:del></w:p>"
@@ -132,12 +132,12 @@ def test_a_document_says_its_notes_behind_what_refers_to_them():
     assert document_with(body, parts) == f"First.\n{expected}\nLast."
 
 
-def test_a_document_says_comments_with_their_authors():
+def test_comments_in_a_document_are_shown_with_their_authors():
     document, made = docx.Document(), io.BytesIO()
     costs = document.add_paragraph("It costs ").add_run("500")
     document.add_paragraph("Last.")
     document.add_comment(costs, "Yes.")
-    # The library puts the later one before it.
+    # python-docx places a later comment before an earlier one.
     document.add_comment(costs, "Without tax?", author="Ada")
     document.save(made)
     text = extract_text(made.getvalue(), DOCX)["text"]
@@ -147,8 +147,8 @@ def test_a_document_says_comments_with_their_authors():
     )
 
 
-def test_a_document_says_what_is_above_and_below_its_pages():
-    """Word keeps the texts of a first page and of even pages that are no longer set apart, hidden."""
+def test_headers_and_footers_are_shown_if_they_are_in_use():
+    """Word keeps the headers and footers of first and even pages, hidden, after they are switched off."""
     document, made = docx.Document(), io.BytesIO()
     document.add_paragraph("Page one.")
     last = document.add_section()
@@ -174,8 +174,8 @@ def test_a_document_says_what_is_above_and_below_its_pages():
 
 
 def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():
-    """Some exporters write A1 always; Excel does not read it. openpyxl believes it where it reads only
-    (its manual: "Worksheet dimensions", `reset_dimensions`)."""
+    """Some exporters always write the dimension A1, which Excel ignores. openpyxl trusts it in read-only mode (its
+    manual: "Worksheet dimensions", `reset_dimensions`)."""
     change = rb'<dimension ref="[^"]*" */>', b'<dimension ref="A1"/>'
     rows = ("name", "sum"), ("Ann", 1), ("Bob", 2)
     text = extract_text(workbook_of(*rows, change=change), XLSX)["text"]
@@ -183,7 +183,7 @@ def test_all_cells_of_a_sheet_are_read_whatever_its_dimension_says():
     assert "Bob,2" in text
 
 
-def test_a_slide_says_what_is_in_groups_of_shapes():
+def test_text_in_groups_of_shapes_on_a_slide_is_shown():
     presentation, made = pptx.Presentation(), io.BytesIO()
     slide = presentation.slides.add_slide(presentation.slide_layouts[6])
     inner = slide.shapes.add_group_shape().shapes.add_group_shape()
@@ -193,8 +193,8 @@ def test_a_slide_says_what_is_in_groups_of_shapes():
     assert extract_text(made.getvalue(), PPTX)["text"] == "\n## Slide 1\nIn a group\nBeside it"
 
 
-def test_a_page_packed_in_several_members_is_unpacked_whole():
-    """RFC 1952: a gzip file is a series of members. "What is longer is cut, and that is told": this is not told."""
+def test_a_gzip_page_with_several_members_is_unpacked_whole():
+    """A gzip file is a series of members (RFC 1952). Reading only the first would silently truncate the page."""
     unpack = _unpacker("gzip")
     packed = gzip.compress(b"first half, ") + gzip.compress(b"second half")
     assert unpack(packed, 1_000) == b"first half, second half"

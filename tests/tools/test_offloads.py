@@ -1,4 +1,4 @@
-"""What was too large for a context: kept whole, read by its owner only, gone with its conversation. On disk and in S3."""
+"""Offloads, on disk and in S3: stored whole, readable only by their owner, deleted with their conversation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def s3():
 
 @pytest.fixture(params=["disk", "s3"])
 def stored(request, settings, tmp_path):
-    """Return a function that lists the paths stored now."""
+    """Return a function that lists the stored paths."""
     if request.param == "disk":
         settings.DATA_DIR = tmp_path
         root = tmp_path / "offloads"
@@ -93,13 +93,13 @@ def test_a_result_is_read_back_whole_and_by_page(stored, conversation):
     assert store.read(str(conversation.pk), reference, offset=100, limit=50) == LONG[100:150]
 
 
-def test_the_file_is_named_by_our_own_id_and_not_by_the_models(stored, conversation):
+def test_the_file_is_named_by_our_own_id_and_not_by_the_models_call_id(stored, conversation):
     reference = offload(conversation)
     assert stored() == [f"{conversation.pk}/tool_result-{reference}.txt"]
 
 
-def test_a_result_that_is_stored_again_lies_once_under_the_same_reference(stored, conversation):
-    """Each run that has no room for an old result stores it."""
+def test_a_result_stored_again_keeps_its_reference_and_its_single_file(stored, conversation):
+    """Each run without room for an old result stores it again."""
     first, again = offload(conversation), offload(conversation)
     assert first == again
     assert stored() == [f"{conversation.pk}/tool_result-{first}.txt"]
@@ -109,12 +109,12 @@ def test_a_result_that_is_stored_again_lies_once_under_the_same_reference(stored
     assert Offload.objects.count() == 3
 
 
-def test_what_no_file_can_hold_is_kept_readable(stored, conversation):
+def test_a_lone_surrogate_is_replaced_before_storing(stored, conversation):
     reference = offload(conversation, "a\ud800b\x00c")
     assert ConversationOffloads().read(str(conversation.pk), reference) == "a?b\x00c"
 
 
-def test_an_image_is_encoded_anew_and_lies_once_under_its_hash(stored, conversation):
+def test_an_image_is_encoded_again_and_stored_once_by_its_hash(stored, conversation):
     store = ConversationOffloads()
     first = store.offload_image(str(conversation.pk), picture())
     again = store.offload_image(str(conversation.pk), picture())
@@ -127,13 +127,13 @@ def test_an_image_is_encoded_anew_and_lies_once_under_its_hash(stored, conversat
 
 
 @pytest.mark.sqlite
-def test_what_only_says_it_is_an_image_is_refused(stored, conversation):
+def test_content_that_is_no_readable_image_is_refused(stored, conversation):
     with pytest.raises(InvalidInput):
         ConversationOffloads().offload_image(str(conversation.pk), b"<svg onload=alert(1)>")
     assert stored() == []
 
 
-def test_context_is_appended_by_many_at_once_and_nothing_is_lost(stored, conversation):
+def test_concurrent_appends_to_the_context_lose_nothing(stored, conversation):
     def append(number):
         message = text_message("user", f"message {number} " + "x" * 3_000)
         try:
@@ -158,8 +158,8 @@ def test_deleting_the_conversation_deletes_its_files(stored, conversation):
     assert [path.split("/")[0] for path in stored()] == [str(kept.pk)]
 
 
-def test_what_was_offloaded_goes_with_a_message_that_is_forgotten(stored, alice):
-    """What a tool read from memory may say what the message said; what it fetched elsewhere stays."""
+def test_forgetting_a_message_deletes_offloads_that_may_repeat_it(stored, alice):
+    """The result of a memory tool may repeat the message. The result in the other conversation stays."""
     said = import_conversation(
         user=alice, messages=[ImportedMessage("user", "My code is 4711.")], now=clock.now()
     )
@@ -171,7 +171,7 @@ def test_what_was_offloaded_goes_with_a_message_that_is_forgotten(stored, alice)
     assert [row.conversation_id for row in Offload.objects.all()] == [other.pk]
 
 
-def test_a_run_that_goes_on_cannot_bring_a_deleted_conversation_back(stored, conversation):
+def test_a_continuing_run_cannot_store_offloads_of_a_deleted_conversation(stored, conversation):
     gone = str(conversation.pk)
     forget_whole_conversation(conversation.user, gone, now=clock.now())
     with pytest.raises(NotFound):
@@ -179,7 +179,7 @@ def test_a_run_that_goes_on_cannot_bring_a_deleted_conversation_back(stored, con
     assert stored() == []
 
 
-def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conversation, monkeypatch):
+def test_the_sweep_deletes_only_files_without_a_row(stored, conversation, monkeypatch):
     reference = offload(conversation)
     ConversationOffloads().offload_context(str(conversation.pk), [text_message("user", "hello")])
     kept = stored()
@@ -196,7 +196,7 @@ def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conve
 
 @pytest.fixture
 def in_bucket(s3, settings, tmp_path):
-    """Return a function that lists the objects stored now."""
+    """Return a function that lists the objects in the bucket."""
     bucket = s3.new_bucket(f"away-{abs(hash(tmp_path))}")
     settings.S3_BUCKET, settings.S3_ENDPOINT_URL = bucket, s3.url
     settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
@@ -206,14 +206,14 @@ def in_bucket(s3, settings, tmp_path):
 @contextmanager
 def bucket_away(settings):
     there = settings.S3_ENDPOINT_URL
-    with socket.socket() as held:  # nobody listens
+    with socket.socket() as held:  # bound, but not listening
         held.bind(("127.0.0.1", 0))
         settings.S3_ENDPOINT_URL = f"http://127.0.0.1:{held.getsockname()[1]}"
         yield
     settings.S3_ENDPOINT_URL = there
 
 
-def test_a_conversation_is_deleted_while_the_bucket_is_away_and_its_files_by_the_sweep(
+def test_a_conversation_is_deleted_during_a_bucket_outage_and_its_files_by_the_sweep(
     in_bucket, conversation, api_client, settings
 ):
     offload(conversation)
@@ -229,7 +229,7 @@ def test_a_conversation_is_deleted_while_the_bucket_is_away_and_its_files_by_the
 
 
 @pytest.mark.sqlite
-def test_what_is_forgotten_while_the_bucket_is_away_is_in_no_daily_file(in_bucket, alice, settings):
+def test_text_forgotten_during_a_bucket_outage_is_removed_from_the_daily_file(in_bucket, alice, settings):
     said = new_conversation(alice)
     [message] = say(said, "My code is 4711.")
     offload(said, name="memory_search")
@@ -249,7 +249,7 @@ def test_what_is_forgotten_while_the_bucket_is_away_is_in_no_daily_file(in_bucke
 
 
 @pytest.mark.sqlite
-def test_an_offload_is_not_read_while_the_bucket_is_away(in_bucket, conversation, api_client, settings):
+def test_reading_an_offload_during_a_bucket_outage_returns_503(in_bucket, conversation, api_client, settings):
     reference = offload(conversation)
     client = api_client(conversation.user)
     address = f"/api/v1/conversations/{conversation.pk}/offloads/{reference}"
@@ -269,7 +269,7 @@ def test_single_results_can_be_discarded(stored, conversation):
         ConversationOffloads().read(str(conversation.pk), gone)
 
 
-# --- what the agent's tools show ---------------------------------------------------------------------
+# --- tools that read offloads -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def on_disk(settings, tmp_path) -> Path:
 
 
 @pytest.mark.sqlite
-async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation):
+async def test_pages_state_their_position_and_how_to_read_on(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     page = BUILT_IN["offloaded_page"]
     first = (await page.call({"reference": reference, "limit": 1000}, caller_of(conversation))).text
@@ -295,7 +295,7 @@ async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation
 @pytest.mark.parametrize(
     "text", [LONG[:6_000], "4711,0815;" * 600, "記憶を失わない。" * 700], ids=["lines", "digits", "cjk"]
 )
-async def test_pages_are_no_larger_than_what_the_model_will_see_and_give_the_whole(
+async def test_pages_fit_the_result_limit_and_together_give_the_whole_text(
     on_disk, conversation, limit, text
 ):
     reference = await in_thread(offload, conversation, text)
@@ -315,7 +315,7 @@ async def test_pages_are_no_larger_than_what_the_model_will_see_and_give_the_who
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("limit", [ResultLimit(500, 40_000), ResultLimit(30_000, 2_000)])
-async def test_as_many_matches_are_shown_as_the_model_will_see(on_disk, conversation, limit):
+async def test_matches_are_shown_up_to_the_result_limit(on_disk, conversation, limit):
     reference = await in_thread(offload, conversation)
     wanted = {"reference": reference, "pattern": r"line \d+00: "}
     found = await BUILT_IN["offloaded_grep"].call(wanted, replace(caller_of(conversation), limit=limit))
@@ -326,7 +326,7 @@ async def test_as_many_matches_are_shown_as_the_model_will_see(on_disk, conversa
 
 
 @pytest.mark.sqlite
-async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conversation):
+async def test_a_match_is_shown_with_its_offset(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     found = await BUILT_IN["offloaded_grep"].call(
         {"reference": reference, "pattern": r"line 4321: VALUE \d+"}, caller_of(conversation)
@@ -337,7 +337,7 @@ async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conv
 
 
 @pytest.mark.sqlite
-async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation):
+async def test_a_pattern_that_would_never_end_times_out(on_disk, conversation):
     reference = await in_thread(offload, conversation, "a" * 40_000 + "!")
     with pytest.raises(ToolFailure, match="takes too long"):
         await BUILT_IN["offloaded_grep"].call(
@@ -346,7 +346,7 @@ async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation)
 
 
 @pytest.mark.sqlite
-async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
+async def test_an_invalid_pattern_is_reported(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     with pytest.raises(ToolFailure, match="no regular expression"):
         await BUILT_IN["offloaded_grep"].call(
@@ -355,7 +355,7 @@ async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
 
 
 @pytest.mark.sqlite
-async def test_an_image_is_viewed_as_bytes_and_is_no_text(on_disk, conversation):
+async def test_an_image_can_be_viewed_and_cannot_be_read_as_text(on_disk, conversation):
     reference = await in_thread(ConversationOffloads().offload_image, str(conversation.pk), picture())
     output = await BUILT_IN["offloaded_view_image"].call({"reference": reference}, caller_of(conversation))
     assert output.images[0].mime_type == "image/png"
@@ -364,7 +364,7 @@ async def test_an_image_is_viewed_as_bytes_and_is_no_text(on_disk, conversation)
 
 
 @pytest.mark.parametrize("tool", ["offloaded_page", "offloaded_view_image"])
-async def test_another_conversations_reference_is_nothing(on_disk, conversation, bob, tool):
+async def test_references_of_other_conversations_are_refused(on_disk, conversation, bob, tool):
     reference = await in_thread(offload, conversation)
     bobs = await in_thread(lambda: create_conversation(user=bob, now=clock.now()))
     for wrong in (reference, "../../secret_key", str(conversation.pk), "", "0"):
@@ -372,10 +372,10 @@ async def test_another_conversations_reference_is_nothing(on_disk, conversation,
             await BUILT_IN[tool].call({"reference": wrong}, caller_of(bobs))
 
 
-# --- what the user sees ------------------------------------------------------------------------------
+# --- the API for users -------------------------------------------------------------------------------
 
 
-def test_the_owner_reads_pages_and_the_whole(on_disk, conversation, alice, api_client):
+def test_the_owner_can_read_pages_and_the_whole_text(on_disk, conversation, alice, api_client):
     reference = offload(conversation)
     address = f"/api/v1/conversations/{conversation.pk}/offloads/{reference}"
     page = api_client(alice).get(address, {"offset": 10, "limit": 20}).json()
@@ -391,7 +391,7 @@ def test_the_owner_reads_pages_and_the_whole(on_disk, conversation, alice, api_c
     assert last["next_offset"] is None
 
 
-def test_the_owner_sees_an_image(on_disk, conversation, alice, api_client):
+def test_the_owner_can_view_an_image(on_disk, conversation, alice, api_client):
     reference = ConversationOffloads().offload_image(str(conversation.pk), picture())
     page = api_client(alice).get(f"/api/v1/conversations/{conversation.pk}/offloads/{reference}").json()
     assert (page["kind"], page["total_chars"], page["text"]) == ("image", None, "")
@@ -400,7 +400,7 @@ def test_the_owner_sees_an_image(on_disk, conversation, alice, api_client):
 
 
 @pytest.mark.parametrize("tail", ["", "/content"])
-def test_nobody_else_finds_it_under_any_address(on_disk, conversation, bob, api_client, tail):
+def test_other_users_cannot_read_an_offload_at_any_address(on_disk, conversation, bob, api_client, tail):
     reference = offload(conversation)
     own = create_conversation(user=bob, now=clock.now())
     for conversation_id in (conversation.pk, own.pk):
@@ -412,7 +412,7 @@ async def in_thread(call, *arguments):
     return await in_database(call)(*arguments)
 
 
-def test_the_doctor_writes_reads_and_deletes_in_the_bucket(s3, settings, tmp_path):
+def test_the_doctor_accepts_a_working_bucket_and_leaves_it_empty(s3, settings, tmp_path):
     settings.S3_BUCKET, settings.S3_ENDPOINT_URL = s3.new_bucket(f"doctor-{abs(hash(tmp_path))}"), s3.url
     settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
     [found] = check_bucket()
@@ -420,7 +420,7 @@ def test_the_doctor_writes_reads_and_deletes_in_the_bucket(s3, settings, tmp_pat
     assert s3.keys(settings.S3_BUCKET) == []
 
 
-def test_the_doctor_names_a_bucket_that_is_not_there(s3, settings):
+def test_the_doctor_names_a_missing_bucket(s3, settings):
     settings.S3_BUCKET, settings.S3_ENDPOINT_URL = "nowhere", s3.url
     settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
     [found] = check_bucket()
@@ -429,7 +429,7 @@ def test_the_doctor_names_a_bucket_that_is_not_there(s3, settings):
 
 
 @pytest.mark.mechanism("agentscope.offload-context")
-async def test_the_agent_can_list_what_there_is(on_disk, conversation):
+async def test_the_agent_can_list_all_offloads(on_disk, conversation):
     first = await in_database(offload)(conversation)
     second = await in_database(offload)(conversation, "short")
     said = [text_message("user", "hello")]

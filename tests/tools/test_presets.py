@@ -1,4 +1,4 @@
-"""Agents that users and operators make: within limits, private, portable as YAML."""
+"""Agents that users and operators create: limits, privacy, and import and export as YAML."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make(client, **changes):
     return client.post("/api/v1/agents", PIRATE | changes, content_type=JSON)
 
 
-def test_a_user_makes_changes_and_deletes_an_agent_of_his_own(mine):
+def test_a_user_can_create_change_and_delete_an_own_agent(mine):
     made = make(mine)
     assert made.status_code == 201
     agent = made.json()
@@ -67,7 +67,7 @@ def test_a_user_makes_changes_and_deletes_an_agent_of_his_own(mine):
     assert mine.get(address).status_code == 404
 
 
-def test_a_change_is_not_refused_for_what_it_leaves_as_it_is(mine, settings):
+def test_a_change_is_not_refused_for_fields_that_it_does_not_change(mine, settings):
     model = ModelConfig.objects.get()
     address = f"/api/v1/agents/{make(mine, model=model.name).json()['id']}"
     ModelConfig.objects.update(enabled=False)
@@ -93,7 +93,7 @@ def test_a_change_is_not_refused_for_what_it_leaves_as_it_is(mine, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_changes_at_once_both_are_kept(mine):
+def test_two_concurrent_changes_of_different_fields_are_both_kept(mine):
     address = f"/api/v1/agents/{make(mine).json()['id']}"
 
     def change(changes):
@@ -112,7 +112,7 @@ def test_of_two_changes_at_once_both_are_kept(mine):
             )
 
 
-def test_it_is_his_alone(mine, bob, api_client):
+def test_other_users_cannot_read_use_or_change_an_own_agent(mine, bob, api_client):
     agent = make(mine).json()
     bobs = api_client(bob, ("chat", "read"))
     address = f"/api/v1/agents/{agent['id']}"
@@ -127,7 +127,7 @@ def test_it_is_his_alone(mine, bob, api_client):
     assert Agent.objects.filter(pk=agent["id"]).exists()
 
 
-def test_two_users_may_use_one_name_and_each_gets_his_own(mine, alice, bob, api_client):
+def test_two_users_may_use_the_same_name_for_their_own_agents(mine, alice, bob, api_client):
     Agent.objects.create(name="Pirate", system_prompt="The operator's.")
     assert make(mine).status_code == 201
     assert make(api_client(bob, ("chat",))).status_code == 201
@@ -173,7 +173,7 @@ def test_two_users_may_use_one_name_and_each_gets_his_own(mine, alice, bob, api_
         ({"timeout_s": 9}, "timeout_s"),
     ],
 )
-def test_what_reaches_beyond_a_user_is_refused(mine, settings, changes, field):
+def test_settings_that_users_may_not_choose_are_refused(mine, settings, changes, field):
     settings.DEFAULT_TOOLS = ["clock", "calculator"]
     McpServer.objects.create(name="private", url="http://203.0.113.7/mcp")
     refused = make(mine, **changes)
@@ -182,12 +182,14 @@ def test_what_reaches_beyond_a_user_is_refused(mine, settings, changes, field):
     assert not Agent.objects.exists()
 
 
-def test_there_is_a_most(mine, settings):
+def test_the_number_of_own_agents_is_limited(mine, settings):
     settings.MAX_OWN_AGENTS = 2
     assert [make(mine, name=str(n)).status_code for n in range(3)] == [201, 201, 409]
 
 
-def test_operators_make_agents_for_everybody_and_users_see_no_instructions(mine, admin_user, api_client):
+def test_operators_create_agents_for_everyone_and_users_do_not_see_their_instructions(
+    mine, admin_user, api_client
+):
     operator = api_client(admin_user, ("chat", "admin"))
     assert make(mine, for_everyone=True).status_code == 403
     agent = make(operator, for_everyone=True, tools=["http_fetch"]).json()
@@ -205,7 +207,7 @@ def test_operators_make_agents_for_everybody_and_users_see_no_instructions(mine,
     assert mine.delete(f"/api/v1/agents/{agent['id']}").status_code == 403
 
 
-def test_an_export_is_imported_as_the_same_agent(mine, bob, api_client):
+def test_an_exported_agent_can_be_imported_unchanged(mine, bob, api_client):
     agent = make(mine, model="Demo").json()
     exported = mine.get(f"/api/v1/agents/{agent['id']}/export")
     assert exported["Content-Type"].startswith("application/yaml")
@@ -221,7 +223,7 @@ def test_an_export_is_imported_as_the_same_agent(mine, bob, api_client):
     assert as_json.json()["name"] == "Second"
 
 
-def test_an_import_leaves_out_what_is_not_here_and_says_so(mine):
+def test_an_import_omits_unknown_models_tools_and_servers_with_a_note(mine):
     text = "name: Guest\nmodel: far-away-1\ntools: [clock, teleport]\nmcp_servers: [moon]\n"
     made = mine.post("/api/v1/agents/import", text, content_type="application/yaml").json()
     assert (made["model"], made["tools"], made["mcp_servers"]) == (None, ["clock"], [])
@@ -247,7 +249,7 @@ def test_an_import_leaves_out_what_is_not_here_and_says_so(mine):
         "name: [",
     ],
 )
-def test_a_file_that_is_no_preset_is_refused(mine, text):
+def test_an_invalid_preset_file_is_refused(mine, text):
     refused = mine.post("/api/v1/agents/import", text, content_type="application/yaml")
     assert refused.status_code in (400, 422)
     assert not Agent.objects.exists()
@@ -263,11 +265,11 @@ def test_a_file_that_is_no_preset_is_refused(mine, text):
         context_policy=st.just({}),
     )
 )
-def test_what_is_written_is_read_back(preset):
+def test_a_written_preset_is_read_back_unchanged(preset):
     assert read_preset(write_preset(preset)) == preset
 
 
-def test_a_preset_with_aliases_is_told_so():
+def test_yaml_aliases_in_a_preset_are_refused():
     with pytest.raises(PresetError, match="aliases"):
         read_preset("name: x\na: &a 1\nb: *a\n")
 
@@ -275,7 +277,7 @@ def test_a_preset_with_aliases_is_told_so():
 @pytest.mark.parametrize(
     "text", ["name: x\ntools: [clock]\ntools: []\n", '{"name": "x", "tools": ["clock"], "tools": []}']
 )
-def test_a_key_that_is_there_twice_is_told(text):
+def test_a_duplicate_key_is_refused(text):
     with pytest.raises(PresetError, match="“tools” twice"):
         read_preset(text)
 
@@ -283,7 +285,7 @@ def test_a_key_that_is_there_twice_is_told(text):
 # --- memory on or off --------------------------------------------------------------------------------
 
 
-def test_an_agent_without_memory_neither_reads_nor_is_remembered(alice):
+def test_a_conversation_with_an_agent_without_memory_uses_no_memory(alice):
     agent = Agent.objects.create(name="Amnesiac", uses_memory=False)
     chat = Conversation(user=alice, agent=agent)
     assert not chat.uses_memory
@@ -304,7 +306,7 @@ agents:
 """
 
 
-def test_agents_from_yaml_name_their_tools(tmp_path):
+def test_load_agents_sets_tools_servers_and_memory(tmp_path):
     McpServer.objects.create(name="books", url="http://203.0.113.7/mcp")
     (tmp_path / "a.yaml").write_text(FILE)
     call_command("load_agents", str(tmp_path / "a.yaml"))
@@ -317,7 +319,7 @@ def test_agents_from_yaml_name_their_tools(tmp_path):
     ("old", "new", "said"),
     [("clock", "clok", "there is no tool clok"), ("books", "boks", "no MCP server boks")],
 )
-def test_a_misspelt_tool_or_server_loads_nothing(tmp_path, old, new, said):
+def test_load_agents_stores_nothing_if_a_tool_or_server_is_unknown(tmp_path, old, new, said):
     McpServer.objects.create(name="books", url="http://203.0.113.7/mcp")
     (tmp_path / "a.yaml").write_text(FILE.replace(old, new))
     with pytest.raises(CommandError, match=said):

@@ -1,4 +1,4 @@
-"""Which tools a conversation has: the deployment's choice, or its agent's."""
+"""The tools of a conversation: those of its agent, or the deployment's defaults."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ def conversation(alice):
     return create_conversation(user=alice, now=clock.now())
 
 
-def test_without_an_agent_it_is_the_deployments_choice(conversation, settings):
+def test_without_an_agent_a_conversation_has_the_default_tools(conversation, settings):
     settings.DEFAULT_TOOLS = ["clock", "no_such_tool"]
     assert names(registry.tools_for(conversation)) == ["clock"]
 
 
-def test_an_agent_has_the_tools_it_names_and_no_others(conversation):
+def test_an_agent_has_only_the_tools_that_it_names(conversation):
     conversation.agent = Agent.objects.create(name="Sums", tools=["calculator"])
     assert names(registry.tools_for(conversation)) == ["calculator"]
     conversation.agent.tools = []
     assert registry.tools_for(conversation) == ()
 
 
-def test_an_agent_that_names_none_has_the_deployments_choice(conversation, settings):
+def test_an_agent_that_chose_no_tools_has_the_default_tools(conversation, settings):
     settings.DEFAULT_TOOLS = ["calculator"]
     conversation.agent = Agent.objects.create(name="Any")
     assert names(registry.tools_for(conversation)) == ["calculator"]
 
 
-def test_an_agent_that_was_switched_off_lends_no_tools(conversation, settings):
+def test_a_disabled_agent_provides_no_tools(conversation, settings):
     settings.DEFAULT_TOOLS = []
     conversation.agent = Agent.objects.create(name="Off", tools=["clock"], enabled=False)
     assert registry.tools_for(conversation) == ()
 
 
 @pytest.mark.parametrize("tool", registry.BUILT_IN.values(), ids=registry.BUILT_IN)
-def test_every_tool_has_a_closed_schema_without_identity_and_a_time_out(tool):
+def test_every_tool_has_a_timeout_and_a_closed_schema_without_user_ids(tool):
     parameters = tool.spec.parameters
     assert parameters["type"] == "object"
     assert parameters["additionalProperties"] is False
@@ -58,7 +58,7 @@ def test_every_tool_has_a_closed_schema_without_identity_and_a_time_out(tool):
     assert tool.spec.description.endswith(".")
 
 
-async def test_the_clock_knows_where_the_user_lives(transactional_db, alice):
+async def test_the_clock_uses_the_users_time_zone(transactional_db, alice):
     caller = ToolCaller(user_id=str(alice.pk), conversation_id="c", run_id="r")
     await type(alice).objects.filter(pk=alice.pk).aupdate(time_zone="Pacific/Kiritimati")
     told = (await registry.BUILT_IN["clock"].call({}, caller)).text

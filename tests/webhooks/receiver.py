@@ -1,4 +1,4 @@
-"""An address that takes webhooks, on a real socket: it keeps what it was sent, and answers as it is told."""
+"""A webhook receiver on a real socket, which records requests and returns scripted statuses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Received:
 
 
 class Receiver:
-    """`with Receiver() as receiver: receiver.url`. `answers` are statuses for the next requests, None for no answer at
-    all; then it is 204."""
+    """A local server: `with Receiver() as receiver: receiver.url`. `answers` are the statuses of the next responses,
+    None for no response; after them it is 204."""
 
     def __init__(self) -> None:
         self.received: list[Received] = []
@@ -60,7 +60,7 @@ class Receiver:
         return f"http://{self.host}/hook"
 
     def wait_for(self, kind: str, count: int = 1) -> list[Received]:
-        """Return what came of this type once there is so much of it."""
+        """Wait for this many requests of this event type, and return all of them."""
 
         def found() -> list[Received]:
             of_kind = [each for each in self.received if each.body["type"] == kind]

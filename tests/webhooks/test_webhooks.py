@@ -1,4 +1,4 @@
-"""Webhooks: what happens reaches an address, signed; what it does not take is tried again; nothing leads inside."""
+"""Webhooks send signed events, retry failed deliveries and never reach internal addresses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hook_of(user: User, receiver: Receiver, *events: str) -> Webhook:
 
 
 def fail_a_run(user: User) -> Any:
-    """Start a run and interrupt it: a run that is stopped before it begins is no failure."""
+    """Start a run and interrupt it, because a run that is stopped before it begins has not failed."""
     from chatapp.runs.actions.endings import interrupt_run
     from chatapp.runs.models import Run
 
@@ -73,7 +73,7 @@ def fail_a_run(user: User) -> Any:
     return receipt
 
 
-def test_the_outbox_is_filled_with_the_events_and_not_without_them(alice: User, receiver: Receiver) -> None:
+def test_deliveries_are_stored_in_the_transaction_of_their_events(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver)
     with transaction.atomic():
         fail_a_run(alice)
@@ -85,7 +85,7 @@ def test_the_outbox_is_filled_with_the_events_and_not_without_them(alice: User, 
     assert types == {"message.completed", "run.failed"}
 
 
-def test_only_events_that_were_asked_for_and_only_ones_own(
+def test_a_webhook_gets_only_the_chosen_events_of_its_own_user(
     alice: User, charlie: User, receiver: Receiver
 ) -> None:
     hook_of(alice, receiver, "run.failed")
@@ -96,7 +96,7 @@ def test_only_events_that_were_asked_for_and_only_ones_own(
     ]
 
 
-def test_a_webhook_is_told_nothing_once_the_token_that_made_it_has_ended(
+def test_a_webhook_gets_nothing_after_the_token_that_created_it_has_expired(
     alice: User, receiver: Receiver
 ) -> None:
     token, _ = create_token(user=alice, name="", scopes=["chat"])
@@ -113,7 +113,7 @@ def test_a_webhook_is_told_nothing_once_the_token_that_made_it_has_ended(
 
 
 @pytest.mark.parametrize("waits_for", ["user", "conversation"])
-def test_what_waits_for_its_user_or_conversation_uses_up_no_attempt(
+def test_a_delivery_of_an_inactive_user_or_trashed_conversation_uses_up_no_attempt(
     alice: User, receiver: Receiver, waits_for: str
 ) -> None:
     hook_of(alice, receiver, "run.failed")
@@ -137,13 +137,13 @@ def test_what_waits_for_its_user_or_conversation_uses_up_no_attempt(
     assert (delivery.state, delivery.attempts) == ("delivered", 1)
 
 
-def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User, receiver: Receiver) -> None:
+def test_a_delivery_is_retried_after_growing_pauses_and_then_fails(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     delivery, now = WebhookDelivery.objects.get(), clock.now()
     for number, pause in enumerate(WebhookDelivery.PAUSES, start=1):
         assert claim_delivery(delivery_id=delivery.pk, now=now)
-        assert not claim_delivery(delivery_id=delivery.pk, now=now)  # another worker
+        assert not claim_delivery(delivery_id=delivery.pk, now=now)  # by another worker
         delivery.refresh_from_db()
         assert delivery.attempts == number
         record_attempt(delivery=delivery, status_code=500, error="The address answered 500.", now=now)
@@ -161,9 +161,7 @@ def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_attempt_that_fails_after_new_ones_were_asked_for_does_not_end_them(
-    alice: User, receiver: Receiver
-) -> None:
+def test_a_late_failure_does_not_end_a_delivery_that_is_sent_again(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     delivery, now = WebhookDelivery.objects.get(), clock.now()
@@ -180,8 +178,8 @@ def test_an_attempt_that_fails_after_new_ones_were_asked_for_does_not_end_them(
     assert delivery.state == "delivered"
 
 
-def test_a_user_has_one_attempt_under_way_at_a_time(alice: User, bob: User, receiver: Receiver) -> None:
-    """Twenty addresses that let every request wait would hold up all workers."""
+def test_a_user_has_one_attempt_in_progress_at_a_time(alice: User, bob: User, receiver: Receiver) -> None:
+    """Otherwise the slow addresses of one user could block all workers."""
     for user in (alice, bob):
         hook_of(user, receiver, "run.failed")
     hook_of(alice, receiver, "run.failed")
@@ -198,7 +196,8 @@ def test_a_user_has_one_attempt_under_way_at_a_time(alice: User, bob: User, rece
     assert due_deliveries(now) == [second.pk]
     assert claim_delivery(delivery_id=second.pk, now=now)
     assert not claim_delivery(delivery_id=first.pk, now=now + WebhookDelivery.LEASE / 2)
-    assert claim_delivery(delivery_id=second.pk, now=now + WebhookDelivery.LEASE)  # its worker is gone
+    # The lease of a lost worker has expired.
+    assert claim_delivery(delivery_id=second.pk, now=now + WebhookDelivery.LEASE)
 
 
 def test_the_end_of_an_attempt_wakes_a_worker_for_the_next_one(
@@ -215,7 +214,7 @@ def test_the_end_of_an_attempt_wakes_a_worker_for_the_next_one(
     assert len(receiver.received) == 2
 
 
-def test_an_address_that_does_not_answer_is_asked_once_for_all_that_is_due(
+def test_an_unresponsive_address_gets_one_request_for_all_due_deliveries(
     alice: User, receiver: Receiver
 ) -> None:
     hook_of(alice, receiver, "run.failed")
@@ -240,7 +239,7 @@ def test_an_address_that_does_not_answer_is_asked_once_for_all_that_is_due(
     }
 
 
-def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answers(
+def test_new_deliveries_wait_while_an_address_rests_and_are_due_once_it_responds(
     alice: User, receiver: Receiver
 ) -> None:
     hook_of(alice, receiver, "run.failed")
@@ -253,7 +252,7 @@ def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answer
     new = WebhookDelivery.objects.exclude(pk=old.pk).get()
     sending.deliver(new.pk)
     assert len(receiver.received) == 1
-    # Not for as long as what was tried so often.
+    # A new delivery waits for less time than one with many attempts.
     assert due_deliveries(now + WebhookDelivery.LONGEST_REST / 2) == []
     assert due_deliveries(clock.now() + WebhookDelivery.LONGEST_REST) == [new.pk]
     send_again(delivery=WebhookDelivery.objects.get(pk=old.pk), now=clock.now())
@@ -261,7 +260,7 @@ def test_what_is_new_waits_while_an_address_rests_and_all_is_told_once_it_answer
     assert due_deliveries(clock.now()) == [new.pk]
 
 
-def test_an_address_that_takes_its_time_rests_and_gets_all_of_it(alice: User, receiver: Receiver) -> None:
+def test_a_slow_address_rests_and_still_gets_all_deliveries(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "run.failed")
     for _ in range(3):
         fail_a_run(alice)
@@ -275,7 +274,7 @@ def test_an_address_that_takes_its_time_rests_and_gets_all_of_it(alice: User, re
     assert due_deliveries(now + took * 1.9) == []
     rows = WebhookDelivery.objects.order_by("pk").values_list("state", "attempts", "error")
     assert list(rows) == [("delivered", 1, ""), ("pending", 1, refusal), ("pending", 0, "")]
-    # What is new waits as well, also where nothing else does.
+    # A new delivery waits as well, even if it is the only one.
     WebhookDelivery.objects.exclude(pk=first.pk).delete()
     fail_a_run(alice)
     new = WebhookDelivery.objects.exclude(pk=first.pk).get()
@@ -288,7 +287,7 @@ def test_an_address_that_takes_its_time_rests_and_gets_all_of_it(alice: User, re
     assert len(due_deliveries(clock.now() + took * 2)) == 1
 
 
-def test_an_address_that_takes_its_time_to_refuse_rests_like_a_silent_one(
+def test_an_address_that_is_slow_to_refuse_rests_like_an_unresponsive_one(
     alice: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook_of(alice, receiver, "run.failed")
@@ -306,7 +305,7 @@ def test_an_address_that_takes_its_time_to_refuse_rests_like_a_silent_one(
     assert set(WebhookDelivery.objects.values_list("error", flat=True)) == {told}
 
 
-def test_an_address_that_refuses_one_event_is_told_the_others(alice: User, receiver: Receiver) -> None:
+def test_an_address_that_refuses_one_event_gets_the_others(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     fail_a_run(alice)
@@ -319,7 +318,9 @@ def test_an_address_that_refuses_one_event_is_told_the_others(alice: User, recei
     ]
 
 
-def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receiver) -> None:
+def test_a_message_forgotten_before_its_delivery_is_sent_without_its_text(
+    alice: User, receiver: Receiver
+) -> None:
     hook_of(alice, receiver, "message.completed")
     receipt = fail_a_run(alice)
     delete_message(alice, receipt.conversation_id, receipt.answer_id, now=clock.now())
@@ -329,7 +330,7 @@ def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receive
     assert b"XYLOPHONE" not in told.raw
 
 
-def test_an_event_that_is_gone_ends_its_delivery_at_once(
+def test_a_delivery_whose_event_is_deleted_fails_at_once(
     alice: User, receiver: Receiver, django_capture_on_commit_callbacks: Any
 ) -> None:
     hook_of(alice, receiver)
@@ -345,7 +346,7 @@ def test_an_event_that_is_gone_ends_its_delivery_at_once(
     assert len(callbacks) == 1
 
 
-def test_a_chat_that_goes_to_the_trash_as_its_delivery_begins_holds_up_nothing(
+def test_trashing_a_conversation_as_its_delivery_begins_blocks_no_other_delivery(
     alice: User,
     receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
@@ -377,7 +378,7 @@ def test_a_chat_that_goes_to_the_trash_as_its_delivery_begins_holds_up_nothing(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("url", ["http://169.254.169.254/", "http://localhost:1/"])
-def test_nothing_is_sent_to_an_address_inside(alice: User, settings: Any, url: str) -> None:
+def test_nothing_is_sent_to_an_internal_address(alice: User, settings: Any, url: str) -> None:
     settings.WEBHOOK_HOSTS, settings.WEBHOOK_OWN_HOSTS = ["*", "localhost:1"], []
     create_webhook(user=alice, url=url, events=["run.failed"], now=clock.now())
     fail_a_run(alice)
@@ -390,13 +391,13 @@ def test_nothing_is_sent_to_an_address_inside(alice: User, settings: Any, url: s
 @pytest.mark.parametrize(
     "host", ["169.254.169.254", "10.0.0.1", "[::1]", "[::ffff:192.168.0.1]", "localhost", "2130706433"]
 )
-def test_an_address_inside_is_refused_where_it_is_entered(settings: Any, host: str) -> None:
+def test_an_internal_address_is_rejected_on_input(settings: Any, host: str) -> None:
     settings.WEBHOOK_HOSTS, settings.WEBHOOK_OWN_HOSTS = ["*"], []
     with pytest.raises(InvalidInput, match=r"never asked|not a public address"):
         run_apart(sending.check_url(f"http://{host}/"))
 
 
-def test_a_name_that_is_not_known_yet_may_be_entered(settings: Any) -> None:
+def test_a_host_name_that_does_not_resolve_yet_is_accepted(settings: Any) -> None:
     settings.WEBHOOK_HOSTS = ["*"]
     assert run_apart(sending.check_url("http://hooks.invalid/")) == "http://hooks.invalid/"
 
@@ -411,7 +412,7 @@ def test_redirects_are_not_followed(alice: User, receiver: Receiver) -> None:
     assert WebhookDelivery.objects.get().error == "The address answered 302."
 
 
-def test_what_was_told_long_ago_leaves_the_log(alice: User, receiver: Receiver) -> None:
+def test_old_deliveries_are_deleted_from_the_log(alice: User, receiver: Receiver) -> None:
     hook_of(alice, receiver, "run.failed")
     fail_a_run(alice)
     long_ago = clock.now() - timedelta(days=31)
@@ -428,7 +429,7 @@ def signed_by(secret: str, headers: dict[str, str], raw: bytes) -> bool:
     return f"v1,{wanted}" in headers["webhook-signature"].split(" ")
 
 
-def test_a_running_service_tells_an_address_what_happens(start_service: ServiceStarter) -> None:
+def test_a_running_service_delivers_events_to_an_address(start_service: ServiceStarter) -> None:
     with ModelServer() as model, Receiver() as receiver:
         service = start_service(
             OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model", WEBHOOK_OWN_HOSTS=receiver.host

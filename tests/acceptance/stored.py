@@ -1,4 +1,4 @@
-"""Every place in which a word may still be stored: all columns of all tables, all bytes of all files, all of Redis."""
+"""Searches all stored data for a word: all columns of all tables, all bytes of all files, and all of Redis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from redis import Redis
 
 
 def places_with(word: str, env: dict[str, str]) -> list[str]:
-    """Return the tables with their columns, the files, and the keys of Redis that hold the word, in any case of its
-    letters."""
+    """Return the table columns, files and Redis keys that contain the word, ignoring case."""
     wanted = word.lower().encode()
     values = [*_database(env), *_files(Path(env["DATA_DIR"])), *_redis(env.get("REDIS_URL", ""))]
     return sorted({place for place, value in values if wanted in _bytes(value).lower()})
@@ -53,7 +52,7 @@ def _postgres(url: str) -> Iterator[tuple[str, Any]]:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Any]]:
-    """SQLite's own files, too: what it overwrote, and its journal."""
+    """Include SQLite's own files, which may hold overwritten values and a journal."""
     for path in folder.rglob("*"):
         if path.is_file():
             yield str(path.relative_to(folder)), path.read_bytes()

@@ -1,5 +1,4 @@
-"""What a user sees of an agent at work: its tools, a question before one of them, what is said meanwhile, what a hook
-calls, and a plan."""
+"""What a user sees of an agent at work: tool calls, consent, messages sent meanwhile, a hook's call and a plan."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def asks_for(name: str, **arguments: object) -> Behaviour:
 
 
 def answer_of(request: RecordedRequest) -> Behaviour:
-    """Answer as planner, step, analyst or the writer of the answer, told apart by their instructions."""
+    """Answer as planner, step, analyst or writer of the answer, depending on the instructions in the request."""
     if PLANNER_MARK in request.text:
         return says(json.dumps({"steps": STEPS}))
     if ANALYST_MARK in request.text:
@@ -68,7 +67,7 @@ def service_env() -> dict[str, str]:
     }
 
 
-def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is_heard(
+def test_tools_are_shown_a_denied_one_is_not_called_and_messages_sent_meanwhile_arrive(
     page: Page, model: ModelServer, alice: httpx2.Client
 ) -> None:
     model.script(asks_for("calculator", expression="17*23"), asks_for("pay", amount=391))
@@ -122,7 +121,7 @@ def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is
 
 
 def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
-    """In the second turn, before the model is asked."""
+    """Approve the hook's call in the second turn, before the model is called."""
     asked = len(model.requests_of("chat"))
     say(page, "Let us go on")
     consent = page.get_by_role("alertdialog")
@@ -152,7 +151,7 @@ def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
     expect(page.locator(".panel-list")).to_contain_text("toll")
 
 
-def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
+def test_a_plan_is_shown_while_it_runs_and_after_a_reload(
     page: Page, model: ModelServer, alice: httpx2.Client
 ) -> None:
     page.get_by_role("button", name="Mode:").click()
@@ -187,7 +186,7 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
     expect(named).to_have_count(6)
     first, *at_once, letter_step, analysis, final = named.all_text_contents()
     assert (first, letter_step, analysis, final) == ("Plan", "Letter", "Analysis", "Answer")
-    assert sorted(at_once) == ["Opening hours", "Price of larch"]  # a millisecond decides which is first
+    assert sorted(at_once) == ["Opening hours", "Price of larch"]  # these run in parallel, in any order
     wait_for(
         lambda: len(model.requests_of("chat")) == 6,
         what="planner, three steps, analyst and the answer",

@@ -41,14 +41,16 @@ def service_env() -> dict[str, str]:
 
 
 @pytest.mark.mechanism("fim.divider", "cowagent.commands", "ours.edit")
-def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.Client, email: str) -> None:
+def test_composer_commands_and_divider_buttons_work(
+    page: Page, model: ModelServer, alice: httpx2.Client, email: str
+) -> None:
     imported = alice.post("/api/v1/conversations/import", json={"messages": long_history(40)}).json()
     conversation = imported["id"]
     page.context.clear_cookies()
     sign_in(page, email, f"/c/{conversation}")
     before = model_input(alice, conversation)
 
-    # Completion: arrows choose, Tab takes.
+    # Completion: arrow keys select, Tab accepts.
     page.locator("#composer").fill("/co")
     expect(page.get_by_role("option")).to_have_count(4)
     page.locator("#composer").press("ArrowDown")

@@ -1,5 +1,4 @@
-"""The whole chain once, as its users meet it: import, browser, summary, memory, an image, a killed process, a
-stranger.
+"""The whole service as users meet it: import, browser, summary, memory, an image, a killed process, another user.
 
 `SCREENSHOTS=docs/images pytest tests/acceptance` also makes the picture of the README.
 """
@@ -82,7 +81,9 @@ def take_picture(page: Page, name: str) -> None:
         page.screenshot(path=str(Path(folder) / name))
 
 
-def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2.Client) -> None:
+def test_an_imported_conversation_is_summarised_recalled_and_answered(
+    page: Page, service: Service, model: ModelServer, alice: httpx2.Client
+) -> None:
     conversation = import_notes(alice)
     assert not model.requests_of("summary"), "what is only imported costs nothing"
     compacted = alice.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": True})
@@ -131,7 +132,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
 
 
 @pytest.mark.mechanism("cowagent.restart")
-def test_what_was_shown_survives_kill_9_and_can_be_continued(
+def test_text_shown_before_kill_9_survives_and_can_be_continued(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
     words = " ".join(f"word{number}" for number in range(60))
@@ -163,13 +164,11 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
     assert "exactly where it stopped" in continued.messages[-1]["content"]
 
 
-def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_tab(
+def test_two_tabs_and_a_reload_show_the_same_text_and_any_tab_can_stop_the_answer(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
     words = " ".join(f"word{number}" for number in range(1_500))
-    model.script(
-        says(words, rate=20.0)
-    )  # for as long as two tabs take on a busy machine, until it is stopped
+    model.script(says(words, rate=20.0))  # long enough for two tabs on a busy machine; the test stops it
     say(page, "Talk for a while")
     expect(last_answer(page)).to_contain_text("word5")
     page.wait_for_url("**/c/*")
@@ -194,7 +193,9 @@ def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_ta
     expect(page.locator("article.is-assistant").last).to_contain_text("And so it ended.")
 
 
-def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model: ModelServer) -> None:
+def test_another_user_gets_404_for_every_address_of_a_conversation(
+    service: Service, alice: httpx2.Client, model: ModelServer
+) -> None:
     charlie = service.client_of(CHARLIE)
     made = alice.post("/api/v1/conversations", json={"title": "Private"}).json()["id"]
     sent = alice.post(

@@ -1,4 +1,4 @@
-"""What a user tells is remembered, found again with its source, edited and, when they wish so, forgotten everywhere."""
+"""A fact that a user mentions is remembered, found with its source, edited and, on request, forgotten everywhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def service_env() -> dict[str, str]:
 
 
 def talk_on(alice: httpx2.Client, conversation: str) -> None:
-    """About anything else, until the beginning has left the context."""
+    """Talk about other things until the beginning has left the context."""
     for number in range(FILLER_TURNS):
         words = " ".join(
             f"{SUBJECTS[(number + step) % len(SUBJECTS)]} {step}" for step in range(FILLER_WORDS // 3)
@@ -55,7 +55,7 @@ def entries(alice: httpx2.Client) -> list[dict[str, str]]:
 
 
 def traces(service: Service, alice: httpx2.Client, word: str) -> list[str]:
-    """Everywhere that this word is still stored or told."""
+    """Return all places and API addresses that still contain the word."""
     found = [*places_with(word, service.env), *(["the log"] if word in service.output() else [])]
     told = {
         address: alice.get(address).text
@@ -78,7 +78,7 @@ def traces(service: Service, alice: httpx2.Client, word: str) -> list[str]:
 def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
-    # Told, and gone from the context.
+    # The user mentions the fact, and it leaves the context.
     ask(page, TOLD)
     page.wait_for_url("**/c/*")
     first = page.url.rpartition("/")[2]
@@ -88,7 +88,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     tail = [piece for piece in view["messages"] if piece["source"] == "history"]
     assert not any(NAME in str(piece["content"]) for piece in tail)
 
-    # Asked about in another conversation: recalled, with its source.
+    # A question in another conversation recalls it with its source.
     page.get_by_role("link", name="New chat").click()
     model.clear()
     model.script(says(f"Dr {NAME}, in Elm Street 14."))
@@ -104,7 +104,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     expect(page.locator("article.is-found")).to_contain_text(NAME)
     expect(page.locator("article.is-found")).to_be_in_viewport()
 
-    # Edited.
+    # The user edits the entry.
     page.goto("/memory")
     entry = page.locator(".entry").first
     expect(entry).to_contain_text(NAME)
@@ -124,8 +124,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     assert any(place.startswith("memory/") for place in told)
     assert any(place.startswith("exported ") for place in told)
 
-    # Forgotten: what is found for the wish, until nothing is.
-    # The summary is written anew from what is left, by a model that is told nothing of it any more.
+    # The user forgets all matches until none is left. The model rewrites the summary from messages without the fact.
     model.defaults["summary"] = Behaviour(text="The user asked for several things.")
     page.goto("/memory?view=forgotten")
     forget_all_of(page, f"my dentist is called Dr {NAME}")
@@ -137,7 +136,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     page.get_by_label("Search memory").fill(NAME)
     expect(page.get_by_role("heading", name=f"Nothing found for “{NAME}”")).to_be_visible()
 
-    # And not learned again.
+    # The fact is not learned again.
     model.clear()
     ask_again = alice.post("/api/v1/conversations").json()["id"]
     said = {"content": "What is my dentist called?", "stream": False}
@@ -146,7 +145,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
 
 
 def forget_all_of(page: Page, wish: str) -> None:
-    """Wishes again and again, and forgets all that is found each time."""
+    """Search for the wish and forget all matches, until there are none."""
     for _ in range(5):
         page.get_by_label("What should be forgotten?").fill(wish)
         page.get_by_role("button", name="Find it").click()

@@ -1,7 +1,7 @@
-"""The pictures of the documentation: a chat with what was summarised and an answer that remembers, its context, the
-memory, a phone in the dark, and the operator's home.
+"""The pictures of the documentation: a chat with a summary, its context, the memory, a phone in dark mode, and the
+operator's home page.
 
-`SCREENSHOTS=docs/images pytest tests/acceptance/test_picture.py` makes them anew.
+`SCREENSHOTS=docs/images pytest tests/acceptance/test_picture.py` regenerates them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def email() -> str:
     return ADA
 
 
-def test_the_picture_of_the_readme(page: Page, service: Service) -> None:
+def test_the_pictures_of_the_readme_can_be_taken(page: Page, service: Service) -> None:
     ada = service.client_of(ADA)
     history = [
         {"role": role, "content": text}
@@ -101,18 +101,18 @@ def test_the_picture_of_the_readme(page: Page, service: Service) -> None:
     take_picture(page, "memory.png")
 
 
-def test_the_picture_of_the_operators_home(window: BrowserContext, service: Service) -> None:
+def test_the_picture_of_the_operators_home_can_be_taken(window: BrowserContext, service: Service) -> None:
     window.clear_cookies()
     cookies = service.cookies[ADMIN].items()
     window.add_cookies([{"name": name, "value": value, "url": service.url} for name, value in cookies])
     with watched_tab(window) as page:
         page.goto("/admin/")
         expect(page.locator(".overview")).to_be_visible()
-        page.set_viewport_size({"width": 1440, "height": 760})  # above what names folders of this machine
+        page.set_viewport_size({"width": 1440, "height": 760})  # hides the folder names of this machine below
         take_picture(page, "admin.png")
 
 
 def take_picture(page: Page, name: str) -> None:
     if folder := os.environ.get("SCREENSHOTS"):
-        page.wait_for_timeout(500)  # the scroll comes to rest
+        page.wait_for_timeout(500)  # until scrolling has ended
         page.screenshot(path=str(Path(folder) / name))

@@ -1,4 +1,4 @@
-"""What stands beside messages is there again after a reload: notices of the run, of hooks, and what was remembered."""
+"""Data shown beside messages survives a reload: notices of runs and hooks, memory entries and tool calls."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def messages(client: Client, conversation: Conversation, query: str = "") -> lis
     return items
 
 
-def test_notices_and_hooks_stand_with_their_answer(alice: User, api_client: Callable[..., Client]) -> None:
+def test_notices_and_hook_texts_are_listed_with_their_answer(
+    alice: User, api_client: Callable[..., Client]
+) -> None:
     conversation = new_conversation(alice)
     first = answered(conversation, 1)
     tell(conversation, first, RunNotice, kind="truncated", text="Older messages were left out.")
@@ -92,7 +94,7 @@ def test_notices_and_hooks_stand_with_their_answer(alice: User, api_client: Call
     ]
 
 
-def test_what_was_remembered_stands_below_the_newest_message_of_that_moment(
+def test_a_memory_entry_is_listed_with_the_newest_message_before_it(
     alice: User, api_client: Callable[..., Client]
 ) -> None:
     conversation = new_conversation(alice)
@@ -109,7 +111,7 @@ def test_what_was_remembered_stands_below_the_newest_message_of_that_moment(
     assert [item.get("remembered") for item in newer] == [None, None]
 
 
-def test_a_wish_to_forget_is_asked_about_until_it_is_answered(
+def test_a_forget_proposal_is_listed_with_its_message_until_it_is_answered(
     alice: User, api_client: Callable[..., Client]
 ) -> None:
     conversation = new_conversation(alice)
@@ -125,7 +127,7 @@ def test_a_wish_to_forget_is_asked_about_until_it_is_answered(
     assert "forget_proposal" not in item
 
 
-def test_the_tools_of_an_answer_stand_with_it_in_the_order_they_were_asked_for(
+def test_the_tool_calls_of_an_answer_are_listed_with_it_in_call_order(
     alice: User, api_client: Callable[..., Client]
 ) -> None:
     conversation = new_conversation(alice)

@@ -1,4 +1,4 @@
-"""Periodic tasks go on whatever happens to the clock and the disk."""
+"""Periodic tasks continue after the clock is set back and on a full disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_scheduler(folder: Path) -> SteadyScheduler:
 
 
 def tick_until(scheduler: SteadyScheduler, moment: datetime, monkeypatch: pytest.MonkeyPatch) -> float:
-    """Return the seconds until the next tick, with nothing left that is due at the moment."""
+    """Tick until no task is due at `moment`, and return the seconds until the next tick."""
     monkeypatch.setattr(app, "now", lambda: moment)
     while not (seconds := scheduler.tick()):
         pass
@@ -41,7 +41,7 @@ def tick_until(scheduler: SteadyScheduler, moment: datetime, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["going on", "restarted"])
-def test_what_a_clock_sent_that_was_ahead_is_sent_after_its_interval(
+def test_a_task_sent_while_the_clock_was_ahead_is_sent_again_after_its_interval(
     tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch, is_restarted: bool
 ) -> None:
     now = clock.now()
@@ -61,7 +61,7 @@ def test_what_a_clock_sent_that_was_ahead_is_sent_after_its_interval(
     scheduler.close()
 
 
-def test_a_full_disk_ends_nothing_and_what_was_sent_is_written_when_there_is_room(
+def test_a_full_disk_stops_no_task_and_the_schedule_is_written_once_there_is_room(
     tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = clock.now()
@@ -78,7 +78,7 @@ def test_a_full_disk_ends_nothing_and_what_was_sent_is_written_when_there_is_roo
     assert sent_at == now + timedelta(hours=2)
 
 
-def test_both_kinds_of_deployment_run_it() -> None:
+def test_embedded_and_production_deployments_use_the_steady_scheduler() -> None:
     embedded = EmbeddedWorker().beat.service.get_scheduler(lazy=True)
     production = app.Beat().Service(app, scheduler_cls=app.Beat().scheduler_cls).get_scheduler(lazy=True)
     assert type(embedded) is type(production) is SteadyScheduler

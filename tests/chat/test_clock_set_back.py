@@ -1,5 +1,4 @@
-"""A clock that was ahead gave a lease or queued work, its process died, and the clock was set back: others do the work
-all the same."""
+"""Leases and queued work of a dead process whose clock was ahead are taken over after the clock is set back."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def consolidation(alice: User) -> Any:
 
 def removal(alice: User) -> Any:
     row = begin_import(new_conversation(alice))
-    # Given back to the workers, whom it is left to then.
+    # Let the lease expire, so that a worker can take the removal over.
     type(row).objects.filter(pk=row.pk).update(lease_expires_at=NOW)
     return row.pk
 
@@ -94,13 +93,13 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_work_of_a_dead_process_goes_on_after_the_clock_was_set_back(alice: User, kind: str) -> None:
+def test_work_of_a_dead_process_is_taken_over_after_the_clock_is_set_back(alice: User, kind: str) -> None:
     make, claim, waiting = CASES[kind]
     pk = make(alice)
     assert claim(pk, AHEAD)
     assert waiting(NOW) == [pk]
     assert claim(pk, NOW)
-    # What lives is left alone, also by a machine whose clock is a little behind.
+    # A live lease is left alone, even by a machine whose clock is slightly behind.
     for moment in (NOW, NOW - timedelta(seconds=10)):
         assert waiting(moment) == []
         assert not claim(pk, moment)
@@ -138,7 +137,7 @@ def queued_delivery(alice: User) -> Any:
         (queued_delivery, due_deliveries),
     ],
 )
-def test_work_that_nobody_began_before_the_clock_was_set_back_is_found(
+def test_work_queued_before_the_clock_is_set_back_is_found(
     alice: User, queue: Callable[[User], Any], waiting: Callable[..., Any]
 ) -> None:
     assert [queue(alice)] == waiting(NOW)

@@ -1,4 +1,4 @@
-"""A reader gets every fact once and in order, however its hints arrive."""
+"""A reader receives every fact once and in order, even if frames from the hub are lost or repeated."""
 
 from __future__ import annotations
 
@@ -85,12 +85,14 @@ async def watching(conversation: Conversation, after_seq: int) -> Connection:
     return connection
 
 
-async def test_a_reader_gets_what_the_log_has_after_its_cursor(conversation: Conversation) -> None:
+async def test_a_reader_receives_the_facts_after_its_cursor(conversation: Conversation) -> None:
     connection = await watching(conversation, after_seq=2)
     assert await drain(connection) == [3, 4, 5]
 
 
-async def test_a_hint_that_was_lost_is_read_from_the_log(alice: User, conversation: Conversation) -> None:
+async def test_a_fact_whose_frame_was_lost_is_read_from_the_log(
+    alice: User, conversation: Conversation
+) -> None:
     topic = conversation_topic(conversation.pk)
     connection = await watching(conversation, after_seq=5)
     await sync_to_async(write_facts)(alice, conversation, 3)
@@ -99,7 +101,7 @@ async def test_a_hint_that_was_lost_is_read_from_the_log(alice: User, conversati
     assert await drain(connection) == [6, 7, 8]
 
 
-async def test_a_hint_that_comes_twice_is_told_once(alice: User, conversation: Conversation) -> None:
+async def test_a_frame_that_arrives_twice_is_delivered_once(alice: User, conversation: Conversation) -> None:
     topic = conversation_topic(conversation.pk)
     connection = await watching(conversation, after_seq=5)
     await sync_to_async(write_facts)(alice, conversation, 1)
@@ -125,7 +127,7 @@ async def test_facts_written_while_the_log_is_read_are_not_missed(
     assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 
-async def test_deltas_pass_between_facts(alice: User, conversation: Conversation) -> None:
+async def test_deltas_keep_their_place_between_facts(alice: User, conversation: Conversation) -> None:
     topic = conversation_topic(conversation.pk)
     connection = await watching(conversation, after_seq=5)
     await sync_to_async(write_facts)(alice, conversation, 1)
@@ -135,10 +137,10 @@ async def test_deltas_pass_between_facts(alice: User, conversation: Conversation
     assert await drain(connection) == [None, 6, None]
 
 
-async def test_facts_that_the_log_has_already_wait_for_the_deltas_before_them(
+async def test_facts_already_in_the_log_wait_for_the_deltas_before_them(
     alice: User, conversation: Conversation
 ) -> None:
-    """The end of a quick answer is in the log while its beginning is read from there: a stream ends with it."""
+    """The end of a quick answer may be in the log while its beginning is still read, and a stream closes at the end."""
     topic = conversation_topic(conversation.pk)
     connection = await watching(conversation, after_seq=3)
     await sync_to_async(write_facts)(alice, conversation, 1)
@@ -147,7 +149,7 @@ async def test_facts_that_the_log_has_already_wait_for_the_deltas_before_them(
     assert await drain(connection) == [4, 5, None, 6]
 
 
-async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(
+async def test_facts_of_a_watched_conversation_are_not_repeated_by_the_users_topic(
     alice: User, conversation: Conversation
 ) -> None:
     connection = await watching(conversation, after_seq=5)
@@ -158,10 +160,10 @@ async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(
     assert await drain(connection) == [6]
 
 
-async def test_a_tab_hears_of_a_conversation_it_does_not_watch_yet_without_a_number(
+async def test_facts_of_a_conversation_that_is_not_watched_yet_have_no_number(
     alice: User, conversation: Conversation
 ) -> None:
-    """Its wish to watch may be on the way: whatever counts comes in order after it."""
+    """The tab's request to watch may be on its way, and numbered facts follow it in order."""
     connection = Connection()
     opened.append(connection)
     await hub.start()
@@ -175,7 +177,7 @@ async def test_a_tab_hears_of_a_conversation_it_does_not_watch_yet_without_a_num
     assert told == [(None, False), *((number, True) for number in range(1, 7))]
 
 
-async def test_a_reader_that_falls_behind_is_closed(conversation: Conversation) -> None:
+async def test_the_connection_of_a_reader_that_falls_behind_is_closed(conversation: Conversation) -> None:
     connection = await watching(conversation, after_seq=5)
     for _ in range(MAX_QUEUED_FRAMES + 1):
         connection.deliver(conversation_topic(conversation.pk), delta(conversation, "x"))

@@ -1,4 +1,4 @@
-"""A connection that breaks is nobody's failure: what was asked is asked again."""
+"""Retries after a broken database connection: reads and idempotent writes are retried, other calls are not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Breaking:
-    """Reads the number 7. The first `times` reads break."""
+    """A call that reads the number 7 and breaks its connection in the first `times` attempts."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -58,20 +58,20 @@ def break_off(cursor: CursorWrapper) -> None:
         cursor.execute("ATTACH DATABASE '/nowhere/at/all' AS away")
 
 
-async def test_a_read_whose_connection_breaks_is_made_again() -> None:
+async def test_a_read_whose_connection_breaks_is_retried() -> None:
     breaking = Breaking(2)
     assert await persistently(breaking)() == 7
     assert breaking.tries == 3
 
 
-async def test_what_may_not_happen_twice_is_tried_once() -> None:
+async def test_a_call_that_must_not_run_twice_is_tried_once() -> None:
     breaking = Breaking(1)
     with pytest.raises(OperationalError):
         await in_database(breaking)()
     assert breaking.tries == 1
 
 
-async def test_what_is_wrong_in_itself_is_not_asked_again() -> None:
+async def test_errors_other_than_a_broken_connection_are_not_retried() -> None:
     tries = []
 
     def ask() -> None:
@@ -84,7 +84,7 @@ async def test_what_is_wrong_in_itself_is_not_asked_again() -> None:
 
 
 def losing_its_answer(write: Callable[..., object]) -> Callable[..., None]:
-    """Return the write as it is where the connection breaks after its first commit."""
+    """Return the write as if the connection broke after its first commit."""
     tries = []
 
     def run(**given: object) -> None:
@@ -116,7 +116,7 @@ def lease(queued: UUID) -> Lease:
     return lease
 
 
-async def test_a_run_that_waited_while_the_database_was_away_is_not_given_up_when_it_is_back(
+async def test_a_run_that_waited_during_a_database_outage_is_not_given_up_afterwards(
     queued: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaking, long_ago = Breaking(1), 2 * GIVE_UP_AFTER
@@ -131,7 +131,7 @@ async def test_a_run_that_waited_while_the_database_was_away_is_not_given_up_whe
     waiting = Run.objects.filter(pk=queued)
     await in_database(waiting.update)(created_at=clock.now() - long_ago)
     monkeypatch.setattr(process, "up_since", time.monotonic() - long_ago.total_seconds())
-    # What is adopted stays queued, as it does until it is claimed.
+    # A draining process starts no run, so an adopted run stays queued.
     monkeypatch.setattr(process, "is_draining", True)
     monkeypatch.setattr(loops, "dead_runs", break_and_read)
     with pytest.raises(OperationalError):
@@ -144,7 +144,7 @@ async def test_a_run_that_waited_while_the_database_was_away_is_not_given_up_whe
     assert await status() == "interrupted", "it was there for all that time, and nobody took it"
 
 
-async def test_what_was_committed_though_its_answer_was_lost_is_stored_once(
+async def test_writes_whose_commit_response_was_lost_are_stored_once(
     lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("record_facts", "record_asked", "store_request"):

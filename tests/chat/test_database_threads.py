@@ -1,5 +1,4 @@
-"""The threads of the database: what takes long is kept apart from what answers wait for, and what begins an answer comes
-before what follows its first word."""
+"""Database threads: long work does not block answers, and writes that begin an answer overtake later ones."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from tests.servers.waiting import wait_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_long_work_holds_up_nothing_else() -> None:
+async def test_long_work_does_not_block_other_calls() -> None:
     is_done = threading.Event()
     long_work = [asyncio.ensure_future(beside_database(is_done.wait)(60)) for _ in range(THREADS)]
     try:
@@ -43,7 +42,7 @@ async def test_long_work_holds_up_nothing_else() -> None:
 
 @asynccontextmanager
 async def busy_writer() -> AsyncIterator[list[str]]:
-    """Hold up the one writer inside; at the end let it go. Gives the transactions that are begun from there on."""
+    """Block the writer thread inside the context. Yield a list of the transactions that begin afterwards."""
     has_begun, may_go_on = threading.Event(), threading.Event()
     begun: list[str] = []
 
@@ -73,7 +72,7 @@ async def busy_writer() -> AsyncIterator[list[str]]:
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_begins_an_answer_is_written_before_what_waits_less_than_a_second() -> None:
+async def test_writes_that_begin_an_answer_overtake_writes_that_waited_under_a_second() -> None:
     written: list[str] = []
     async with busy_writer():
         others = [in_writer(written.append)(f"end {number}") for number in range(2)]
@@ -84,7 +83,7 @@ async def test_what_begins_an_answer_is_written_before_what_waits_less_than_a_se
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_has_waited_a_second_is_overtaken_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writes_that_waited_a_second_are_not_overtaken(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(_together, "clock", lambda: now)
     written: list[str] = []
@@ -98,7 +97,7 @@ async def test_what_has_waited_a_second_is_overtaken_no_longer(monkeypatch: pyte
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_while_answers_wait_for_a_thread_only_what_is_urgent_or_due_is_written(
+async def test_while_answers_wait_for_a_thread_only_urgent_and_due_writes_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
@@ -118,7 +117,7 @@ async def test_while_answers_wait_for_a_thread_only_what_is_urgent_or_due_is_wri
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_the_time_was_too_short_for_is_written_together_next() -> None:
+async def test_writes_that_do_not_fit_into_a_batch_are_written_in_the_next_one() -> None:
     def take_long() -> None:
         ends_at = time.monotonic() + TOGETHER_S
         wait_for(lambda: time.monotonic() > ends_at, what="the time of one transaction is over")
@@ -126,12 +125,12 @@ async def test_what_the_time_was_too_short_for_is_written_together_next() -> Non
     async with busy_writer() as begun:
         waiting = [in_writer(take_long)(), *(in_writer(User.objects.count)() for _ in range(10))]
     assert await asyncio.gather(*waiting) == [None, *[0] * 10]
-    assert 2 <= len(begun) < len(waiting)  # a slow machine takes fewer together
+    assert 2 <= len(begun) < len(waiting)  # a slow machine fits fewer writes into a batch
 
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_is_urgent_may_begin_an_answer() -> None:
+async def test_an_urgent_write_counts_as_the_possible_beginning_of_an_answer() -> None:
     assert await first_in_writer(User.objects.count)() == 0
     assert answers_begin(within_s=600.0)
     assert not answers_begin(within_s=0.0)
@@ -139,7 +138,7 @@ async def test_what_is_urgent_may_begin_an_answer() -> None:
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_fails_beside_others_and_what_is_given_up_meanwhile_concern_nobody_else() -> None:
+async def test_failed_and_cancelled_writes_do_not_affect_the_rest_of_their_batch() -> None:
     def fail() -> None:
         raise ValueError("This one fails.")
 

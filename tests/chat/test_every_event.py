@@ -1,4 +1,4 @@
-"""Every type of event: the page's reducer takes it, and replay gives what was sent from rows that repeat no text."""
+"""Every event type: the page's reducer handles it, and replay returns it as sent, from a row that copies no text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def types_of(union: Any) -> set[str]:
     return {event.model_fields["type"].default for event in get_args(union)}
 
 
-def test_the_pages_reducer_takes_every_type_and_no_other() -> None:
+def test_the_pages_reducer_handles_exactly_the_existing_event_types() -> None:
     _, _, reducer = THREAD.read_text().partition("function applyFact(")
     cases = re.findall(r'case "([a-z_.]+)":', reducer.partition("\n}\n")[0])
     assert len(cases) == len(set(cases))
@@ -152,7 +152,7 @@ def one_of_each(user: User) -> tuple[Conversation, Run, list[Any]]:
     return conversation, run, facts
 
 
-def test_replay_gives_each_type_as_it_was_sent_and_its_row_repeats_no_text(alice: User) -> None:
+def test_replay_returns_each_event_as_sent_and_its_row_copies_no_text(alice: User) -> None:
     conversation, run, facts = one_of_each(alice)
     assert {fact.type for fact in facts} == types_of(Fact), "a new type of event needs one here"
     event_log.append(conversation, *facts, run=run)
@@ -162,7 +162,7 @@ def test_replay_gives_each_type_as_it_was_sent_and_its_row_repeats_no_text(alice
     assert SAID not in json.dumps(list(Event.objects.values_list("payload", flat=True)))
 
 
-def test_an_event_whose_rows_say_nothing_any_more_is_an_event_still(alice: User) -> None:
+def test_an_event_stays_valid_after_the_texts_it_refers_to_are_gone(alice: User) -> None:
     conversation, run, facts = one_of_each(alice)
     event_log.append(conversation, *facts, run=run)
     Message.objects.filter(conversation=conversation).update(parts=[])

@@ -1,4 +1,4 @@
-"""Processes that tell each other what happens: those of one deployment alone, in whatever order Redis is told."""
+"""Processes exchange events through Redis groups: only within one deployment, and with overlapping joins and leaves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SlowLayer:
         self.members.discard(group)
 
 
-async def test_a_group_that_is_wanted_again_while_it_is_left_is_joined_again(
+async def test_a_group_joined_again_while_it_is_being_left_stays_joined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     layer = SlowLayer()
@@ -51,7 +51,7 @@ async def test_a_group_that_is_wanted_again_while_it_is_left_is_joined_again(
 
 
 def layer_of(redis_url: str) -> RedisPubSubChannelLayer:
-    """Return the layer of a deployment with this REDIS_URL."""
+    """Return the channel layer of a deployment with this REDIS_URL."""
     script = "import json; from chatapp import settings; print(json.dumps(settings.CHANNEL_LAYERS))"
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -63,16 +63,16 @@ def layer_of(redis_url: str) -> RedisPubSubChannelLayer:
     return RedisPubSubChannelLayer(**json.loads(done.stdout)["default"]["CONFIG"])
 
 
-async def test_a_copy_of_an_installation_in_another_database_of_redis_hears_nothing_of_it(
+async def test_a_copy_of_a_deployment_in_another_redis_database_receives_only_its_own_messages(
     redis: Redis,
 ) -> None:
-    """Its conversations have the same ids: who lost access since the copy was made would read along in it."""
+    """A copy has the same conversation ids, so users who have lost access to the original could read along there."""
     original, copy = layer_of(redis.new_database()), layer_of(redis.new_database())
     channel = await copy.new_channel()
     await copy.group_add("conversation.1", channel)
     heard: list[str] = []
     receiving = asyncio.ensure_future(copy.receive(channel))
-    # The subscription may take effect a moment after it was asked for.
+    # The subscription may take effect with a delay.
     while len(heard) < 3:
         for name, layer in (("original", original), ("copy", copy)):
             await layer.group_send("conversation.1", {"by": name})

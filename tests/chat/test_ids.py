@@ -27,14 +27,14 @@ def _millisecond(made: uuid.UUID) -> int:
     return made.int >> 80
 
 
-def test_an_id_is_a_uuid_of_version_7_that_tells_its_millisecond():
+def test_an_id_is_a_uuid_of_version_7_that_contains_its_millisecond():
     for made in (_standing().new_id() for _ in range(1000)):
         assert made.version == 7
         assert made.variant == uuid.RFC_4122
         assert _millisecond(made) == NOON_NS // MS
 
 
-def test_ids_of_the_process_increase_and_carry_the_time():
+def test_ids_of_the_process_increase_and_contain_the_time():
     made = [new_id() for _ in range(10_000)]
     assert _increase(made)
     assert abs(_millisecond(made[0]) - time.time_ns() // MS) < 3_600_000
@@ -48,7 +48,7 @@ def test_ids_of_one_millisecond_increase_as_numbers_as_text_and_as_bytes():
     assert [one.bytes for one in made] == sorted(one.bytes for one in made)
 
 
-def test_many_ids_made_in_one_go_lie_between_those_before_and_after():
+def test_a_batch_of_ids_lies_between_the_ids_before_and_after_it():
     ids = _standing()
     first, some, between = ids.new_id(), ids.new_numbers(5_000), ids.new_id()
     numbers = [first.int, *some, between.int, *ids.new_numbers(0), *ids.new_numbers(2)]
@@ -84,7 +84,7 @@ def test_a_full_counter_carries_into_the_next_millisecond():
     assert (second.version, second.variant) == (7, uuid.RFC_4122)
 
 
-def test_every_thread_sees_its_ids_increase_and_none_is_made_twice():
+def test_ids_increase_in_every_thread_and_none_is_made_twice():
     ids = _standing()
     start = threading.Barrier(16)
     made: list[list[uuid.UUID]] = [[] for _ in range(16)]
@@ -99,7 +99,7 @@ def test_every_thread_sees_its_ids_increase_and_none_is_made_twice():
     for thread in threads:
         thread.join()
     assert all(map(_increase, made))
-    # By what the counter gives alone: the random bits behind it would hide a counter given twice.
+    # Ignore the random bits, because they would hide a duplicate counter.
     assert len({one.int >> 32 for own in made for one in own}) == 16 * 2_000
 
 
@@ -118,7 +118,7 @@ def _made_in_a_child(ids: IdGenerator, count: int) -> list[uuid.UUID]:
     return [uuid.UUID(bytes=told[at : at + 16]) for at in range(0, len(told), 16)]
 
 
-def test_forked_workers_make_none_of_their_parents_ids_again_nor_each_others():
+def test_forked_workers_repeat_no_ids_of_their_parent_or_of_each_other():
     ids = _standing()
     before = [ids.new_id() for _ in range(100)]
     workers = [_made_in_a_child(ids, 100) for _ in range(4)]
@@ -126,12 +126,12 @@ def test_forked_workers_make_none_of_their_parents_ids_again_nor_each_others():
     assert all(len(made) == 100 and _increase([*before, *made]) for made in workers)
     assert _increase(own)
     everything = [*own, *(one for made in workers for one in made)]
-    # Without the random bits: every process counts on from another place.
+    # Ignore the random bits: every process continues from a different counter.
     assert len({one.int >> 32 for one in everything}) == 600
 
 
-def test_a_fork_amid_another_threads_id_leaves_the_child_able_to_make_its_own():
-    """The clock is read under the lock: the other thread is held there while the process forks."""
+def test_a_fork_while_another_thread_makes_an_id_does_not_deadlock_the_child():
+    """The clock is read under the generator's lock, so the other thread holds that lock while the process forks."""
     is_inside, may_go_on = threading.Event(), threading.Event()
     main_thread = threading.get_ident()
 

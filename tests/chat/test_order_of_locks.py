@@ -1,5 +1,5 @@
-"""Who writes several rows locks them in one order, so that no two wait for each other. What forgetting locks is in
-`forgetting/test_order_of_locks.py`. SQLite has but one writer at a time."""
+"""Writers of several rows lock them in one order, so that they cannot deadlock. The locks of forgetting are in
+`forgetting/test_order_of_locks.py`. SQLite has one writer at a time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.memory_store.rows import NOW, new_conversation, say
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
-def test_two_who_change_the_configuration_do_not_wait_for_each_other(alice: User) -> None:
-    """Each would hold what it has changed: an operator who saves several models, and an answer that corrects the
-    calibration of one, would wait in a circle."""
+def test_concurrent_changes_of_the_configuration_do_not_wait_for_each_other(alice: User) -> None:
+    """Otherwise an operator who saves several models and an answer that corrects the calibration of one could
+    deadlock."""
     model = ModelConfig.objects.create(name="Large", model_id="large")
     note_token_counts(model.pk, 100, 120)
     assert not keep("agents", Agent.objects.count)
@@ -37,8 +37,8 @@ def test_two_who_change_the_configuration_do_not_wait_for_each_other(alice: User
     assert keep("agents", Agent.objects.count) == 1
 
 
-def test_an_event_locks_the_webhooks_of_its_user_in_one_order(alice: User) -> None:
-    """Two chats of a user tell of their ends at the same moment."""
+def test_an_event_and_a_delivery_lock_the_webhooks_of_a_user_in_one_order(alice: User) -> None:
+    """Two chats of a user may end at the same moment."""
     keys = sorted(new_id() for _ in range(2))
     for key in reversed(keys):
         Webhook.objects.create(
@@ -53,7 +53,7 @@ def test_an_event_locks_the_webhooks_of_its_user_in_one_order(alice: User) -> No
         Webhook.objects.filter(pk=keys[1]),
     )
     assert WebhookDelivery.objects.count() == 2
-    # So does a worker that begins to tell one of them.
+    # A worker that claims one delivery uses the same order.
     told_first = WebhookDelivery.objects.get(webhook=keys[1]).pk
     check_order(
         lambda: claim_delivery(delivery_id=told_first, now=NOW + timedelta(days=1)),
@@ -69,8 +69,8 @@ def offer(**sizes: int) -> None:
     offer_models(origin=ModelConfig.Origin.OLLAMA, base_url=OLLAMA, sizes=sizes)
 
 
-def test_models_that_are_found_wait_for_a_change_of_models_and_hold_none_of_them() -> None:
-    """Who saves a model holds the Demo row on behalf of all, and waits for that of the model."""
+def test_offering_models_waits_for_a_change_of_models_without_locking_any_of_them() -> None:
+    """Saving a model locks the Demo row on behalf of all models, and then waits for the model's own row."""
     ensure_first_model()
     offer(phi=4_096)
     check_order(
@@ -80,7 +80,7 @@ def test_models_that_are_found_wait_for_a_change_of_models_and_hold_none_of_them
     )
 
 
-def test_two_processes_that_find_the_same_models_make_each_row_once() -> None:
+def test_two_processes_that_find_the_same_models_create_each_row_once() -> None:
     ensure_first_model()
     with beside(lambda: offer(phi=4_096, llama=4_096), lambda: offer(phi=4_096, llama=4_096)):
         pass

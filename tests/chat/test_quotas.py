@@ -1,4 +1,4 @@
-"""Sockets and their frames are bounded for each user; what one user does disturbs no other."""
+"""Limits on the sockets and frames of each user, and on the messages of each address."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Socket(WebsocketCommunicator):
         return int(message["code"])
 
 
-async def test_a_user_has_a_bounded_number_of_sockets(alice: User, bob: User, settings: Settings) -> None:
+async def test_a_user_has_a_limited_number_of_sockets(alice: User, bob: User, settings: Settings) -> None:
     settings.CONNECTIONS_PER_USER = 2
     await hub.start()
     try:
@@ -59,7 +59,7 @@ async def test_a_user_has_a_bounded_number_of_sockets(alice: User, bob: User, se
         await hub.stop()
 
 
-async def test_a_socket_that_sends_too_much_is_told_to_wait_and_closed_when_it_goes_on(
+async def test_a_socket_over_its_quota_gets_errors_and_is_closed_if_it_goes_on_sending(
     alice: User, settings: Settings
 ) -> None:
     settings.FRAMES_PER_MINUTE = 3
@@ -77,7 +77,7 @@ async def test_a_socket_that_sends_too_much_is_told_to_wait_and_closed_when_it_g
         await hub.stop()
 
 
-async def test_an_address_has_a_limit_of_messages_for_all_its_users(
+async def test_an_address_has_one_message_limit_for_all_its_users(
     alice: User, bob: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MESSAGES_PER_MINUTE = 1
@@ -104,7 +104,7 @@ def test_each_minute_has_a_quota_of_its_own() -> None:
     assert not quota.is_flooded
 
 
-def test_no_quota_is_no_limit() -> None:
+def test_a_quota_of_zero_means_no_limit() -> None:
     quota = FrameQuota(0)
     for _ in range(10_000):
         quota.count(1.0)

@@ -1,4 +1,4 @@
-"""What was recalled is replayed as its row says it now: to those alone who may read that row now."""
+"""Recall events replay the current text of each recalled row, and only for users who may read that row now."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def recall_entry(conversation: Conversation, entry: MemoryEntry, kind: str = "sh
 
 
 def shown(conversation_id: UUID) -> str:
-    """Return the preview of the one item that was recalled there; empty where its reader may not see it any more."""
+    """Return the preview of the only item recalled there, or an empty string if its reader may not see it any more."""
     [event] = read_after(conversation_id, 0)
     EVENTS.validate_python(event)
     if not event["items"]:
@@ -70,13 +70,13 @@ def shown(conversation_id: UUID) -> str:
     return str(item["preview"]).removeprefix("memory: ")
 
 
-def test_what_is_shared_is_shown_to_others_while_it_is(alice: User, bob: User, porter: Agent) -> None:
+def test_a_shared_entry_is_shown_to_other_users(alice: User, bob: User, porter: Agent) -> None:
     chat = shared_chat(bob, porter)
     recall_entry(chat, entry_of(alice, porter))
     assert shown(chat.pk) == SAID
 
 
-def test_an_entry_that_is_its_users_alone_again_is_shown_to_nobody_else(
+def test_an_entry_that_is_private_again_is_shown_to_its_user_only(
     alice: User, bob: User, porter: Agent
 ) -> None:
     theirs, own = shared_chat(bob, porter), shared_chat(alice, porter)
@@ -94,7 +94,7 @@ def test_an_entry_that_is_its_users_alone_again_is_shown_to_nobody_else(
 @pytest.mark.parametrize(
     "closing", [{"shares_memory": False}, {"enabled": False}, {"uses_memory": False}], ids=str
 )
-def test_what_a_closed_memory_shared_is_shown_to_nobody_else(
+def test_entries_of_a_closed_shared_memory_are_shown_to_their_user_only(
     alice: User, bob: User, porter: Agent, closing: dict[str, bool]
 ) -> None:
     theirs, own = shared_chat(bob, porter), shared_chat(alice, porter)
@@ -105,7 +105,9 @@ def test_what_a_closed_memory_shared_is_shown_to_nobody_else(
     assert (shown(theirs.pk), shown(own.pk)) == ("", SAID)
 
 
-def test_the_entry_of_another_scope_or_of_none_is_not_shown(alice: User, bob: User, porter: Agent) -> None:
+def test_other_users_entries_of_another_scope_or_without_one_are_not_shown(
+    alice: User, bob: User, porter: Agent
+) -> None:
     other = Agent.objects.create(name="Gardener", shares_memory=True)
     for chat, entry in (
         (shared_chat(bob, porter), entry_of(alice, other)),
@@ -117,7 +119,7 @@ def test_the_entry_of_another_scope_or_of_none_is_not_shown(alice: User, bob: Us
         assert shown(chat.pk) == ""
 
 
-def test_in_a_temporary_chat_nothing_shared_is_shown(alice: User, bob: User, porter: Agent) -> None:
+def test_shared_entries_are_not_shown_in_a_temporary_chat(alice: User, bob: User, porter: Agent) -> None:
     chat = shared_chat(bob, porter)
     recall_entry(chat, entry_of(alice, porter))
     Conversation.objects.filter(pk=chat.pk).update(temporary=True)
@@ -165,7 +167,9 @@ def test_a_message_of_a_conversation_that_is_being_deleted_is_not_shown(alice: U
     assert shown(chat.pk) == ""
 
 
-def test_however_much_was_recalled_it_takes_as_many_queries(alice: User, bob: User, porter: Agent) -> None:
+def test_the_number_of_queries_does_not_grow_with_the_recalled_entries(
+    alice: User, bob: User, porter: Agent
+) -> None:
     counts = []
     for count in (1, 20):
         chat = shared_chat(bob, porter)
@@ -174,5 +178,5 @@ def test_however_much_was_recalled_it_takes_as_many_queries(alice: User, bob: Us
         with CaptureQueriesContext(connection) as queries:
             assert len(read_after(chat.pk, 0)) == count
         counts.append(len(queries))
-    # What groups allow is read with the first one, and kept.
+    # The first read also loads the users' group rights, which are cached.
     assert counts[1] <= counts[0]

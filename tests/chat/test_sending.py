@@ -1,4 +1,4 @@
-"""Accepted means stored, once, in order; and rows exist before any work."""
+"""An accepted message is stored once and in order, and its rows exist before any work begins."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_send_stores_the_message_the_answers_row_and_a_queued_run(
     assert event_types(conversation) == ["message.created", "conversation.updated"]
 
 
-def test_a_second_send_with_the_same_key_gets_the_same_answer(
+def test_a_second_send_with_the_same_key_returns_the_same_message_and_run(
     alice: User, conversation: Conversation
 ) -> None:
     first = send(alice, conversation, client_id="k1")
@@ -125,18 +125,18 @@ def test_a_second_message_during_a_run_is_a_conflict(alice: User, conversation: 
         send(alice, conversation, "And another thing")
 
 
-def test_somebody_elses_conversation_is_not_found(charlie: User, conversation: Conversation) -> None:
+def test_another_users_conversation_is_not_found(charlie: User, conversation: Conversation) -> None:
     with pytest.raises(NotFound):
         send(charlie, conversation)
 
 
-def test_an_empty_message_is_refused_and_leaves_nothing(alice: User, conversation: Conversation) -> None:
+def test_an_empty_message_is_refused_and_not_stored(alice: User, conversation: Conversation) -> None:
     with pytest.raises(InvalidInput):
         send(alice, conversation, "  \n ")
     assert not Message.objects.exists()
 
 
-def test_facts_are_numbered_without_gaps_and_a_run_ends_with_its_last(
+def test_facts_are_numbered_without_gaps_and_run_finished_is_the_last_of_its_run(
     alice: User, conversation: Conversation
 ) -> None:
     finish(send(alice, conversation))
@@ -165,7 +165,7 @@ def test_a_write_with_an_old_fencing_number_changes_nothing(alice: User, convers
     assert (answer.status, answer.parts[0]["text"]) == ("interrupted", "Partial")
 
 
-def test_a_checkpoint_writes_only_what_is_new_and_readers_get_all_of_it(
+def test_a_checkpoint_writes_only_new_text_and_readers_get_the_whole_text(
     alice: User, conversation: Conversation
 ) -> None:
     receipt = send(alice, conversation)
@@ -176,7 +176,7 @@ def test_a_checkpoint_writes_only_what_is_new_and_readers_get_all_of_it(
         partial = PartialAnswer(lease, whole, "Hm", text_stored=stored, reasoning_stored=2 if number else 0)
         assert checkpoint_answers(answers=[partial]) == {lease.run_id}
         stored = len(whole)
-    # Made again, because the answer to its commit was lost: with more, from where the first one began.
+    # A retry after a lost commit response has more text and begins where the first attempt began.
     began = AnswerPiece.objects.filter(kind="text").latest("offset").offset
     again = PartialAnswer(lease, whole + "and more", "Hm", text_stored=began, reasoning_stored=2)
     checkpoint_answers(answers=[again])
@@ -217,7 +217,7 @@ def test_a_partial_text_that_waited_for_the_end_of_its_run_does_not_overwrite_th
 
 
 def wait_until_somebody_waits(late: Future[None]) -> None:
-    """For a row that this transaction holds. SQLite shows nobody waiting: there all writes wait for each other."""
+    """Wait until another transaction waits for a lock. SQLite does not show it, so there return at once."""
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -227,7 +227,7 @@ def wait_until_somebody_waits(late: Future[None]) -> None:
                 return
 
 
-def test_only_one_process_gets_a_run(alice: User, conversation: Conversation) -> None:
+def test_only_one_process_can_claim_a_run(alice: User, conversation: Conversation) -> None:
     receipt = send(alice, conversation)
     claim(receipt)
     run = Run.objects.get(pk=receipt.run_id)
@@ -241,9 +241,7 @@ def test_stopping_a_queued_run_ends_it_at_once(alice: User, conversation: Conver
     assert event_types(conversation)[-1] == "run.finished"
 
 
-def test_another_answer_to_a_question_is_a_branch_beside_the_first(
-    alice: User, conversation: Conversation
-) -> None:
+def test_regenerating_an_answer_creates_a_sibling_branch(alice: User, conversation: Conversation) -> None:
     first = send(alice, conversation)
     finish(first, "One")
     finish(send(alice, conversation, "Go on"), "Two")
@@ -263,10 +261,10 @@ def test_another_answer_to_a_question_is_a_branch_beside_the_first(
     assert list(Message.objects.order_by("position").values_list("position", flat=True)) == [0, 1, 2, 3, 4]
 
 
-def test_what_was_sent_meanwhile_is_told_again_to_a_run_that_did_not_hear_it(
+def test_an_injected_message_is_returned_again_to_a_run_that_does_not_know_it(
     alice: User, conversation: Conversation
 ) -> None:
-    """The answer of a commit can be lost with the connection; the run asks again."""
+    """The response to a commit can be lost with the connection, and the run retries."""
     lease = claim(send(alice, conversation))
     new = NewMessage(text="In French, please.")
     sent = inject_message(user=alice, conversation_id=str(conversation.pk), new=new, now=clock.now())
@@ -277,7 +275,7 @@ def test_what_was_sent_meanwhile_is_told_again_to_a_run_that_did_not_hear_it(
     assert conversation.events.filter(type="message.moved").count() == 1
 
 
-def test_what_a_plan_cost_is_counted_once_however_often_it_is_said(
+def test_the_usage_of_a_plan_is_counted_once_however_often_it_is_recorded(
     alice: User, conversation: Conversation
 ) -> None:
     lease = claim(send(alice, conversation))
@@ -289,8 +287,8 @@ def test_what_a_plan_cost_is_counted_once_however_often_it_is_said(
     assert conversation.events.filter(type="usage").count() == 1
 
 
-@pytest.mark.postgres  # SQLite has one writer at a time: nobody reads before a lock
-def test_an_answer_that_ends_while_it_is_to_be_continued_is_not_continued(
+@pytest.mark.postgres  # SQLite has one writer at a time, so nothing can be read before the lock
+def test_continue_is_refused_if_the_answer_completes_meanwhile(
     alice: User, conversation: Conversation
 ) -> None:
     receipt = send(alice, conversation)

@@ -1,4 +1,4 @@
-"""What a running answer records of its tool calls, and the plain SQL that writes it."""
+"""The records of a running answer's tool calls, and the plain SQL that writes them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def finish(lease: Lease, call: RequestedCall) -> None:
 
 
 def said(conversation: Conversation) -> list[tuple[int, str, str]]:
-    """Position, role and what is said, of everything."""
+    """Return position, role and text of all messages, in order."""
     shown = []
     for row in Message.objects.filter(conversation=conversation).order_by("position"):
         texts = [part.get("text") or f"{part['name']} {part['call_id']}" for part in row.parts]
@@ -66,7 +66,7 @@ def said(conversation: Conversation) -> list[tuple[int, str, str]]:
     return shown
 
 
-def test_results_are_messages_once_all_of_their_step_are_there_in_the_order_of_the_calls(
+def test_results_become_messages_in_call_order_once_their_step_is_complete(
     lease: Lease, conversation: Conversation
 ) -> None:
     one, two = record(lease, "one", "two")
@@ -84,7 +84,7 @@ def test_results_are_messages_once_all_of_their_step_are_there_in_the_order_of_t
     assert asked_in == {1}
 
 
-def test_what_the_user_sent_meanwhile_stays_behind_the_answer(
+def test_a_message_sent_meanwhile_stays_behind_the_answer(
     alice: User, lease: Lease, conversation: Conversation
 ) -> None:
     [one] = record(lease, "one")
@@ -101,10 +101,10 @@ def test_what_the_user_sent_meanwhile_stays_behind_the_answer(
     assert Conversation.objects.get().next_position == 5
 
 
-def test_calls_and_results_are_recorded_once_however_often_they_are_said(
+def test_calls_and_results_are_stored_once_however_often_they_are_recorded(
     lease: Lease, conversation: Conversation
 ) -> None:
-    """The answer of a commit can be lost with the connection; the run says it again."""
+    """The response to a commit can be lost with the connection, and the run retries."""
     times = CallTimes(clock.now(), first_token_ms=1, duration_ms=2, request_n=1)
     spent = [CallUsage(None, "chat", 10, 2, times=times)]
     for _ in range(2):
@@ -121,10 +121,10 @@ def test_calls_and_results_are_recorded_once_however_often_they_are_said(
 
 
 @pytest.mark.parametrize("how", ["finished", "interrupted"])
-def test_calls_under_way_when_the_version_changes_are_asked_for_once(
+def test_calls_that_run_during_an_upgrade_are_stored_once(
     alice: User, lease: Lease, conversation: Conversation, how: str
 ) -> None:
-    """The one before wrote the message that asks before the calls ran, and each result as it came."""
+    """The previous version wrote the calling message before the calls ran, and each result as it arrived."""
     one, two = record(lease, "one", "two")
     answer = Message.objects.get(pk=lease.answer_id)
     for place, role in enumerate(("assistant", "tool"), start=1):
@@ -163,7 +163,7 @@ def test_calls_under_way_when_the_version_changes_are_asked_for_once(
     assert set(calls.values_list("message__position", "is_told")) == {(1, True)}
 
 
-def test_the_calls_of_a_run_are_numbered_on_from_step_to_step(lease: Lease) -> None:
+def test_the_call_numbers_of_a_run_continue_from_step_to_step(lease: Lease) -> None:
     for number in (1, 2):
         times = CallTimes(clock.now(), first_token_ms=1, duration_ms=2, request_n=number)
         calls = record(lease, f"a{number}", f"b{number}", spent=[CallUsage(None, "chat", 1, 1, times=times)])
@@ -181,7 +181,7 @@ def test_the_calls_of_a_run_are_numbered_on_from_step_to_step(lease: Lease) -> N
         ({"status": Run.Status.INTERRUPTED, "error_message": "It was stopped."}, "It was stopped."),
     ],
 )
-def test_a_run_that_somebody_else_has_or_that_has_ended_records_nothing(
+def test_a_run_that_was_taken_over_or_has_ended_records_nothing(
     lease: Lease, change: dict[str, object], reason: str
 ) -> None:
     [one] = record(lease, "one")
@@ -218,7 +218,7 @@ def test_plain_sql_writes_what_django_would_write(alice: User, lease: Lease) -> 
     assert abs(Usage.objects.get(pk=plain.pk).created_at - clock.now()).total_seconds() < 3600
 
 
-def test_plain_sql_changes_only_what_it_names(lease: Lease, conversation: Conversation) -> None:
+def test_plain_sql_changes_only_the_named_columns(lease: Lease, conversation: Conversation) -> None:
     [one, _] = record(lease, "one", "two")
     call = ToolCall.objects.get(call_id=one.call_id)
     call.result, call.finished_at, call.name = [{"text": "Größe", "n": 1.5}], clock.now(), "another"

@@ -1,4 +1,4 @@
-"""What a plain turn costs the database, from the stored message to the finished answer. The numbers may only fall."""
+"""The database statements of a plain turn, from the stored message to the finished answer. Limits may only fall."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.servers.waiting import wait_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MOST_STATEMENTS = {"sqlite": 34, "postgresql": 39}
-"""PostgreSQL locks rows by statements of their own."""
+"""PostgreSQL needs separate statements to lock rows."""
 MOST_TRANSACTIONS = 3
 
 
@@ -44,7 +44,7 @@ async def counted() -> AsyncIterator[list[str]]:
         return execute(sql, params, many, context)
 
     def begin() -> None:
-        # Once for each thread, also where the writer is one of them.
+        # Replace the wrappers, because the writer may be one of these threads.
         connections[connection.alias].execute_wrappers[:] = [note]
 
     def end() -> None:
@@ -74,7 +74,7 @@ async def take_turn(user: User, conversation_id: str, text: str) -> Receipt:
 
 
 async def cheapest_turn(user: User, conversation_id: str) -> list[str]:
-    """Return the statements of one: the loops of the process look at the database, too."""
+    """Return the statements of the cheapest of several turns, because the process's loops query the database, too."""
     turns = []
     for number in range(4):
         async with counted() as sent:
@@ -82,7 +82,7 @@ async def cheapest_turn(user: User, conversation_id: str) -> list[str]:
         answer = await Message.objects.aget(pk=receipt.answer_id)
         assert answer.status == Message.Status.COMPLETE
         turns.append(sent)
-    return min(turns[1:], key=len)  # the first one reads what the process then knows
+    return min(turns[1:], key=len)  # the first turn fills the caches of the process
 
 
 def without_control(statements: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ def without_control(statements: list[str]) -> list[str]:
 
 
 def restrict(user: User) -> None:
-    """Give the user a group with a list and a period of retention."""
+    """Give the user a group with a list of models and a retention period."""
     group = Group.objects.create(name="Members")
     user.groups.add(group)
     GroupAccess.objects.create(group=group).models.set(ModelConfig.objects.all())
@@ -108,7 +108,7 @@ async def test_a_plain_turn_takes_few_statements_and_transactions(alice: User) -
 
 
 @pytest.mark.postgres
-def test_a_fixed_statement_is_planned_once_a_connection(alice: User) -> None:
+def test_a_repeated_statement_is_prepared_on_its_connection(alice: User) -> None:
     prepared = "SELECT 1 FROM pg_prepared_statements WHERE statement LIKE 'SELECT email FROM%%'"
     with transaction.atomic():  # on one connection
         for _ in range(3):
@@ -117,7 +117,7 @@ def test_a_fixed_statement_is_planned_once_a_connection(alice: User) -> None:
 
 
 @on_a_loop
-async def test_groups_with_lists_cost_a_turn_no_statement(alice: User) -> None:
+async def test_group_restrictions_add_no_statement_to_a_turn(alice: User) -> None:
     async with chatting(alice, count=2):
         conversation = await in_database(create_conversation)(user=alice, now=clock.now())
         await in_database(restrict)(alice)

@@ -1,4 +1,4 @@
-"""A conversation without a user is being deleted: who still works on it finds it gone, and nothing breaks."""
+"""A conversation without a user is being deleted, and code that still works on it finds it gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def take_user_from(conversation: Conversation) -> None:
-    """As the deletion does first, in one transaction; the rows go later."""
+    """Remove the user as a deletion does first, in one transaction. It deletes the rows later."""
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
 
 
@@ -44,7 +44,7 @@ def ask(user: User) -> tuple[Conversation, UUID]:
     return conversation, UUID(receipt.run_id)
 
 
-def test_its_events_are_read_no_more(alice: User) -> None:
+def test_events_of_a_conversation_being_deleted_are_not_read(alice: User) -> None:
     conversation = new_conversation(alice, "Lanterns")
     event_log.append(conversation, updated_event(conversation, NOW))
     assert len(read_after(conversation.pk, 0)) == 1
@@ -53,7 +53,7 @@ def test_its_events_are_read_no_more(alice: User) -> None:
     assert read_after(conversation.pk, 0) == []
 
 
-def test_events_that_were_read_just_before_say_nothing_of_it(alice: User) -> None:
+def test_events_read_just_before_a_deletion_contain_no_text(alice: User) -> None:
     conversation = new_conversation(alice, "Lanterns")
     event_log.append(conversation, updated_event(conversation, NOW))
     rows = list(Event.objects.filter(conversation=conversation))
@@ -62,7 +62,7 @@ def test_events_that_were_read_just_before_say_nothing_of_it(alice: User) -> Non
     assert event["conversation"]["title"] == ""
 
 
-def test_its_run_does_not_begin_and_has_no_end_of_turn(alice: User) -> None:
+def test_a_run_of_a_conversation_being_deleted_does_not_begin_and_has_no_turn_end(alice: User) -> None:
     conversation, run_id = ask(alice)
     take_user_from(conversation)
     assert Run.objects.filter(pk=run_id).exists()
@@ -71,7 +71,7 @@ def test_its_run_does_not_begin_and_has_no_end_of_turn(alice: User) -> None:
     assert load_turn_end(run_id) is None
 
 
-def test_its_summary_is_not_stored(alice: User) -> None:
+def test_a_summary_of_a_conversation_being_deleted_is_not_stored(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, "I like tea.", "Noted.")
     row = finished_compaction(conversation)

@@ -1,4 +1,4 @@
-"""alice and a scripted model inside the test's own process: a chat as a program has it, and the worker by hand."""
+"""A chat between alice and a scripted model inside the test process. The test does the worker's part itself."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from tests.servers.openai_server import ModelServer
 
 
 def on_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run a test on an event loop of its own, as the server runs: below `async_to_sync` all requests would share one
-    thread."""
+    """Run a test on its own event loop, as the server does: under `async_to_sync` all requests would share a thread."""
 
     @functools.wraps(test)
     def run(**fixtures: Any) -> None:
@@ -49,7 +48,7 @@ class Chat:
         return dict(answer.json())
 
     async def see(self, query: str = "And now?", **options: Any) -> dict[str, Any]:
-        """Return the inspector's answer."""
+        """Return the inspector's response."""
         answer = await self.program.post(f"conversations/{self.conversation}/context", query=query, **options)
         assert answer.status_code == 200, answer.content
         return dict(answer.json())
@@ -61,13 +60,13 @@ class Chat:
         return await self.program.post(f"conversations/{self.conversation}/{path}", **fields)
 
     async def compact(self, **wanted: Any) -> dict[str, Any]:
-        """Ask for a compaction as a user, and do the worker's part. Return the compaction."""
+        """Request a compaction as a user, and do the worker's part. Return the compaction."""
         asked = await self.post("compact", **wanted)
         assert asked.status_code == 200, asked.content
         return await self.work(asked.json()["id"])
 
     async def work(self, compaction_id: str = "") -> dict[str, Any]:
-        """Do the worker's part of a compaction, by default of the one that is pending. Return the compaction."""
+        """Do the worker's part of a compaction, by default the pending one. Return the compaction."""
         if not compaction_id:
             waiting = await Compaction.objects.aget(
                 conversation_id=self.conversation, status=Compaction.Status.PENDING
@@ -85,8 +84,7 @@ class Chat:
 async def chatting(
     user: User, *, count: int = 60, padding: int = 12, server: ModelServer | None = None, **model: Any
 ) -> AsyncIterator[Chat]:
-    """Yield a chat of `count` messages with the default model, without tools; `server` and `model` set that model's
-    behaviour."""
+    """Yield a chat of `count` messages with the default model, without tools. `server` and `model` configure it."""
     with server or ModelServer() as answering, override_settings(DEFAULT_TOOLS=[]):
         await in_database(make_model)(answering, **{"name": "Main", "is_default": True} | model)
         _, secret = await in_database(create_token)(user=user, name="test", scopes=["chat", "read", "memory"])

@@ -1,4 +1,4 @@
-"""A service with scripted models, and alice who talks to it. Loaded before Django is set up: models only by name."""
+"""Fixtures: a service with scripted models, and alice as its user. Loaded before Django, so it imports no models."""
 
 from __future__ import annotations
 

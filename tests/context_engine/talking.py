@@ -1,4 +1,4 @@
-"""A conversation over the REST door, and what the model was sent for it."""
+"""A conversation over the REST API, and the requests that the model received for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Talk:
     id: str
 
     async def ask(self, content: str, status: int = 200, **fields: Any) -> dict[str, Any]:
-        """Send a message and return the answer, once its turn is over with everything that follows it."""
+        """Send a message, wait until no run is active, and return the response."""
         answer = await self.program.post(f"conversations/{self.id}/messages", content=content, **fields)
         assert answer.status_code == status, answer.content
         await settle()
@@ -65,7 +65,7 @@ async def settle() -> None:
 async def talking(
     program: Program, history: Sequence[dict[str, Any]] = (), **fields: Any
 ) -> AsyncIterator[Talk]:
-    """Yield a new conversation in a service without a worker: call `work` for what a worker would do."""
+    """Yield a new conversation in a service without a worker. Call `work` to do the worker's part."""
     async with running_service():
         if not history:
             yield Talk(program, await new_conversation(program, **fields))
@@ -80,7 +80,7 @@ async def talking(
 
 
 async def work() -> int:
-    """Carry out the worker's compactions, one after the other, until none is left. Return how many."""
+    """Run the worker's compactions one by one until none is left. Return how many."""
     done = 0
     while (row := await sync_to_async(_next_row)()) is not None:
         await in_database(compaction_tasks.compact)(str(row.pk))
@@ -95,14 +95,14 @@ def _next_row() -> Compaction | None:
 
 
 async def until(look: Callable[[], Awaitable[Any]], wanted: Any) -> None:
-    """Wait until `look` returns what is wanted, for what other threads do."""
+    """Poll until `look` returns `wanted`, because other threads change the result."""
     async with asyncio.timeout(120):
         while await look() != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 def last_chat(server: ModelServer) -> list[dict[str, Any]]:
-    """Return the messages of the newest request that was no summary."""
+    """Return the messages of the newest chat request, which excludes summary requests."""
     return server.requests_of("chat")[-1].messages
 
 

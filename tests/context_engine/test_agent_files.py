@@ -1,4 +1,4 @@
-"""Agent files: the execution's settings below the brain's own, summary brains, and mistakes that name their place."""
+"""Agent files: a brain's settings override the execution's, summary brains, and errors that name their place."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_a_brains_context_overrides_the_executions_field_by_field() -> None:
     }
 
 
-def test_both_names_of_one_setting_are_the_same_setting() -> None:
+def test_trigger_and_compression_trigger_are_the_same_setting() -> None:
     profile = read({"context": {"trigger": 0.3}}, context={"compression_trigger": 0.8})
     assert profile.context_policy == {"trigger": 0.3}
 
 
 @pytest.mark.mechanism("digitorn.summary-model")
-def test_a_summary_brain_may_stand_in_the_brain_its_context_or_the_execution() -> None:
+def test_a_summary_brain_can_be_declared_in_the_brain_its_context_or_the_execution() -> None:
     own = LOCAL | {"model": "own"}
     assert read().summary_brain is None
     for profile in (
@@ -71,7 +71,7 @@ def test_placeholders_are_filled_from_the_environment() -> None:
     assert (profile.brain.api_key, profile.brain.base_url) == ("secret", "http://127.0.0.1:9/v1")
 
 
-def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_written() -> None:
+def test_hooks_accept_the_key_on_that_yaml_parses_as_true() -> None:
     hook = {
         "id": "h",
         True: "turn_start",
@@ -83,7 +83,7 @@ def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_writte
     assert (read_hook.on, read_hook.condition.type) == ("turn_start", "turn_count")
 
 
-def test_an_agents_own_hooks_join_the_executions_and_of_two_with_one_id_its_own_is_in_force() -> None:
+def test_an_agents_hooks_are_added_to_the_executions_and_override_those_with_the_same_id() -> None:
     content = file_of(hooks=[HOOK, HOOK | {"id": "shared"}])
     content["agents"][0]["hooks"] = [HOOK | {"on": "turn_start"}, HOOK | {"id": "own"}]
     [profile] = read_agent_file(content, {}).agents
@@ -94,7 +94,7 @@ def test_an_agents_own_hooks_join_the_executions_and_of_two_with_one_id_its_own_
     ]
 
 
-def test_a_date_in_a_hooks_parameters_is_its_text() -> None:
+def test_a_date_in_a_hooks_parameters_is_read_as_text() -> None:
     [hook] = read_agent_file({"hooks": [calling({"after": date(2026, 11, 1)})]}, {}).hooks
     assert isinstance(hook.action, ModuleAction)
     assert hook.action.params == {"after": "2026-11-01"}
@@ -127,13 +127,13 @@ def test_a_date_in_a_hooks_parameters_is_its_text() -> None:
         ),
     ],
 )
-def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None:
+def test_an_error_names_its_place_in_the_file(content: Any, place: str) -> None:
     with pytest.raises(ProfileError) as caught:
         read_agent_file(content, {})
     assert str(caught.value).startswith(place)
 
 
-def test_keys_that_mean_nothing_here_are_listed() -> None:
+def test_ignored_keys_are_listed() -> None:
     content = file_of({"contxt": {}}) | {"modules": {}, "conversations": [{"id": "x", "hook": []}]}
     assert list_ignored(content) == ["modules", "agents.0.brain.contxt", "conversations.0.hook"]
 
@@ -141,5 +141,5 @@ def test_keys_that_mean_nothing_here_are_listed() -> None:
 @pytest.mark.parametrize(
     ("declared", "mode"), [("plan", "plan"), ("auto", "auto"), ("react", "react"), ("conversation", "react")]
 )
-def test_the_executions_mode_is_the_agents(declared: str, mode: str) -> None:
+def test_the_agent_takes_the_mode_of_the_execution(declared: str, mode: str) -> None:
     assert read(mode=declared).mode == mode

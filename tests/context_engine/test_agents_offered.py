@@ -52,7 +52,7 @@ def load(folder: Path, text: str) -> str:
         (ONE.replace("model: small", 'model: small, config: {api_key: "{{env.NO_SUCH_KEY}}"}'), "NO_SUCH_KEY is not set"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_the_file_is_one_sentence_with_its_place_and_nothing_is_loaded(
+def test_an_invalid_file_loads_nothing_and_the_error_is_one_sentence_with_its_place(
     tmp_path: Path, text: str, sentence: str
 ) -> None:
     models = ModelConfig.objects.count()
@@ -64,12 +64,12 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_place_and_nothing_is_loa
     assert ModelConfig.objects.count() == models
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("load_agents", str(tmp_path / "none.yaml"))
 
 
-def test_a_change_of_the_file_changes_the_agent_and_not_its_conversations(
+def test_reloading_a_changed_file_updates_the_agent_but_not_its_conversations(
     tmp_path: Path, alice_client: Client
 ) -> None:
     load(tmp_path, ONE)
@@ -82,14 +82,14 @@ def test_a_change_of_the_file_changes_the_agent_and_not_its_conversations(
     assert ModelConfig.objects.filter(model_id="small").count() == 1
 
 
-def test_two_agents_of_one_model_share_its_row(tmp_path: Path) -> None:
+def test_agents_with_the_same_model_share_one_model_row(tmp_path: Path) -> None:
     second = ONE.removeprefix("\nagents:").replace("helper", "other")
     load(tmp_path, ONE.rstrip() + second)
     first, other = Agent.objects.order_by("name")
     assert first.model == other.model
 
 
-def test_agents_are_listed_chosen_by_id_or_name_and_taken_back(tmp_path: Path, alice_client: Client) -> None:
+def test_agents_are_listed_chosen_by_id_or_name_and_unset(tmp_path: Path, alice_client: Client) -> None:
     load(tmp_path, ONE + "execution: {greeting: Hello.}\n")
     default, helper = alice_client.get(f"{V1}/agents").json()["items"]
     assert default["is_default"]
@@ -107,7 +107,7 @@ def test_agents_are_listed_chosen_by_id_or_name_and_taken_back(tmp_path: Path, a
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "agent_not_found")
 
 
-def test_a_switched_off_agent_is_not_offered_and_leaves_its_conversations_to_the_default(
+def test_a_disabled_agent_is_not_listed_and_its_conversations_fall_back_to_the_default(
     alice_client: Client, model: ModelConfig
 ) -> None:
     agent = Agent.objects.create(name="Off", context_policy={"keep_recent": 3})
@@ -133,7 +133,7 @@ FORM = {
 }
 
 
-def test_operators_make_agents_and_see_where_each_setting_comes_from(
+def test_operators_create_agents_and_see_where_each_setting_comes_from(
     admin_client: Client, model: ModelConfig
 ) -> None:
     ModelConfig.objects.update(context_policy={"trigger": 0.5})
@@ -156,7 +156,7 @@ def test_operators_make_agents_and_see_where_each_setting_comes_from(
         ("hooks", '[{"id": "x", "condition": {"type": "always"}, "action": {"type": "module_action", "action": "a.b"}}]', "there is no action a.b"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_the_form_is_refused_with_its_place(
+def test_an_invalid_form_is_refused_with_the_place_of_the_error(
     admin_client: Client, field: str, value: str, sentence: str
 ) -> None:
     page = admin_client.post("/admin/chatapp/agent/add/", FORM | {field: value})
@@ -166,7 +166,7 @@ def test_a_mistake_in_the_form_is_refused_with_its_place(
 
 
 @pytest.mark.mechanism("digitorn.summary-model")
-def test_a_summary_brain_is_asked_as_its_file_says(tmp_path: Path) -> None:
+def test_a_summary_brains_settings_are_loaded_from_the_file(tmp_path: Path) -> None:
     brain = "summary_brain: {provider: ollama, model: tiny, temperature: 0.1, timeout: 40}"
     load(tmp_path, ONE.replace("model: small,", f"model: small, {brain},"))
     policy = Agent.objects.get().context_policy

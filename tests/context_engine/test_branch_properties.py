@@ -1,4 +1,4 @@
-"""Whatever is said, forked, pinned, compacted and undone: a branch is sent its own words and its ancestors', no others."""
+"""After any messages, forks, pins, compactions and undos, a request contains only texts of its branch and ancestors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ steps = st.lists(
 
 @dataclass
 class Tree:
-    """A conversation with branches, and what each of them may show."""
+    """A conversation with branches, and the messages that each branch may show."""
 
     conversation: Conversation
     heads: dict[str, list[Message]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Tree:
         return self.heads[str(self.conversation.branch_id)]
 
     def say(self, size: int) -> None:
-        """Add a question and its answer, each with a mark that no other message has."""
+        """Add a question and its answer, each with a unique mark."""
         rows = []
         for role in ("user", "assistant"):
             position = self.conversation.next_position
@@ -73,7 +73,7 @@ class Tree:
             self.conversation.save(update_fields=["next_position"])
 
     def fork(self, number: int) -> None:
-        """Begin a branch after one of the answers, as editing a question does."""
+        """Create a branch after one of the answers, as editing a question does."""
         answers = self.here[1::2]
         if not answers:
             return
@@ -120,7 +120,7 @@ class Tree:
     database=None,
 )
 @given(steps)
-def test_no_text_of_one_branch_is_in_another(
+def test_requests_contain_no_text_of_sibling_branches(
     alice: User, model: ModelConfig, wanted: list[tuple[str, int]]
 ) -> None:
     ModelConfig.objects.filter(pk=model.pk).update(context_size=9_000, max_output_tokens=1_000)

@@ -1,4 +1,4 @@
-"""What a request carries of a fact that changed: the old statement never alone."""
+"""Recall of a fact that changed: a request never contains the old statement alone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def said_long_ago(user: User, text: str) -> None:
 
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_old_statement_is_never_recalled_alone(alice: User, language: str) -> None:
+def test_an_old_statement_is_never_recalled_without_the_new_one(alice: User, language: str) -> None:
     old, new, question = LANGUAGES[language]
     said_long_ago(alice, old)
     import_notes(alice, *(f"padding{number}" for number in range(40)), new, "Noted.")

@@ -1,4 +1,4 @@
-"""Checkpoints through the REST door: undone, shared by branches, refitted, made once, and never in the way."""
+"""Checkpoints over the REST API: undo, branches, a change of model, concurrent requests and failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.mechanism("ours.undo")
 @on_a_loop
-async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_brings_the_summary_back(
+async def test_an_undo_restores_the_request_byte_for_byte_and_a_redo_restores_the_summary(
     alice: User,
 ) -> None:
     async with chatting(alice) as chat:
@@ -52,8 +52,8 @@ async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.undo-recall")
 @on_a_loop
-async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_recalled(alice: User) -> None:
-    """Nothing but the compaction and its undo lies between the two requests."""
+async def test_the_memory_entry_of_an_undone_compaction_does_not_change_recall(alice: User) -> None:
+    """Only the compaction and its undo happen between the two requests."""
     questions = ("Which code has note 3?", "Which codes has the choir?", "What of the harbour had word7?")
     async with chatting(alice, count=400, context_size=16_000, max_output_tokens=2_000) as chat:
         before = [await chat.model_input(question) for question in questions]
@@ -70,7 +70,7 @@ async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_
 
 @pytest.mark.mechanism("memory.edited-summary")
 @on_a_loop
-async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(alice: User) -> None:
+async def test_a_users_edit_of_a_summary_is_searchable_until_the_summary_is_undone(alice: User) -> None:
     question = "Which code has note 3?"
     async with chatting(alice, count=400, context_size=16_000, max_output_tokens=2_000) as chat:
 
@@ -99,7 +99,7 @@ async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(a
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.preview")
 @on_a_loop
-async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
+async def test_a_preview_reports_which_messages_would_leave_and_changes_nothing(alice: User) -> None:
     async with chatting(alice) as chat:
         before = await chat.model_input()
         seen = (await chat.post("compact", preview=True)).json()
@@ -132,7 +132,9 @@ async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) ->
 
 @pytest.mark.mechanism("ours.one-checkpoint")
 @on_a_loop
-async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_entry(alice: User) -> None:
+async def test_concurrent_requests_and_workers_make_one_checkpoint_one_call_and_one_entry(
+    alice: User,
+) -> None:
     async with chatting(alice) as chat:
         asked = await asyncio.gather(*(chat.post("compact") for _ in range(4)))
         assert sorted(answer.status_code for answer in asked) == [200, 409, 409, 409]
@@ -147,7 +149,7 @@ async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_e
 @pytest.mark.sqlite
 @pytest.mark.mechanism("fim.summary-fallback")
 @on_a_loop
-async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: User) -> None:
+async def test_a_failed_summary_model_is_reported_and_not_called_again(alice: User) -> None:
     server = ModelServer(summary_default=ERRORS["server"]())
     async with chatting(
         alice, count=400, server=server, context_size=16_000, max_output_tokens=2_000
@@ -173,7 +175,7 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
 @pytest.mark.sqlite
 @pytest.mark.mechanism("cowagent.overflow-memory")
 @on_a_loop
-async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_stored_is_lost(
+async def test_messages_dropped_in_an_emergency_are_summarised_to_memory_and_stay_stored(
     alice: User,
 ) -> None:
     with ModelServer(window=4_000) as refusing:
@@ -192,7 +194,7 @@ async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_store
 
 
 def looked_up(user: User, *, turns: int) -> Conversation:
-    """Return a conversation that keeps turns, with a tool call and a long result in each."""
+    """Return a conversation with the strategy `turns`, and a tool call with a long result in each turn."""
     ensure_first_model()
     conversation = new_conversation(user)
     chain = [call("1").parts, result("1", "A line of the result. " * 60).parts]
@@ -209,7 +211,7 @@ def looked_up(user: User, *, turns: int) -> Conversation:
 
 
 @pytest.mark.sqlite
-def test_an_emergency_that_shortens_turns_and_drops_none_covers_nothing(alice: User) -> None:
+def test_an_emergency_that_shortens_turns_but_drops_none_has_no_span(alice: User) -> None:
     loaded = load_end(looked_up(alice, turns=4))
     sent = loaded.assemble().shrunk(None)
     assert sent is not None
@@ -219,7 +221,7 @@ def test_an_emergency_that_shortens_turns_and_drops_none_covers_nothing(alice: U
 
 
 @pytest.mark.sqlite
-def test_an_emergency_covers_what_left_and_no_question_that_was_sent(alice: User) -> None:
+def test_an_emergency_span_covers_the_dropped_messages_and_none_that_were_sent(alice: User) -> None:
     loaded = load_end(looked_up(alice, turns=12))
     sent = loaded.assemble().shrunk(None)
     assert sent is not None
@@ -235,7 +237,7 @@ def test_an_emergency_covers_what_left_and_no_question_that_was_sent(alice: User
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.refit")
 @on_a_loop
-async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice: User) -> None:
+async def test_switching_to_a_small_model_and_back_shows_the_original_messages_again(alice: User) -> None:
     async with chatting(alice, count=120, padding=30, context_size=128_000) as chat:
         small = await in_database(make_model)(
             chat.server, name="Small", context_size=8_000, max_output_tokens=1_000
@@ -254,7 +256,7 @@ async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice
 
 @pytest.mark.mechanism("ours.branches")
 @on_a_loop
-async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text_beyond_its_fork(
+async def test_a_branch_shares_its_ancestors_checkpoints_but_not_text_beyond_its_fork(
     alice: User,
 ) -> None:
     async with chatting(alice) as chat:
@@ -276,8 +278,8 @@ async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text
 
 @pytest.mark.mechanism("ours.sibling-summary")
 @on_a_loop
-async def test_a_summary_made_in_one_branch_serves_its_sibling_too(alice: User) -> None:
-    """It belongs to the branch its last message was written in, and both see that."""
+async def test_a_summary_made_in_one_branch_is_used_by_its_sibling(alice: User) -> None:
+    """A summary belongs to the branch of its last message, which both siblings see."""
     async with chatting(alice) as chat:
         await edit(chat, position=56, text="One way to go on")
         row = await chat.compact()
@@ -301,7 +303,7 @@ async def edit(chat, *, position: int, text: str) -> None:  # type: ignore[no-un
 @pytest.mark.sqlite
 @pytest.mark.mechanism("agentscope.read-back", "cowagent.clear-search")
 @on_a_loop
-async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_search(alice: User) -> None:
+async def test_a_cleared_context_is_not_sent_but_search_still_finds_it(alice: User) -> None:
     async with chatting(alice) as chat:
         cleared = await chat.post("context/clear")
         assert cleared.status_code == 200
@@ -313,7 +315,7 @@ async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_sear
 
 @pytest.mark.mechanism("fim.done-card", "holmes.cost", "ours.ledger")
 @on_a_loop
-async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alice: User) -> None:
+async def test_summaries_are_in_the_ledger_and_in_the_usage_of_the_next_answer(alice: User) -> None:
     server = ModelServer(
         summary_default=Behaviour(text="They keep notes with codes QX.", prompt_tokens=1_500)
     )
@@ -332,7 +334,7 @@ async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alic
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.preview")
 @on_a_loop
-async def test_a_compaction_may_have_a_policy_of_its_own(alice: User) -> None:
+async def test_a_compaction_request_can_override_the_policy(alice: User) -> None:
     async with chatting(alice, count=40) as chat:
         kept = []
         for wanted in ({}, {"keep_recent": 4}, {"keep_recent": 5, "summary_max_tokens": 64}):
@@ -346,7 +348,7 @@ async def test_a_compaction_may_have_a_policy_of_its_own(alice: User) -> None:
 
 
 @on_a_loop
-async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(alice: User) -> None:
+async def test_a_summary_cannot_be_undone_while_another_is_being_built_on_it(alice: User) -> None:
     async with chatting(alice, count=120) as chat:
         first = await chat.compact(keep_recent=60)
         later = (await chat.post("compact", keep_recent=4)).json()
@@ -361,7 +363,7 @@ async def test_a_summary_cannot_be_undone_under_one_that_is_being_built_on_it(al
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
+async def test_an_unexpected_error_is_reported_without_its_own_message(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
@@ -376,7 +378,7 @@ async def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_i
 
 @pytest.mark.parametrize("ends", ["deleted", "failed"])
 @on_a_loop
-async def test_calls_are_in_the_ledger_whatever_becomes_of_their_summary(
+async def test_summary_calls_are_in_the_ledger_even_if_the_summary_is_deleted_or_fails(
     alice: User, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
@@ -401,7 +403,7 @@ async def test_calls_are_in_the_ledger_whatever_becomes_of_their_summary(
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_words_of_the_user_are_not_lost_to_a_later_summary_that_read_the_old_ones(alice: User) -> None:
+async def test_a_summary_cannot_be_edited_while_a_later_one_is_written_from_it(alice: User) -> None:
     async with chatting(alice, count=120) as chat:
         first = await chat.compact(keep_recent=60)
         path = f"conversations/{chat.conversation}/compactions"
@@ -422,7 +424,7 @@ async def test_words_of_the_user_are_not_lost_to_a_later_summary_that_read_the_o
 
 @pytest.mark.mechanism("ours.one-checkpoint")
 @on_a_loop
-async def test_a_redo_waits_for_a_summary_that_will_cover_the_same_messages(alice: User) -> None:
+async def test_a_redo_is_refused_if_another_summary_covers_the_same_messages(alice: User) -> None:
     async with chatting(alice, count=120) as chat:
         first = await chat.compact(keep_recent=60)
         assert (await chat.post(f"compactions/{first['id']}/undo")).status_code == 200
@@ -437,7 +439,7 @@ async def test_a_redo_waits_for_a_summary_that_will_cover_the_same_messages(alic
 
 @pytest.mark.mechanism("ours.one-checkpoint")
 @on_a_loop
-async def test_a_summary_whose_place_was_taken_meanwhile_ends_in_plain_words_and_its_calls_are_counted(
+async def test_a_summary_replaced_by_a_clear_fails_with_a_sentence_and_its_calls_are_counted(
     alice: User,
 ) -> None:
     async with chatting(alice, count=120) as chat:

@@ -1,4 +1,4 @@
-"""Continue moves the held message behind the new answer, out from under the checkpoint that covers it."""
+"""Continuing an answer after its context was cleared moves held messages, but the checkpoint stays in force."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def finish(lease: Lease, text: str, status: str = Run.Status.COMPLETE) -> None:
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_what_was_cleared_does_not_come_back_with_continue(
+def test_continuing_an_answer_does_not_bring_back_cleared_messages(
     alice: User, conversation: Conversation, held: bool
 ) -> None:
     first, key = send(alice, conversation, "A secret question"), str(conversation.pk)

@@ -1,4 +1,4 @@
-"""`clear_context`: "What waits behind a stopped answer stays"."""
+"""Messages queued behind a stopped answer survive `clear_context`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chatapp.runs.models import Run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_waits_in_front_of_an_added_item_stays(alice: User) -> None:
+def test_a_queued_message_before_an_added_item_is_not_cleared(alice: User) -> None:
     ModelConfig.objects.create(
         name="M", model_id="m", base_url="http://127.0.0.1:1", is_default=True, context_size=32_000
     )

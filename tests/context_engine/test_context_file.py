@@ -1,4 +1,4 @@
-"""`context.jsonl` after a crash in the middle of an append, and on a disk that becomes full."""
+"""`context.jsonl` after a crash during an append, and on a full disk."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @on_a_loop
-async def test_a_line_that_a_crash_left_unfinished_does_not_spoil_the_file_for_good(alice: User) -> None:
+async def test_a_line_truncated_by_a_crash_does_not_break_the_file(alice: User) -> None:
     async with chatting(alice) as chat:
         row = await chat.compact()
         rows = Compaction.objects.filter(pk=row["id"])
         path = Path(settings.DATA_DIR) / "offloads" / chat.conversation / "context.jsonl"
         await in_database(keep_left_context)(UUID(row["id"]))
-        # What a worker leaves that is killed, or a machine that loses power, within the append.
+        # The file looks like this if the worker is killed, or the power fails, during the append.
         path.write_bytes(path.read_bytes()[:-40])
         await rows.aupdate(context_kept_at=None, finished_at=clock.now() - timedelta(hours=1))
-        await in_database(keep_left_context)(UUID(row["id"]))  # the sweep: appends what is missing
+        await in_database(keep_left_context)(UUID(row["id"]))  # the sweep appends the missing line
 
-        # What the tool of the model reads, and what the next compaction looks up.
+        # The model's tool and the next compaction can still read the file.
         branch = (await Conversation.objects.select_related("branch").aget(pk=chat.conversation)).branch
         text = path.read_text()
         await in_database(BranchView(branch, {branch.pk: None}).context_lines)(text)
@@ -45,7 +45,7 @@ async def test_a_line_that_a_crash_left_unfinished_does_not_spoil_the_file_for_g
         assert await in_database(compactions_to_keep)(clock.now()) == []
 
 
-def test_what_does_not_fit_on_the_disk_is_not_taken_for_stored(tmp_path: Path) -> None:
+def test_an_append_that_does_not_fit_on_the_disk_fails_and_stores_nothing(tmp_path: Path) -> None:
     store, line = DiskStore(tmp_path), b"x" * 999 + b"\n"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_500, limits[1]))  # as on a disk with 1,500 bytes left

@@ -1,5 +1,5 @@
-"""Hooks declared on the deployment, an agent or a conversation: in YAML, in the admin, over the API. Checked on the
-way in, and told with the level they come from."""
+"""Hooks declared on the deployment, an agent or a conversation, in YAML, the admin or the API: validation, and the
+level that each hook reports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def load(folder: Path, text: str) -> str:
 
 @pytest.mark.mechanism("ours.hook-levels")
 @pytest.mark.usefixtures("transactional_db")
-async def test_hooks_of_a_file_fire_in_every_conversation_and_the_trace_says_whose_they_are(
+async def test_hooks_of_a_file_fire_in_every_conversation_and_the_trace_names_their_level(
     alice_program: Program, model: ModelConfig, tmp_path: Path, settings: Any
 ) -> None:
     settings.HOOKS = [hook("first"), hook("late", "of the environment")]
@@ -75,7 +75,7 @@ async def test_hooks_of_a_file_fire_in_every_conversation_and_the_trace_says_who
 
 
 @pytest.mark.django_db
-def test_a_file_loaded_again_changes_its_hooks_and_leaves_one_that_was_switched_off(tmp_path: Path) -> None:
+def test_reloading_a_file_updates_its_hooks_and_keeps_disabled_ones_disabled(tmp_path: Path) -> None:
     load(tmp_path, HOOKS)
     DeploymentHook.objects.filter(hook_id="wide").update(enabled=False)
     load(tmp_path, HOOKS.replace("of the file", "changed"))
@@ -92,7 +92,7 @@ def test_a_file_loaded_again_changes_its_hooks_and_leaves_one_that_was_switched_
         (HOOKS.replace("{type: log, message: of the file}", "{type: module_action, action: moon.rise}"), "hooks.1.action: there is no action moon.rise"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_files_hooks_is_told_with_its_place_and_nothing_is_loaded(
+def test_invalid_hooks_in_a_file_are_refused_with_their_place_and_nothing_is_loaded(
     tmp_path: Path, text: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError) as refused:
@@ -106,7 +106,7 @@ def of_conversation(conversation: Conversation, hooks: str) -> str:
     return f"conversations:\n  - {{id: {conversation.pk}, hooks: [{hooks}]}}\n"
 
 
-def test_a_file_gives_one_conversation_its_hooks_and_its_readers_are_told(
+def test_a_file_sets_the_hooks_of_one_conversation_and_an_event_announces_them(
     conversation: Conversation, alice_client: Client, tmp_path: Path
 ) -> None:
     here = "{id: here, on: turn_start, condition: {type: always}, action: {type: log, message: said}}"
@@ -121,7 +121,7 @@ def test_a_file_gives_one_conversation_its_hooks_and_its_readers_are_told(
     assert conversation.hooks == []
 
 
-def test_a_file_for_a_conversation_that_is_not_there_loads_nothing(
+def test_a_file_that_names_a_missing_conversation_loads_nothing(
     conversation: Conversation, tmp_path: Path
 ) -> None:
     text = AGENT + HOOKS + of_conversation(conversation, "")
@@ -134,7 +134,9 @@ def test_a_file_for_a_conversation_that_is_not_there_loads_nothing(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("written", [r'"a\0b"', r'"\ud800"', ".inf", "!!binary /w==", "2026-13-45"])
-def test_what_no_database_stores_is_refused_before_anything_is_loaded(tmp_path: Path, written: str) -> None:
+def test_values_that_the_database_cannot_store_are_refused_before_anything_is_loaded(
+    tmp_path: Path, written: str
+) -> None:
     action = f"{{type: module_action, action: clock, params: {{at: {written}}}}}"
     with pytest.raises(CommandError, match="Nothing was loaded"):
         load(tmp_path, AGENT + f"hooks: [{{id: x, condition: {{type: always}}, action: {action}}}]")
@@ -176,7 +178,7 @@ def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -
 
 
 @pytest.mark.parametrize(("wrong", "sentence"), WRONG)
-def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
+def test_an_invalid_hook_of_the_deployment_is_refused_with_the_place_of_the_error(
     admin_client: Client, wrong: dict[str, Any], sentence: str
 ) -> None:
     form = {"declaration": json.dumps(hook("x") | wrong), "enabled": "on"}
@@ -185,7 +187,7 @@ def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
     assert not DeploymentHook.objects.exists()
 
 
-def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
+def test_operators_declare_hooks_of_a_conversation_and_an_event_announces_them(
     admin_client: Client, alice_client: Client, conversation: Conversation
 ) -> None:
     path = f"/admin/chatapp/conversation/{conversation.pk}/change/"
@@ -201,7 +203,7 @@ def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
 
 
 @pytest.mark.parametrize(("wrong", "sentence"), WRONG)
-def test_a_wrong_hook_of_a_conversation_is_refused_with_its_place(
+def test_an_invalid_hook_of_a_conversation_is_refused_with_the_place_of_the_error(
     admin_client: Client, conversation: Conversation, wrong: dict[str, Any], sentence: str
 ) -> None:
     path = f"/admin/chatapp/conversation/{conversation.pk}/change/"

@@ -1,4 +1,4 @@
-"""The complete example of the Digitorn document, through the seven points of "What happens at runtime"."""
+"""The complete example of the Digitorn document, tested along the seven points of "What happens at runtime"."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.fixture
 def main_brain() -> Iterator[ModelServer]:
-    """Yield a model that gives short answers first and long ones later, so that the context fills after a few
-    exchanges."""
+    """Yield a model whose first answers are short and later ones long, so that a few exchanges fill the context."""
 
     def answer(request: object) -> Behaviour:
         number = len(server.requests_of("chat"))
@@ -69,7 +68,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, main_brain: ModelServer, summary_bra
 
 @pytest.fixture
 def pressure(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """Yield the lines of the pressure log so far."""
+    """Yield the lines that hooks have logged so far."""
     lines: list[str] = []
 
     class Keep(logging.Handler):
@@ -103,7 +102,7 @@ def test_1_bootstrap_finds_the_window_and_merges_the_levels(loaded: str) -> None
 
 
 @pytest.mark.mechanism("digitorn.example")
-def test_the_command_says_what_it_loaded_and_never_a_key(loaded: str) -> None:
+def test_the_command_lists_what_it_loaded_and_never_prints_a_key(loaded: str) -> None:
     assert "Created agent assistant: model deepseek-chat, summaries by qwen2.5:3b" in loaded
     assert "pressure_log, turn5_reminder" in loaded
     assert "left out: modules, capabilities, execution.max_turns." in loaded
@@ -113,7 +112,7 @@ def test_the_command_says_what_it_loaded_and_never_a_key(loaded: str) -> None:
     assert decrypt(config.api_key_encrypted) == KEY
 
 
-def test_loading_again_changes_nothing_and_makes_nothing_twice(loaded: str) -> None:
+def test_loading_the_file_again_changes_nothing(loaded: str) -> None:
     before = list(Agent.objects.values()), list(ModelConfig.objects.values())
     said = io.StringIO()
     call_command("load_agents", str(EXAMPLE), stdout=said)
@@ -129,7 +128,7 @@ def test_loading_again_changes_nothing_and_makes_nothing_twice(loaded: str) -> N
     "digitorn.hook-inject",
     "digitorn.hook-log",
 )
-async def test_what_happens_at_runtime(
+async def test_the_conversation_runs_as_the_document_describes(
     loaded: str,
     alice_program: Program,
     main_brain: ModelServer,
@@ -252,7 +251,7 @@ def size_of(messages: list[dict[str, str]]) -> int:
 
 
 async def half_a_minute_passes(talk: Talk) -> None:
-    """Let the cooldown of the built-in hook pass, which is 30 seconds."""
+    """Simulate that the built-in hook's cooldown of 30 seconds is over."""
     fired = {"_auto_compact": (clock.now() - timedelta(seconds=31)).isoformat()}
     rows = Conversation.objects.filter(pk=talk.id)
     assert await in_database(rows.update)(hook_state={"fired": fired, "waiting": []}) == 1

@@ -1,4 +1,4 @@
-"""Which hooks are due: every condition, cooldowns, placeholders, the hook that is there by itself. All pure."""
+"""Which hooks are due: conditions, cooldowns, placeholders and the built-in hook, as pure functions."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_a_hook_fires_when_its_condition_holds(condition: dict[str, Any], due: b
     assert is_due(hook(condition)) is due
 
 
-def test_a_hook_is_looked_at_only_at_its_moment_which_is_the_turns_end_by_default() -> None:
+def test_a_hook_is_due_only_at_its_own_moment_and_the_default_is_turn_end() -> None:
     assert hook().on == "turn_end"
     assert due_hooks([hook()], "turn_start", STATE, fired_at={}, now=NOON) == []
 
 
 @pytest.mark.mechanism("digitorn.hooks")
-def test_a_hook_rests_for_its_cooldown() -> None:
+def test_a_hook_is_not_due_during_its_cooldown() -> None:
     resting = hook(cooldown=30)
     assert not is_due(resting, h=NOON - timedelta(seconds=29))
     assert is_due(resting, h=NOON - timedelta(seconds=30))
@@ -84,7 +84,7 @@ def test_placeholders_are_filled_and_other_braces_left_alone() -> None:
 
 
 @pytest.mark.mechanism("digitorn.auto-compact")
-def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
+def test_automatic_compaction_is_a_built_in_hook() -> None:
     effective = with_auto_compact(join_hooks(), ContextPolicy(trigger=0.15))
     [built_in] = effective.hooks
     assert effective.levels == {AUTO_COMPACT_ID: "built-in"}
@@ -94,7 +94,7 @@ def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
 
 
 @pytest.mark.mechanism("digitorn.auto-compact")
-def test_a_declared_compaction_takes_its_place_and_a_policy_can_leave_it_out() -> None:
+def test_a_declared_compaction_replaces_the_built_in_hook_and_a_policy_can_disable_it() -> None:
     own = hook(action={"type": "compact_context", "strategy": "truncate", "keep_recent": 4})
     compacting, logging = join_hooks(("agent", [own])), join_hooks(("agent", [hook()]))
     assert with_auto_compact(compacting, ContextPolicy()) == compacting
@@ -102,7 +102,7 @@ def test_a_declared_compaction_takes_its_place_and_a_policy_can_leave_it_out() -
     assert [each.id for each in with_auto_compact(logging, ContextPolicy()).hooks] == [AUTO_COMPACT_ID, "h"]
 
 
-def test_of_two_with_the_same_id_the_nearest_is_in_force_and_says_so() -> None:
+def test_the_nearest_of_two_hooks_with_the_same_id_wins_and_reports_its_level() -> None:
     wide, near = hook(id="a"), hook(id="a", cooldown=5)
     effective = join_hooks(("deployment", [wide, hook(id="b")]), ("conversation", [near]))
     assert effective.hooks == (near, hook(id="b"))
@@ -134,12 +134,12 @@ def test_every_action_can_be_declared(action: dict[str, Any], read_as: type) -> 
         {"cooldwon": 3},
     ],
 )
-def test_a_declaration_with_a_mistake_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_declaration_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         hook(**wrong)
 
 
-def test_turns_are_counted_only_for_hooks_that_ask() -> None:
+def test_the_turn_number_is_needed_only_by_hooks_that_use_it() -> None:
     assert needs_turn_number([hook()])
     assert needs_turn_number([hook({"type": "turn_count", "count": 2}, {"type": "log", "message": "x"})])
     assert not needs_turn_number([hook(action={"type": "log", "message": "~{tokens} tokens"})])

@@ -1,4 +1,4 @@
-"""Hooks of an agent in real turns: what the model gets, what the log and the events say, what is kept of them."""
+"""Hooks of an agent in real turns: the model's requests, the events, and the stored state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def make_agent(*hooks: dict[str, Any], **fields: Any) -> str:
     return agent.name
 
 
-async def test_a_log_at_each_moment_is_told_with_its_numbers(
+async def test_log_hooks_at_both_moments_report_turn_and_message_counts(
     alice_program: Program, model: ModelConfig
 ) -> None:
     line = "turn {turn}, {messages} messages"
@@ -61,7 +61,7 @@ async def test_a_log_at_each_moment_is_told_with_its_numbers(
         ]
 
 
-async def test_a_turn_ends_as_it_was_though_the_next_question_was_sent_during_its_last_words(
+async def test_a_turn_end_hook_does_not_count_a_question_sent_during_the_answer(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     line = hook(log("turn {turn}, {messages} messages"), on="turn_end")
@@ -80,7 +80,7 @@ async def test_a_turn_ends_as_it_was_though_the_next_question_was_sent_during_it
     assert sorted(told) == ["turn 1 used tools", "turn 1, 5 messages", "turn 2, 7 messages"]
 
 
-async def test_a_hook_at_a_turns_end_leaves_the_next_question_where_it_is(
+async def test_a_turn_end_compaction_ignores_a_question_sent_during_the_answer(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     cut = {"type": "compact_context", "strategy": "truncate", "keep_recent": 2}
@@ -97,7 +97,7 @@ async def test_a_hook_at_a_turns_end_leaves_the_next_question_where_it_is(
     assert (row["last_position"], row["kept_count"]) == (19, 2), "one more, and the first question had left"
 
 
-async def test_a_question_sent_during_the_last_words_does_not_count_for_the_cooldown(
+async def test_a_question_sent_during_the_answer_does_not_count_for_the_cooldown(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     cut = {"type": "compact_context", "strategy": "truncate", "keep_recent": 2}
@@ -114,7 +114,7 @@ async def test_a_question_sent_during_the_last_words_does_not_count_for_the_cool
         assert [row["last_position"] for row in await talk.compactions()] == [19, 23], "two turns passed"
 
 
-async def test_an_answer_that_is_continued_is_of_the_same_turn(
+async def test_a_continued_answer_belongs_to_the_same_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     line = log("turn {turn}")
@@ -147,7 +147,7 @@ PICTURE = {
 
 
 @pytest.mark.parametrize("question", ["What is it?", [PICTURE]], ids=["words", "a picture alone"])
-async def test_a_question_is_one_with_words_or_with_a_picture_alone(
+async def test_text_or_a_picture_alone_counts_as_a_question(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, question: Any
 ) -> None:
     used_tools = {"type": "tool_calls", "threshold": 0}
@@ -185,7 +185,7 @@ async def test_a_conversations_hook_at_the_end_of_a_turn_needs_no_agent(
 
 
 @pytest.mark.mechanism("ours.hook-levels")
-async def test_users_declare_only_what_stays_in_their_conversation(
+async def test_users_cannot_declare_hooks_that_log_or_call_module_actions(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program) as talk:
@@ -202,7 +202,7 @@ async def test_users_declare_only_what_stays_in_their_conversation(
 
 
 @pytest.mark.parametrize("role", ["system", "user"])
-async def test_an_injected_message_stands_before_the_question_of_one_request(
+async def test_an_injected_message_precedes_the_question_in_one_request_only(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, role: str
 ) -> None:
     second = {"type": "turn_count", "count": 2}
@@ -218,7 +218,7 @@ async def test_an_injected_message_stands_before_the_question_of_one_request(
         assert len(messages) == 6
 
 
-async def test_the_inspector_shows_what_a_hook_would_add(
+async def test_the_inspector_shows_the_message_that_a_hook_would_add(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     agent = await make_agent(hook(inject("It is turn {turn}.")))
@@ -236,7 +236,7 @@ async def test_the_inspector_shows_what_a_hook_would_add(
         ]
 
 
-async def test_a_server_that_takes_one_system_message_gets_the_late_one_as_the_users(
+async def test_a_hooks_system_message_becomes_a_user_message_if_the_server_refuses_it(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     agent = await make_agent(hook(inject("Be brief.")))
@@ -249,7 +249,7 @@ async def test_a_server_that_takes_one_system_message_gets_the_late_one_as_the_u
 
 
 @pytest.mark.mechanism("digitorn.hooks")
-async def test_what_a_hook_injects_at_a_turns_end_waits_for_the_next_turn(
+async def test_a_message_injected_at_a_turns_end_is_sent_with_the_next_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     agent = await make_agent(
@@ -268,7 +268,7 @@ async def test_what_a_hook_injects_at_a_turns_end_waits_for_the_next_turn(
 
 
 @pytest.mark.mechanism("digitorn.hooks")
-async def test_a_cooldown_is_kept_in_the_database(alice_program: Program, model: ModelConfig) -> None:
+async def test_a_cooldown_is_stored_in_the_database(alice_program: Program, model: ModelConfig) -> None:
     agent = await make_agent(hook(log("now"), cooldown=3_600))
     async with talking(alice_program, agent=agent) as talk:
         await talk.ask("One?")
@@ -283,7 +283,9 @@ async def test_a_cooldown_is_kept_in_the_database(alice_program: Program, model:
 
 
 @pytest.mark.mechanism("digitorn.hook-module")
-async def test_a_named_action_is_carried_out_and_told(alice_program: Program, model: ModelConfig) -> None:
+async def test_module_actions_are_carried_out_and_reported(
+    alice_program: Program, model: ModelConfig
+) -> None:
     rename = {
         "type": "module_action",
         "module": "conversation",
@@ -308,7 +310,7 @@ async def test_a_named_action_is_carried_out_and_told(alice_program: Program, mo
 
 
 @pytest.mark.mechanism("digitorn.hook-module")
-async def test_a_hook_that_fails_is_told_and_the_answer_comes(
+async def test_a_failing_hook_is_reported_and_does_not_prevent_the_answer(
     alice_program: Program, model: ModelConfig
 ) -> None:
     agent = await make_agent(
@@ -323,7 +325,7 @@ async def test_a_hook_that_fails_is_told_and_the_answer_comes(
         assert told["next"] == "still here"
 
 
-async def test_a_note_that_leaves_no_room_for_the_question_is_left_out(
+async def test_an_injected_message_that_leaves_no_room_for_the_question_is_left_out(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     agent = await make_agent(hook(inject("字" * 90_000)))
@@ -336,7 +338,7 @@ async def test_a_note_that_leaves_no_room_for_the_question_is_left_out(
 
 
 @pytest.mark.mechanism("digitorn.hook-compact")
-async def test_a_declared_compaction_is_the_only_one_and_keeps_to_its_own_numbers(
+async def test_a_declared_compaction_replaces_automatic_compaction_and_uses_its_own_settings(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     aggressive = hook(
@@ -378,7 +380,7 @@ async def test_two_turns_pass_between_compactions_of_a_hook(
         assert model_server.requests_of("summary")[0].body["max_tokens"] == 375
 
 
-async def test_a_users_hook_asks_for_no_longer_summary_than_the_operators_policy(
+async def test_a_users_hook_cannot_exceed_the_operators_summary_length(
     alice_program: Program, model: ModelConfig
 ) -> None:
     longest = {"type": "compact_context", "keep_recent": 2, "summary_max_tokens": 4_000}
@@ -401,7 +403,7 @@ async def test_a_hooks_background_summary_is_queued_for_the_worker(
         assert [row["status"] for row in await talk.compactions()] == ["done"]
 
 
-async def test_the_deployments_switch_stands_above_the_hooks(
+async def test_the_deployments_compaction_switch_overrides_hooks(
     alice_program: Program, model: ModelConfig, settings: Any
 ) -> None:
     settings.ENABLE_COMPACTION = False
@@ -414,7 +416,7 @@ async def test_the_deployments_switch_stands_above_the_hooks(
 
 
 @pytest.mark.mechanism("ours.time-limit")
-async def test_an_agents_time_limit_ends_its_answer_with_a_sentence_and_its_text(
+async def test_an_agents_time_limit_cuts_the_answer_and_keeps_its_text(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("one two three four five six", hold_after=3))
@@ -426,7 +428,7 @@ async def test_an_agents_time_limit_ends_its_answer_with_a_sentence_and_its_text
         assert cut["content"].startswith("one two")
 
 
-async def test_an_agents_time_limit_without_a_word_is_an_error(
+async def test_an_agents_time_limit_before_any_text_is_an_error(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("one two", hold_after=0))
@@ -436,7 +438,7 @@ async def test_an_agents_time_limit_without_a_word_is_an_error(
         assert "time limit of 1 s" in refused["error"]["message"]
 
 
-async def test_an_agent_speaks_with_its_own_prompt_model_and_temperature(
+async def test_an_agent_uses_its_own_prompt_model_and_temperature(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     other = await in_database(ModelConfig.objects.create)(
@@ -466,7 +468,7 @@ async def test_a_cooldown_longer_than_any_conversation_is_refused(
 
 
 @pytest.mark.parametrize("strange", ["\x00", "\ud800"])
-async def test_a_summary_with_what_no_database_stores_is_one_without_it(
+async def test_characters_that_the_database_cannot_store_are_replaced_in_a_summary(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, strange: str
 ) -> None:
     told = (

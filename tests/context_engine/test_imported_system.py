@@ -1,4 +1,4 @@
-"""A system message that was imported instructs nobody: the model gets it as data, and it leaves the context like others."""
+"""An imported system message is data for the model, not an instruction, and leaves the context like others."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ async def test_an_imported_system_message_is_quoted(
         assert (listed["role"], listed["content"]) == ("system", ORDER)
 
 
-async def test_it_leaves_the_context_like_any_other(
+async def test_an_imported_system_message_leaves_the_context_like_any_other(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """It would else count as the system prompt, which has to fit beside every question."""
+    """Otherwise it would count as the system prompt, which has to fit beside every question."""
     long = {"role": "system", "content": f"Zanzibar. {words(20_000)}"}
     others = [{"role": role, "content": words(900)} for role in ("user", "assistant") * 12]
     async with talking(alice_program, [long, *others]) as talk:

@@ -1,4 +1,4 @@
-"""The process that was summarising before its answer is killed: the next one finishes what the row promises."""
+"""A process killed during an inline summary, whose compaction the worker finishes; and invalid settings at start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICY = {"strategy": "summarize", "trigger": 0.3, "keep_recent": 2, "reserve_ra
 
 
 @pytest.mark.mechanism("ours.inline-killed")
-def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
+def test_the_worker_finishes_an_inline_summary_whose_process_was_killed(
     start_service: Callable[..., Service],
 ) -> None:
     with ModelServer(default=says("Yes."), window=32_000) as model:
@@ -70,7 +70,7 @@ def statuses(alice: httpx2.Client, talk: str) -> list[str]:
         ('{"trigger": 7}', "CONTEXT_POLICY: trigger (environment): "),
     ],
 )
-def test_a_policy_in_the_environment_that_is_not_one_is_told_at_start(
+def test_an_invalid_policy_in_the_environment_is_reported_at_start(
     tmp_path: Path, value: str, sentence: str
 ) -> None:
     done = run_manage({"DATA_DIR": str(tmp_path), "CONTEXT_POLICY": value}, "check")
@@ -86,7 +86,7 @@ def test_a_policy_in_the_environment_that_is_not_one_is_told_at_start(
         ('[{"id": "h", "on": "noon"}]', "HOOKS: hooks.0.on (environment): "),
     ],
 )
-def test_hooks_in_the_environment_that_are_none_are_told_at_start(
+def test_invalid_hooks_in_the_environment_are_reported_at_start(
     tmp_path: Path, value: str, sentence: str
 ) -> None:
     done = run_manage({"DATA_DIR": str(tmp_path), "HOOKS": value}, "check")

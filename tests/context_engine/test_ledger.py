@@ -1,4 +1,4 @@
-"""What the ledger says that compaction and the provider's cache saved, in tokens and money."""
+"""The tokens and money that compaction and the provider's cache save, in the ledger."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ async def spent_on_chat(chat: Chat) -> dict[str, Any]:
 
 @pytest.mark.mechanism("ours.saved")
 @on_a_loop
-async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_price(alice: User) -> None:
-    silent = says("Good.", sends_usage=False)  # nothing to learn from: all counts are estimates
+async def test_the_ledger_has_the_tokens_that_a_summary_keeps_out_of_a_request_and_their_price(
+    alice: User,
+) -> None:
+    silent = says("Good.", sends_usage=False)  # no usage to learn from, so all counts are estimates
     async with chatting(alice, server=ModelServer(default=silent, summary_default=silent), **PRICES) as chat:
         await chat.ask()
         assert (await spent_on_chat(chat))["kept_out_tokens"] == 0
@@ -46,7 +48,7 @@ async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_p
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.saved")
 @on_a_loop
-async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: User) -> None:
+async def test_cache_savings_are_the_difference_between_input_and_cached_price(alice: User) -> None:
     async with chatting(alice, count=4, **PRICES) as chat:
         chat.server.script(says("Good.", prompt_tokens=1_000, cached_tokens=800))
         await chat.ask()
@@ -59,7 +61,7 @@ async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: U
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.saved")
 @on_a_loop
-async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> None:
+async def test_compaction_never_saves_more_than_the_window_would_have_held(alice: User) -> None:
     async with chatting(alice, count=40, context_size=16_000, max_output_tokens=2_000) as chat:
         await Message.objects.filter(conversation_id=chat.conversation).aupdate(token_estimate=5_000)
         await chat.ask()
@@ -69,7 +71,7 @@ async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> N
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
+async def test_messages_that_the_user_cleared_do_not_count_as_saved(alice: User) -> None:
     async with chatting(alice) as chat:
         assert (await chat.post("context/clear")).status_code == 200
         await chat.ask()
@@ -79,7 +81,7 @@ async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.context-event")
 @on_a_loop
-async def test_a_request_is_told_as_estimated_and_then_as_the_provider_counted_it(alice: User) -> None:
+async def test_context_events_report_the_estimate_and_then_the_providers_count(alice: User) -> None:
     async with chatting(alice, count=20) as chat:
         chat.server.script(says("Good.", prompt_tokens=1_234))
         await chat.ask()

@@ -1,4 +1,4 @@
-"""What left the context by a compaction: in context.jsonl once, read by the tools, forgotten with its words."""
+"""Messages that a compaction removes from the context: in context.jsonl once, read by tools, forgotten as elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def kept(chat: Chat) -> list[str]:
-    """Return the ids of the messages in the file, in its order."""
+    """Return the ids of the messages in the file, in file order."""
     text = await in_database(ConversationOffloads().read)(chat.conversation, "context", limit=10**7)
     return [json.loads(line)["id"] for line in text.split("\n") if line]
 
@@ -50,7 +50,7 @@ async def keep(row: dict[str, object]) -> None:
 
 @pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
-async def test_what_a_compaction_covers_is_appended_once_however_often_the_worker_is_woken(
+async def test_covered_messages_are_appended_once_however_often_the_worker_runs(
     alice: User,
 ) -> None:
     async with chatting(alice) as chat:
@@ -61,7 +61,7 @@ async def test_what_a_compaction_covers_is_appended_once_however_often_the_worke
 
 
 @on_a_loop
-async def test_a_worker_that_dies_after_it_appended_leaves_nothing_to_append_twice(alice: User) -> None:
+async def test_a_worker_that_dies_after_the_append_causes_no_second_append(alice: User) -> None:
     async with chatting(alice) as chat:
         row = await chat.compact()
         await keep(row)
@@ -74,7 +74,7 @@ async def test_a_worker_that_dies_after_it_appended_leaves_nothing_to_append_twi
 
 
 @on_a_loop
-async def test_a_line_separator_in_a_message_ends_no_line_of_the_file(alice: User) -> None:
+async def test_a_line_separator_in_a_message_does_not_end_a_line_of_the_file(alice: User) -> None:
     async with chatting(alice) as chat:
         first = Message.objects.filter(conversation_id=chat.conversation, position=0)
         await first.aupdate(parts=[{"type": "text", "text": "One}\u2028two\u2029three\x85four"}])
@@ -87,7 +87,7 @@ async def test_a_line_separator_in_a_message_ends_no_line_of_the_file(alice: Use
 
 @pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
-async def test_after_an_undo_what_is_compacted_again_is_not_appended_again(alice: User) -> None:
+async def test_messages_compacted_again_after_an_undo_are_not_appended_again(alice: User) -> None:
     async with chatting(alice) as chat:
         first = await chat.compact()
         await keep(first)
@@ -100,7 +100,7 @@ async def test_after_an_undo_what_is_compacted_again_is_not_appended_again(alice
 
 @pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
-async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User) -> None:
+async def test_clearing_the_context_wakes_the_worker_to_keep_the_messages(alice: User) -> None:
     woken: list[tuple[str, list[str]]] = []
 
     def note(sender: str, body: Any, **_: Any) -> None:
@@ -119,7 +119,7 @@ async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User
 
 
 @on_a_loop
-async def test_the_agent_reads_it_under_its_own_name_and_nobody_elses(alice: User) -> None:
+async def test_the_offload_tool_reads_only_the_context_file_of_its_own_conversation(alice: User) -> None:
     other = await in_database(create_conversation)(user=alice, now=clock.now())
     async with chatting(alice) as chat:
         await keep(await chat.compact())
@@ -134,7 +134,7 @@ async def test_the_agent_reads_it_under_its_own_name_and_nobody_elses(alice: Use
 
 
 @on_a_loop
-async def test_a_forgotten_message_leaves_the_file_and_what_is_left_is_kept_again(alice: User) -> None:
+async def test_a_forgotten_message_is_removed_from_the_file_and_the_rest_is_kept_again(alice: User) -> None:
     async with chatting(alice) as chat:
         row = await chat.compact()
         await keep(row)
@@ -148,7 +148,7 @@ async def test_a_forgotten_message_leaves_the_file_and_what_is_left_is_kept_agai
 
 
 class Interrupted(ConversationOffloads):
-    """A store in which something else happens at its next append, before or behind it."""
+    """An offload store that calls `meanwhile` before or after its next append."""
 
     meanwhile: Callable[[], object] | None = None
     is_behind = False
@@ -169,16 +169,16 @@ def interrupt(settings: Any, meanwhile: Callable[[], object], *, is_behind: bool
 
 
 def lines(conversation: Conversation) -> list[str]:
-    """Return the texts in the file, in its order."""
+    """Return the texts in the file, in file order."""
     text = ConversationOffloads().read(str(conversation.pk), "context", limit=10**7)
     return [json.loads(line)["parts"][0]["text"] for line in text.splitlines()]
 
 
 @pytest.mark.parametrize("is_behind", [False, True], ids=["before the append", "behind the append"])
-def test_what_is_forgotten_after_the_worker_has_read_it_is_not_kept(
+def test_messages_forgotten_after_the_worker_read_them_are_not_kept(
     alice: User, settings: Any, is_behind: bool
 ) -> None:
-    """However long before the worker began it was asked for: a forgetting in pieces takes its time."""
+    """The request may be older than the worker's start, because a forgetting in pieces takes time."""
     chat = new_conversation(alice)
     told, _ = say(chat, "I like celadon.", "Noted.")
     row = finished_compaction(chat)
@@ -195,7 +195,7 @@ def test_what_is_forgotten_after_the_worker_has_read_it_is_not_kept(
     assert lines(chat) == ["Noted."]
 
 
-def test_what_other_compactions_have_kept_is_kept_again_with_what_is_discarded(
+def test_messages_kept_by_other_compactions_are_kept_again_after_the_file_is_discarded(
     alice: User, settings: Any
 ) -> None:
     elsewhere, chat = new_conversation(alice), new_conversation(alice)

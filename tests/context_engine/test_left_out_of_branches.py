@@ -1,4 +1,4 @@
-"""How many messages a request leaves out, where the conversation has another, longer branch."""
+"""How many messages a request leaves out if the conversation has another, longer branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load costs, what a model's own counts teach, and what happens where nothing can be sent."""
+"""Loading a history: its queries, the calibration of estimates, and requests that cannot be sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[DbMemory, in
 
 
 @pytest.mark.mechanism("fim.load")
-def test_what_a_request_can_hold_is_loaded_whole(alice: User) -> None:
+def test_a_history_that_fits_into_a_request_is_loaded_whole(alice: User) -> None:
     history, queries = loaded_after(alice, 120)
     assert len(history.messages) == 120
     assert history.left_out == NOTHING_LEFT_OUT
@@ -52,7 +52,7 @@ def test_what_a_request_can_hold_is_loaded_whole(alice: User) -> None:
 
 
 @pytest.mark.mechanism("fim.load")
-def test_of_more_than_that_only_what_stays_is_read_and_never_the_whole_conversation(alice: User) -> None:
+def test_only_the_newest_part_of_a_longer_history_is_loaded(alice: User) -> None:
     for count in (1_000, 6_000):
         history, queries = loaded_after(alice, count)
         assert queries <= 6
@@ -74,7 +74,7 @@ def test_the_newest_messages_are_loaded_however_large_they_are(alice: User) -> N
 
 
 @pytest.mark.mechanism("fim.load-compacts")
-def test_a_checkpoint_stands_for_what_the_ones_before_it_covered_too(alice: User) -> None:
+def test_a_checkpoint_counts_the_messages_of_the_checkpoints_before_it(alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, *(f"Note {number}." for number in range(40)))
     assert conversation.branch is not None
@@ -89,7 +89,7 @@ def test_a_checkpoint_stands_for_what_the_ones_before_it_covered_too(alice: User
     assert len(history.messages) == 20
 
 
-def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(alice: User) -> None:
+def test_an_answer_in_progress_is_not_loaded(alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, "First", "Answer", "Question")
     say(conversation, "Half an", status="streaming")
@@ -120,7 +120,7 @@ async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> 
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.too-large")
 @on_a_loop
-async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(alice: User) -> None:
+async def test_a_question_that_cannot_fit_is_refused_before_any_model_call(alice: User) -> None:
     async with chatting(alice, context_size=16_000, max_output_tokens=2_000) as chat:
         run = await failed_run(chat, "word " * 30_000)
         assert run["error"]["category"] == "too_large"
@@ -132,7 +132,7 @@ async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(a
 @pytest.mark.sqlite
 @pytest.mark.mechanism("fim.errors")
 @on_a_loop
-async def test_settings_that_are_not_valid_are_told_in_the_answer_and_not_a_crash(alice: User) -> None:
+async def test_invalid_settings_are_reported_in_the_answer(alice: User) -> None:
     async with chatting(alice) as chat:
         rows = Conversation.objects.filter(pk=chat.conversation)
         await rows.aupdate(context_policy={"strategy": "magic"})
@@ -157,7 +157,7 @@ async def failed_run(chat: Chat, question: str) -> dict[str, Any]:
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.left-out")
 @on_a_loop
-async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
+async def test_messages_left_out_without_a_summary_are_reported(alice: User) -> None:
     small = {"context_size": 16_000, "max_output_tokens": 2_000, "context_policy": {"auto_compact": False}}
     async with chatting(alice, count=400, padding=30, **small) as chat:
         assert (await chat.ask())["message"]["status"] == "complete"
@@ -169,7 +169,7 @@ async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.left-out")
 @on_a_loop
-async def test_what_is_cut_while_its_summary_waits_is_told(alice: User) -> None:
+async def test_messages_cut_while_their_summary_is_pending_are_reported(alice: User) -> None:
     small = {"context_size": 16_000, "max_output_tokens": 2_000}
     async with chatting(alice, count=400, padding=30, **small) as chat:
         assert (await chat.ask())["message"]["status"] == "complete"
@@ -185,8 +185,8 @@ async def test_what_is_cut_while_its_summary_waits_is_told(alice: User) -> None:
 
 @pytest.mark.mechanism("ours.left-out")
 @on_a_loop
-async def test_a_few_messages_that_left_are_told_with_where_they_end(alice: User) -> None:
-    """Before a summary of them begins: by a notice, the event and the inspector, from which the page has its divider."""
+async def test_left_out_messages_are_reported_with_their_last_position(alice: User) -> None:
+    """The notice, the event and the inspector do so before a summary begins, so that the page can draw its divider."""
     small = {"context_size": 16_000, "max_output_tokens": 2_000}
     long = "Nothing that needs to be remembered is said in these words. " * 100
     said = [*(["Hello.", "Hello!"] * 4), *(long for _ in range(8))]

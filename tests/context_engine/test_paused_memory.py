@@ -1,4 +1,4 @@
-"""What is said while memory is paused: in its own conversation it counts, elsewhere and later it does not."""
+"""Messages sent while memory is paused: only their own conversation recalls them, and memory never learns them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ async def entries() -> list[str]:
 @pytest.mark.mechanism("memory.paused")
 @pytest.mark.parametrize("where", ["everywhere", "here"])
 @on_a_loop
-async def test_what_was_said_off_the_record_is_not_learned_when_the_pause_is_over(
-    alice: User, where: str
-) -> None:
+async def test_messages_sent_during_a_pause_are_not_learned_after_it(alice: User, where: str) -> None:
     async with chatting(alice, count=4) as chat:
         await chat.ask("My dog is called Rex-2041.")
         await pause(chat, where, on=True)
@@ -54,7 +52,7 @@ async def test_what_was_said_off_the_record_is_not_learned_when_the_pause_is_ove
 
 
 @on_a_loop
-async def test_during_a_pause_contexts_are_summarised_and_nothing_is_written(alice: User) -> None:
+async def test_compaction_during_a_pause_summarises_but_writes_no_memory(alice: User) -> None:
     async with chatting(alice, count=40) as chat:
         await pause(chat, "here", on=True)
         row = await chat.compact()
@@ -90,7 +88,7 @@ async def recalled(chat: Chat, question: str = "What is the vault code?") -> str
 
 @pytest.mark.parametrize("where", ["everywhere", "here"])
 @on_a_loop
-async def test_what_was_said_off_the_record_comes_back_in_its_own_conversation_alone(
+async def test_messages_sent_during_a_pause_are_recalled_only_in_their_own_conversation(
     alice: User, where: str
 ) -> None:
     async with chatting(alice, count=4) as chat:
@@ -110,9 +108,7 @@ async def test_what_was_said_off_the_record_comes_back_in_its_own_conversation_a
 @pytest.mark.mechanism("memory.paused")
 @pytest.mark.parametrize("where", ["everywhere", "here"])
 @on_a_loop
-async def test_while_memory_is_paused_nothing_of_another_conversation_is_recalled(
-    alice: User, where: str
-) -> None:
+async def test_nothing_is_recalled_from_other_conversations_during_a_pause(alice: User, where: str) -> None:
     async with chatting(alice, count=4) as chat:
         other = await elsewhere(chat)
         await other.ask(SECRET)
@@ -125,7 +121,7 @@ async def test_while_memory_is_paused_nothing_of_another_conversation_is_recalle
 
 @pytest.mark.mechanism("memory.temporary")
 @on_a_loop
-async def test_temporary_conversations_are_told_nothing(alice: User) -> None:
+async def test_temporary_conversations_recall_nothing_from_other_conversations(alice: User) -> None:
     async with chatting(alice, count=4) as chat:
         await chat.ask(SECRET)
         other = await elsewhere(chat, temporary=True)

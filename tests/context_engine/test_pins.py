@@ -1,4 +1,4 @@
-"""Pinned messages: the user's word that something stays in context, however long the conversation becomes."""
+"""Pinned messages stay in context, however long the conversation becomes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ids_in(seen: dict[str, Any]) -> list[str]:
 
 
 @on_a_loop
-async def test_a_pin_is_told_to_every_tab_and_can_be_taken_away(alice: User) -> None:
+async def test_pinning_and_unpinning_are_announced_by_events(alice: User) -> None:
     async with chatting(alice, count=4) as chat:
         pinned = await pin(chat, 1)
         assert (pinned.status_code, pinned.json()["pinned"]) == (200, True)
@@ -42,13 +42,13 @@ async def test_a_pin_is_told_to_every_tab_and_can_be_taken_away(alice: User) -> 
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.pins")
 @on_a_loop
-async def test_what_was_pinned_stays_in_view_behind_a_summary_in_its_order(alice: User) -> None:
+async def test_pinned_messages_stay_in_view_after_a_summary_in_their_order(alice: User) -> None:
     async with chatting(alice) as chat:
         for position in (9, 4):
             assert (await pin(chat, position)).status_code == 200
         await chat.compact()
         seen = await chat.see()
-        # A pinned reply has the question it answers before it.
+        # A pinned reply keeps the question that it answers.
         expected = [await message_at(chat, position) for position in (4, 8, 9)]
         assert ids_in(seen)[:3] == expected
         assert len(ids_in(seen)) < 20
@@ -60,7 +60,7 @@ async def test_what_was_pinned_stays_in_view_behind_a_summary_in_its_order(alice
 @pytest.mark.sqlite
 @pytest.mark.mechanism("ours.pins")
 @on_a_loop
-async def test_pins_of_more_than_half_of_the_budget_give_way_oldest_first(alice: User) -> None:
+async def test_pins_over_half_of_the_budget_are_dropped_oldest_first(alice: User) -> None:
     async with chatting(alice, count=40, context_size=16_000, max_output_tokens=2_000) as chat:
         await Message.objects.filter(conversation_id=chat.conversation, position__lt=12).aupdate(
             token_estimate=1_000, pinned=True
@@ -74,7 +74,7 @@ async def test_pins_of_more_than_half_of_the_budget_give_way_oldest_first(alice:
 
 
 @on_a_loop
-async def test_what_was_pinned_before_the_context_was_cleared_is_cleared(alice: User) -> None:
+async def test_clearing_the_context_removes_pinned_messages_too(alice: User) -> None:
     async with chatting(alice) as chat:
         await pin(chat, 4)
         assert (await chat.post("context/clear")).status_code == 200
@@ -82,7 +82,7 @@ async def test_what_was_pinned_before_the_context_was_cleared_is_cleared(alice: 
 
 
 @on_a_loop
-async def test_what_is_no_utterance_cannot_be_pinned(alice: User) -> None:
+async def test_pinning_a_tool_message_or_sending_an_invalid_value_returns_422(alice: User) -> None:
     async with chatting(alice, count=4) as chat:
         await Message.objects.filter(conversation_id=chat.conversation, position=1).aupdate(role="tool")
         assert (await pin(chat, 1)).status_code == 422
@@ -91,7 +91,7 @@ async def test_what_is_no_utterance_cannot_be_pinned(alice: User) -> None:
 
 
 @on_a_loop
-async def test_pinning_what_is_not_yours_is_404(alice: User, charlie: User) -> None:
+async def test_pinning_another_users_message_returns_404(alice: User, charlie: User) -> None:
     async with chatting(alice, count=4) as chat:
         theirs = f"conversations/{chat.conversation}/messages/{await message_at(chat, 0)}"
     async with chatting(charlie, count=2, name="Other", is_default=False) as other:

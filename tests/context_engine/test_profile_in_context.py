@@ -1,4 +1,4 @@
-"""The profile in the requests a model gets, and where it must not be."""
+"""The profile in model requests, and the requests that must not contain it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def sent(chat: Chat) -> list[dict[str, Any]]:
 
 @pytest.mark.mechanism("ours.profile", "memory.profile-sent")
 @on_a_loop
-async def test_the_profile_is_in_every_request_behind_the_system_prompt(alice: User) -> None:
+async def test_the_profile_is_in_every_request_after_the_system_prompt(alice: User) -> None:
     async with chatting(alice, count=400, **SMALL) as chat:
         await know(alice)
         first = await sent(chat)
@@ -56,7 +56,7 @@ async def test_the_inspector_shows_the_profile_as_a_piece_of_its_own(alice: User
 
 
 @on_a_loop
-async def test_a_run_tells_how_many_tokens_the_profile_takes(alice: User) -> None:
+async def test_a_context_event_reports_the_tokens_of_the_profile(alice: User) -> None:
     async with chatting(alice) as chat:
         await know(alice)
         await chat.ask()
@@ -81,7 +81,7 @@ async def test_a_profile_over_its_budget_is_cut_at_a_line(alice: User) -> None:
 @pytest.mark.mechanism("memory.profile-off")
 @pytest.mark.parametrize("why", ["temporary", "conversation", "agent", "user", "paused", "paused here"])
 @on_a_loop
-async def test_where_it_is_switched_off_no_request_has_it(alice: User, why: str) -> None:
+async def test_no_request_contains_a_disabled_profile(alice: User, why: str) -> None:
     async with chatting(alice) as chat:
         await know(alice)
         assert any("cello" in str(message) for message in await sent(chat))
@@ -104,7 +104,7 @@ async def test_where_it_is_switched_off_no_request_has_it(alice: User, why: str)
 
 @pytest.mark.parametrize("where", ["for all chats", "here", "memory here", "memory"])
 @on_a_loop
-async def test_switched_off_a_request_is_to_the_byte_what_it_was_without_a_profile(
+async def test_a_request_with_the_profile_disabled_equals_one_without_a_profile_byte_for_byte(
     alice: User, where: str
 ) -> None:
     async with chatting(alice, count=4) as chat:
@@ -140,7 +140,7 @@ async def test_switched_off_a_request_is_to_the_byte_what_it_was_without_a_profi
 
 
 @on_a_loop
-async def test_nobody_is_told_of_another_users_profile(alice: User, bob: User) -> None:
+async def test_other_users_requests_do_not_contain_the_profile(alice: User, bob: User) -> None:
     async with chatting(bob) as chat:
         await know(alice)
         assert not any("cello" in str(message) for message in await sent(chat))

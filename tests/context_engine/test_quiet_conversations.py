@@ -1,4 +1,4 @@
-"""What left a small window and was too short to be summarised by itself is, once the conversation is quiet."""
+"""Spans that left a small window but are too short for a summary are summarised once the conversation is quiet."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def until_something_waits(talk: Talk) -> None:
 
 
 @pytest.mark.mechanism("ours.short-spans")
-async def test_what_waits_for_more_is_summarised_when_nothing_more_comes(
+async def test_a_short_span_is_summarised_once_the_conversation_is_quiet(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program, context_policy=SMALL) as talk:
@@ -53,7 +53,7 @@ async def test_what_waits_for_more_is_summarised_when_nothing_more_comes(
         assert await in_database(quiet_conversations)(later) == []
 
 
-async def test_what_is_still_in_view_is_not_summarised_because_it_is_quiet(
+async def test_messages_still_in_view_are_not_summarised_in_a_quiet_conversation(
     alice_program: Program, model: ModelConfig
 ) -> None:
     async with talking(alice_program, context_policy=SMALL) as talk:
@@ -64,7 +64,7 @@ async def test_what_is_still_in_view_is_not_summarised_because_it_is_quiet(
 
 
 @pytest.mark.parametrize("reason", ["no model", "a policy that is not valid"])
-def test_conversations_that_cannot_be_loaded_keep_no_place_of_others(
+def test_conversations_that_cannot_be_loaded_do_not_block_others(
     alice: User, charlie: User, model: ModelConfig, reason: str
 ) -> None:
     for _ in range(20):
@@ -77,6 +77,6 @@ def test_conversations_that_cannot_be_loaded_keep_no_place_of_others(
     Conversation.objects.update(summary_waits=True)
     later = NOW + timedelta(days=1)
     for conversation_id in quiet_conversations(later):
-        with suppress(NotFound, PolicyError):  # the worker logs it
+        with suppress(NotFound, PolicyError):  # the worker logs these errors
             compaction_tasks.summarise_rest(str(conversation_id))
     assert quiet_conversations(later) == [other.pk]

@@ -1,4 +1,4 @@
-"""What was recalled for a question stays where it stood, and later questions add what is not in view."""
+"""Texts recalled for a question keep their place in later requests, and later questions add only texts not in view."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOW = {"context_size": 14_000, "max_output_tokens": 2_000}
 
 
 def filler(count: int, words: int = 80) -> list[str]:
-    """Return this many exchanges about nothing that is asked."""
+    """Return `count` texts that no question is about."""
     return [
         " ".join(f"padding{(number * 13 + step) % 997}" for step in range(words)) for number in range(count)
     ]
@@ -46,13 +46,13 @@ def ask_all(user: User, conversation: Conversation) -> list[Turn]:
 
 
 def sent_tokens(turn: Turn) -> int:
-    """Return the tokens that were sent, without what the reserve holds."""
+    """Return the tokens sent, without system prompt and tools, which the reserve covers."""
     parts = turn.context.parts
     return parts.total - parts.system - parts.tools
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_each_request_begins_with_the_one_before(alice: User, conversation: Conversation) -> None:
+def test_each_request_begins_with_the_previous_request(alice: User, conversation: Conversation) -> None:
     turns = ask_all(alice, conversation)
     for before, after in pairwise(turns):
         assert after.request.startswith(before.request)
@@ -61,14 +61,14 @@ def test_each_request_begins_with_the_one_before(alice: User, conversation: Conv
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_what_is_in_view_is_not_recalled_again(alice: User, conversation: Conversation) -> None:
+def test_texts_in_view_are_not_recalled_again(alice: User, conversation: Conversation) -> None:
     first, again = (ask(alice, conversation, QUESTIONS[0]) for _ in range(2))
     assert any(FACTS[0] in text for text in first.recalled_texts)
     assert not set(first.recalled_texts) & set(again.recalled_texts)
     assert again.in_view.count(FACTS[0]) == 1
 
 
-def test_the_inspector_shows_what_stands_there_with_its_source(
+def test_the_inspector_shows_earlier_recalled_texts_with_their_source(
     alice: User, conversation: Conversation
 ) -> None:
     turn = ask(alice, conversation, QUESTIONS[0])
@@ -84,7 +84,7 @@ def test_the_inspector_shows_what_stands_there_with_its_source(
     assert {text[:RECALL_PREVIEW_CHARS] for text in turn.recalled_texts} <= previews
 
 
-def test_one_question_recalls_no_more_than_its_share_and_a_named_budget_is_filled(alice: User) -> None:
+def test_a_question_recalls_at_most_recall_tokens_but_fills_an_explicit_budget(alice: User) -> None:
     told = [f"The depot has crate {number} of heliotrope paint." for number in range(300)]
     policy = {"context_size": 32_000, "max_output_tokens": 4_000, "recall_tokens": 500}
     conversation = import_notes(alice, *told, *filler(120, 150), policy=policy)
@@ -100,7 +100,7 @@ def test_one_question_recalls_no_more_than_its_share_and_a_named_budget_is_fille
     assert shown["parts"]["recall"] > 1_000
 
 
-def test_what_is_forgotten_is_gone_from_where_it_stood(alice: User, conversation: Conversation) -> None:
+def test_a_forgotten_text_disappears_from_later_requests(alice: User, conversation: Conversation) -> None:
     ask(alice, conversation, QUESTIONS[0])
     source = Message.objects.get(conversation=conversation, position=0)
     forget_message(alice, source.pk, now=clock.now())
@@ -108,9 +108,7 @@ def test_what_is_forgotten_is_gone_from_where_it_stood(alice: User, conversation
     assert FACTS[0] not in str(after.context.messages)
 
 
-def test_an_entry_that_was_changed_is_not_quoted_by_its_old_span(
-    alice: User, conversation: Conversation
-) -> None:
+def test_a_changed_entry_is_not_quoted_by_its_old_span(alice: User, conversation: Conversation) -> None:
     now = clock.now()
     entry = MemoryEntry.objects.create(
         user=alice, day=now.date(), text="The kiln belongs to Wanda.", author="user", created_at=now
@@ -123,7 +121,9 @@ def test_an_entry_that_was_changed_is_not_quoted_by_its_old_span(
     assert "kiln" not in ask(alice, conversation, "ok").in_view
 
 
-def test_a_branch_shows_what_its_own_answer_was_given(alice: User, conversation: Conversation) -> None:
+def test_a_branch_shows_the_texts_recalled_for_its_own_answer(
+    alice: User, conversation: Conversation
+) -> None:
     first = ask(alice, conversation, QUESTIONS[0])
     edited = ask(alice, conversation, QUESTIONS[1], replaces_id=str(first.question.pk))
     assert FACTS[1] in edited.in_view
@@ -132,7 +132,9 @@ def test_a_branch_shows_what_its_own_answer_was_given(alice: User, conversation:
     assert ask(alice, conversation, "ok").request.startswith(edited.request)
 
 
-def test_another_answer_stands_on_what_it_recalled_itself(alice: User, conversation: Conversation) -> None:
+def test_a_regenerated_answer_does_not_inherit_the_texts_recalled_for_the_first(
+    alice: User, conversation: Conversation
+) -> None:
     first = ask(alice, conversation, QUESTIONS[0])
     regenerate_message(
         user=alice,
@@ -148,7 +150,7 @@ def test_another_answer_stands_on_what_it_recalled_itself(alice: User, conversat
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_a_compaction_takes_away_what_was_recalled_before_it_and_its_undo_brings_it_back(
+def test_a_compaction_removes_earlier_recalled_texts_and_its_undo_restores_them(
     alice: User, conversation: Conversation
 ) -> None:
     ask(alice, conversation, QUESTIONS[0])
@@ -162,7 +164,7 @@ def test_a_compaction_takes_away_what_was_recalled_before_it_and_its_undo_brings
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_where_too_little_room_is_left_a_question_starts_anew(alice: User) -> None:
+def test_recall_starts_anew_if_too_little_room_is_left(alice: User) -> None:
     lot = "of the lot that came by rail in the wet summer and was never paid for, as the porter says"
     crates = [f"Crate {number} holds heliotrope paint from Brest {lot}." for number in range(200)]
     kegs = [f"Keg {number} holds walnut oil from Kassel {lot}." for number in range(200)]
@@ -180,8 +182,8 @@ def test_where_too_little_room_is_left_a_question_starts_anew(alice: User) -> No
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_where_characters_run_out_before_tokens_a_question_starts_anew_too(alice: User) -> None:
-    columns = " " * 300  # a token or two, and for others 75
+def test_recall_starts_anew_if_characters_run_out_before_tokens(alice: User) -> None:
+    columns = " " * 300  # one or two tokens by our estimate, 75 at 4 characters a token
     things = (
         "heliotrope paint",
         "walnut oil",
@@ -205,14 +207,14 @@ def test_where_characters_run_out_before_tokens_a_question_starts_anew_too(alice
 
 
 @pytest.mark.mechanism("ours.recall-gate")
-def test_a_question_that_was_sent_is_no_evidence_for_itself(alice: User, conversation: Conversation) -> None:
+def test_a_sent_question_is_no_evidence_for_its_own_recall(alice: User, conversation: Conversation) -> None:
     import_notes(alice, *(f"We had a great time in place{number}, as always." for number in range(60)))
     turn = ask(alice, conversation, "What is 3 times 4?")
     assert sum(recalled.tokens for recalled in turn.recalled.turns) <= LITTLE.tokens
 
 
 @pytest.mark.mechanism("ours.recall")
-def test_what_fits_a_long_question_in_part_is_recalled_for_it(
+def test_a_text_that_matches_part_of_a_long_question_is_recalled(
     alice: User, conversation: Conversation
 ) -> None:
     asked = "I am writing down the story of the instruments in our family: do you recall who made my violin, and when?"
@@ -220,12 +222,12 @@ def test_what_fits_a_long_question_in_part_is_recalled_for_it(
 
 
 @pytest.mark.mechanism("ours.recall-in-place")
-def test_a_cut_takes_away_what_was_recalled_before_it_as_a_compaction_does(
+def test_a_cut_removes_earlier_recalled_texts_as_a_compaction_does(
     alice: User, conversation: Conversation
 ) -> None:
     turns = [ask(alice, conversation, QUESTIONS[0])]
     assert FACTS[0] in turns[0].in_view
-    long = " ".join(f"xylo{number}" for number in range(400))  # recalls nothing
+    long = " ".join(f"xylo{number}" for number in range(400))  # matches nothing
     while turns[-1].context.view.recalled_from == turns[0].context.view.recalled_from:
         turns.append(ask(alice, conversation, f"ok {long}"))
         assert len(turns) < 12

@@ -1,4 +1,4 @@
-"""Each request a run sends is kept by reference and can be shown again, to the byte or with what is gone named."""
+"""Each request of a run is stored by reference and can be shown again: byte for byte, or with deleted pieces marked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def shown(chat: Chat, answer: dict[str, Any], n: int = 1) -> dict[str, Any
 
 @pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
-async def test_a_request_is_shown_as_it_was_sent_and_its_hash_is_that_of_the_bytes(alice: User) -> None:
+async def test_a_request_is_shown_as_sent_with_the_hash_of_its_bytes(alice: User) -> None:
     async with chatting(alice) as chat:
         answer = await chat.ask("What was message 7?")
         [listed] = await sent_of(chat, answer)
@@ -48,7 +48,7 @@ async def test_a_request_is_shown_as_it_was_sent_and_its_hash_is_that_of_the_byt
 
 
 @on_a_loop
-async def test_a_request_is_the_same_after_summaries_edits_and_later_answers(alice: User) -> None:
+async def test_a_request_is_shown_unchanged_after_summaries_and_later_answers(alice: User) -> None:
     async with chatting(alice) as chat:
         first = await chat.ask("Before the summary?")
         await chat.compact()
@@ -61,7 +61,7 @@ async def test_a_request_is_the_same_after_summaries_edits_and_later_answers(ali
 
 
 @on_a_loop
-async def test_every_request_of_a_run_is_there_also_one_that_was_refused(alice: User) -> None:
+async def test_every_request_of_a_run_is_stored_even_a_refused_one(alice: User) -> None:
     async with chatting(alice) as chat:
         chat.server.script(ERRORS["overflow_openai"](), says("Fine now."))
         answer = await chat.ask()
@@ -71,7 +71,7 @@ async def test_every_request_of_a_run_is_there_also_one_that_was_refused(alice: 
 
 
 @on_a_loop
-async def test_the_history_is_not_written_down_again(alice: User) -> None:
+async def test_stored_requests_do_not_copy_the_history(alice: User) -> None:
     async with chatting(alice) as chat:
         for _ in range(3):
             await chat.ask()
@@ -82,8 +82,8 @@ async def test_the_history_is_not_written_down_again(alice: User) -> None:
 
 
 @on_a_loop
-async def test_a_request_with_the_profile_is_shown_and_described(alice: User) -> None:
-    """What the API answers is checked against what it describes: a source that it does not know would be a 500."""
+async def test_a_request_with_the_profile_is_shown_with_its_source(alice: User) -> None:
+    """The response is validated against its schema, so an unknown source would be a 500."""
     async with chatting(alice, count=2) as chat:
         put = await chat.program.call("PUT", "memory/profile", body={"markdown": "- Plays the cello."})
         assert put.status_code == 200, put.content
@@ -94,7 +94,7 @@ async def test_a_request_with_the_profile_is_shown_and_described(alice: User) ->
 
 @pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
-async def test_what_was_deleted_or_forgotten_since_is_named_in_its_place(alice: User) -> None:
+async def test_pieces_deleted_or_forgotten_since_are_marked_in_their_place(alice: User) -> None:
     async with chatting(alice) as chat:
         await chat.compact()
         answer = await chat.ask()
@@ -111,7 +111,7 @@ async def test_what_was_deleted_or_forgotten_since_is_named_in_its_place(alice: 
 
 
 @on_a_loop
-async def test_a_picture_is_part_of_what_was_hashed_and_not_of_what_is_shown(alice: User) -> None:
+async def test_a_picture_is_part_of_the_hash_but_is_not_shown(alice: User) -> None:
     async with chatting(alice, count=2) as chat:
         stored = await in_database(store_image)(user=alice, name="red.png", content=picture())
         sent = await chat.post("messages", content="What is this?", attachments=[str(stored.pk)])
@@ -122,7 +122,7 @@ async def test_a_picture_is_part_of_what_was_hashed_and_not_of_what_is_shown(ali
 
 
 @on_a_loop
-async def test_requests_go_with_their_conversation(alice: User) -> None:
+async def test_requests_are_deleted_with_their_conversation(alice: User) -> None:
     async with chatting(alice) as chat:
         await chat.ask()
         gone = await chat.program.delete(f"conversations/{chat.conversation}")

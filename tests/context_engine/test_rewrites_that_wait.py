@@ -1,4 +1,4 @@
-"""Summaries that wait to be written anew after a forgetting."""
+"""Summaries that wait to be rewritten after a forgetting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTRACT = "My contract ends in 2027."
 OWN = "Nothing but my plum tree matters here."
 
 
-def test_what_the_user_writes_into_a_summary_is_not_replaced_by_a_models_words(alice: User) -> None:
+def test_a_users_edit_of_a_summary_is_not_replaced_by_a_models_rewrite(alice: User) -> None:
     conversation = new_conversation(alice)
     rows = say(conversation, DENTIST, "Noted.", CONTRACT, "I see.")
     Message.objects.update(token_estimate=40)
@@ -36,7 +36,7 @@ def test_what_the_user_writes_into_a_summary_is_not_replaced_by_a_models_words(a
     forget_message(alice, rows[0].pk, now=clock.now())
     with ModelServer(summary_default=says(CONTRACT)) as server:
         make_model(server, name="Main", is_default=True)
-        # Before the worker comes to it, or while the model is away, which may be for hours.
+        # The user edits before the worker starts, or while the model is down, maybe for hours.
         edit_summary(
             user=alice,
             conversation_id=str(conversation.pk),
@@ -50,7 +50,7 @@ def test_what_the_user_writes_into_a_summary_is_not_replaced_by_a_models_words(a
     assert row.summary == OWN
 
 
-def test_one_users_long_conversation_does_not_hold_up_the_rewrites_of_others(
+def test_one_users_long_conversation_does_not_block_the_rewrites_of_others(
     alice: User, charlie: User
 ) -> None:
     now = clock.now()
@@ -62,7 +62,7 @@ def test_one_users_long_conversation_does_not_hold_up_the_rewrites_of_others(
         Compaction.objects.filter(pk=previous.pk).update(
             previous=previous_row, last_position=2 * at + 1, rewrite_since=now - timedelta(minutes=9)
         )
-    # Its model refused, so that the first one waits, and all that are built on it.
+    # The model refused, so the first summary waits, and so do all that build on it.
     first = Compaction.objects.order_by("last_position").first()
     assert first is not None
     Compaction.objects.filter(pk=first.pk).update(rewrite_after=now + timedelta(hours=6))
@@ -80,7 +80,7 @@ def test_one_users_long_conversation_does_not_hold_up_the_rewrites_of_others(
     assert theirs.rewrite_since is None
 
 
-def test_a_summary_that_is_undone_for_a_while_is_still_written_anew_after_a_redo(alice: User) -> None:
+def test_a_summary_that_was_undone_is_rewritten_after_a_redo(alice: User) -> None:
     conversation = new_conversation(alice)
     key = str(conversation.pk)
     rows = say(conversation, DENTIST, "Noted.", CONTRACT, "I see.")
@@ -92,7 +92,7 @@ def test_a_summary_that_is_undone_for_a_while_is_still_written_anew_after_a_redo
     undo_compaction(**names, now=clock.now())
     with ModelServer(summary_default=says(CONTRACT)) as server:
         make_model(server, name="Main", is_default=True)
-        tasks.rewrite_summary(str(row.pk))  # the wake-up of the forgetting
+        tasks.rewrite_summary(str(row.pk))  # as woken by the forgetting
         redo_compaction(**names, now=clock.now())
         for compaction_id in waiting_rewrites(clock.now() + timedelta(minutes=1)):
             tasks.rewrite_summary(str(compaction_id))
@@ -101,7 +101,7 @@ def test_a_summary_that_is_undone_for_a_while_is_still_written_anew_after_a_redo
 
 
 @pytest.mark.parametrize("reason", ["no model", "a policy that is not valid"])
-def test_summaries_that_cannot_be_written_keep_no_place_of_others_and_wait(
+def test_summaries_that_cannot_be_rewritten_wait_and_do_not_block_others(
     alice: User, charlie: User, model: ModelConfig, reason: str
 ) -> None:
     now = clock.now()

@@ -1,4 +1,4 @@
-"""Which settings, which budget and which summary model are in force, as a user or an operator can see them."""
+"""The settings, the budget and the summary model in force, as users and operators can see them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.mechanism("ours.policy-layers", "ours.inspector")
 @on_a_loop
-async def test_each_layer_wins_over_the_one_below_and_the_inspector_names_it(
+async def test_each_policy_layer_overrides_the_one_below_and_the_inspector_names_it(
     alice: User, settings: Any
 ) -> None:
     settings.CONTEXT_POLICY = {"keep_recent": 4, "trigger": 0.5, "summary_max_tokens": 500, "max_turns": 9}
@@ -69,7 +69,7 @@ async def test_the_environment_switches_compaction_off_for_everybody(alice: User
 
 @pytest.mark.mechanism("fim.two-budgets")
 @on_a_loop
-async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> None:
+async def test_the_budget_is_that_of_the_model_in_use(alice: User) -> None:
     async with chatting(alice, context_size=64_000, max_output_tokens=4_000) as chat:
         small = await in_database(make_model)(
             chat.server, name="Small", context_size=16_000, max_output_tokens=2_000
@@ -80,7 +80,7 @@ async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> Non
 
 @pytest.mark.parametrize("asks_by", ["conversation", "message"])
 @on_a_loop
-async def test_a_users_own_policy_never_exceeds_the_operators_for_the_model_that_is_asked(
+async def test_a_users_policy_never_exceeds_the_operators_for_the_model_in_use(
     alice: User, asks_by: str
 ) -> None:
     async with chatting(alice, context_size=64_000, max_output_tokens=4_000) as chat:
@@ -120,7 +120,7 @@ async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_a
 
 @pytest.mark.mechanism("fim.load-read-only", "fim.load-compacts")
 @on_a_loop
-async def test_the_stored_history_is_a_read_only_memory_that_says_what_was_compacted(alice: User) -> None:
+async def test_the_stored_history_is_a_read_only_memory_that_reports_what_was_compacted(alice: User) -> None:
     async with chatting(alice) as chat:
         await chat.compact()
         loaded = await in_database(context_of)(chat.conversation)

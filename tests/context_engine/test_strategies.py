@@ -1,4 +1,4 @@
-"""What each strategy does to a conversation that grew too long, through the REST door, with a worker by hand."""
+"""How each strategy treats a conversation that grew too long, over the REST API. Tests do the worker's part."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.mark.mechanism("ours.policy-layers")
 @pytest.mark.parametrize("level", ["environment", "model", "agent", "conversation"])
-async def test_each_strategy_can_be_chosen_at_each_level_and_the_inspector_says_where(
+async def test_each_strategy_can_be_chosen_at_each_level_and_the_inspector_names_the_level(
     alice_program: Program, model: ModelConfig, settings: Any, level: str
 ) -> None:
     agent = await in_database(Agent.objects.create)(name="Scribe")
@@ -55,7 +55,7 @@ async def test_each_strategy_can_be_chosen_at_each_level_and_the_inspector_says_
 
 
 @pytest.mark.mechanism("digitorn.truncate")
-async def test_truncation_leaves_a_mark_without_asking_any_model(
+async def test_truncation_leaves_a_mark_and_calls_no_summary_model(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     policy = {"strategy": "truncate", "trigger": 0.5}
@@ -79,7 +79,7 @@ async def test_truncation_leaves_a_mark_without_asking_any_model(
 
 
 @pytest.mark.mechanism("cowagent.half", "cowagent.summary-joins")
-async def test_of_more_than_twenty_turns_the_older_half_leaves_and_its_summary_joins_the_next_turn(
+async def test_after_twenty_turns_the_older_half_leaves_and_its_summary_joins_the_next_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.defaults["summary"] = says("Ten notes about seven places, with codes QX. SUMMARY-MARK.")
@@ -104,7 +104,7 @@ async def test_of_more_than_twenty_turns_the_older_half_leaves_and_its_summary_j
 
 
 @pytest.mark.mechanism("agentscope.structured")
-async def test_a_structured_summary_has_its_five_sections(
+async def test_a_structured_summary_has_section_headings(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     fields = {
@@ -151,7 +151,7 @@ async def test_an_inline_summary_is_in_the_very_request_that_needed_it(
 
 
 @pytest.mark.mechanism("fim.load-compacts")
-async def test_the_default_strategy_answers_at_once_and_summarises_beside_it(
+async def test_the_default_strategy_answers_at_once_and_summarises_in_the_background(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, FULL, context_policy={"trigger": 0.5}) as talk:
@@ -164,7 +164,7 @@ async def test_the_default_strategy_answers_at_once_and_summarises_beside_it(
 
 
 @pytest.mark.parametrize("failure", [ERRORS["server"](), says(""), says("x" * 60_000), ERRORS["wrong_key"]()])
-async def test_an_inline_summary_that_fails_becomes_an_extract_and_never_an_error(
+async def test_a_failed_inline_summary_becomes_an_extract_and_never_an_error(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, failure: Behaviour
 ) -> None:
     model_server.defaults["summary"] = failure
@@ -180,7 +180,7 @@ async def test_an_inline_summary_that_fails_becomes_an_extract_and_never_an_erro
         assert len(model_server.requests_of("summary")) == calls, "nothing loops"
 
 
-async def test_a_stop_in_the_middle_of_an_inline_summary_hands_it_to_the_worker(
+async def test_stopping_a_run_during_an_inline_summary_leaves_the_summary_to_the_worker(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Never told.", hold_after=0), kind="summary")
@@ -195,7 +195,7 @@ async def test_a_stop_in_the_middle_of_an_inline_summary_hands_it_to_the_worker(
         assert not model_server.requests_of("chat")
 
 
-async def test_a_stop_in_the_middle_of_an_inline_summary_leaves_its_calls_in_the_ledger(
+async def test_stopping_a_run_during_an_inline_summary_keeps_its_calls_in_the_ledger(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says("Never told to anybody.", hold_after=2), kind="summary")
@@ -213,10 +213,10 @@ async def test_a_stop_in_the_middle_of_an_inline_summary_leaves_its_calls_in_the
 
 
 @pytest.mark.mechanism("ours.inline-killed")
-async def test_a_worker_that_takes_an_inline_summary_over_writes_the_one_that_counts(
+async def test_a_worker_that_takes_over_an_inline_summary_writes_the_final_one(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """As when the web process was away for longer than its lease."""
+    """E.g. because the web process stalled for longer than its lease."""
     model_server.script(
         says("Too late. LATE-MARK.", hold_after=0),
         says("In time, with codes QX. TAKEN-OVER-MARK."),
@@ -235,7 +235,7 @@ async def test_a_worker_that_takes_an_inline_summary_over_writes_the_one_that_co
 
 
 async def begin(talk: Talk, server: ModelServer) -> dict[str, Any]:
-    """Send a message and return when its summary is being written."""
+    """Send a message and return once its summary is being written."""
     answer = await talk.program.post(
         f"conversations/{talk.id}/messages", content="And now?", headers={"prefer": "respond-async"}
     )
@@ -248,10 +248,10 @@ async def run_status(program: Program, run_id: str) -> str:
     return str((await program.get(f"runs/{run_id}")).json()["status"])
 
 
-async def test_an_undone_summary_does_not_come_back_by_itself(
+async def test_an_undone_summary_is_not_made_again_automatically(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """Prepared early, undone: while everything fits, everything stays."""
+    """If a summary that was prepared early is undone, all messages stay as long as they fit."""
     model_server.defaults["chat"] = says("Yes.", sends_usage=False)
     async with talking(alice_program, FULL[:104]) as talk:
         before = (await talk.inspect("And now?"))["messages"]
@@ -272,7 +272,7 @@ async def test_an_undone_summary_does_not_come_back_by_itself(
         assert asked_for["status"] == "pending", "the user may still ask for one"
 
 
-async def test_workers_that_plan_and_compact_at_once_make_one_checkpoint(
+async def test_workers_that_plan_and_compact_concurrently_make_one_checkpoint(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, FULL) as talk:
@@ -284,7 +284,7 @@ async def test_workers_that_plan_and_compact_at_once_make_one_checkpoint(
         assert await MemoryEntry.objects.acount() == 1
 
 
-async def test_a_preview_tells_what_would_leave_calls_no_model_and_writes_nothing(
+async def test_a_preview_reports_the_span_calls_no_model_and_writes_nothing(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, FULL[:40]) as talk:
@@ -328,7 +328,7 @@ async def test_a_cleared_context_stays_cleared_with_a_larger_model(
 async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
+    """The import is longer than one compaction may be, and the strategy otherwise summarises before an answer."""
     monkeypatch.setattr(compaction_selectors, "MAX_SPAN", 75)
     async with talking(
         alice_program, long_history(300, padding=80), context_policy={"strategy": "summarize"}
@@ -343,11 +343,11 @@ async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
 
 
 @pytest.mark.mechanism("ours.undo")
-async def test_the_request_after_an_undo_is_the_one_before_byte_for_byte(
+async def test_the_request_after_an_undo_equals_the_one_before_byte_for_byte(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.defaults["chat"] = says("Yes.", sends_usage=False)
-    # Without recall: each answer is one more text it ranks (with it: test_checkpoints).
+    # Recall is off, because each answer adds a text to its ranking; test_checkpoints has it on.
     async with talking(alice_program, FULL[:60], context_policy={"recall_budget": 0}) as talk:
         answer = await talk.ask("Which note is about the harbour?")
         again = f"messages/{answer['message']['id']}/regenerate"

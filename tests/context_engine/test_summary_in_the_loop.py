@@ -1,4 +1,4 @@
-"""A tool loop that outgrows its budget where the policy waits for summaries, through the REST door."""
+"""A tool loop that outgrows its budget under a policy that waits for summaries, over the REST API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
 
 HISTORY = long_history(80, padding=100)
-"""Below the trigger by itself, over the budget with three large results beside it."""
+"""Below the trigger alone, over the budget with three large results."""
 POLICY = {"strategy": "summarize", "trigger": 0.9}
 MARK = "SUMMARY-IN-THE-LOOP"
 
@@ -41,7 +41,7 @@ async def notices(talk: Talk) -> list[tuple[str, str]]:
 
 
 @pytest.mark.mechanism("fim.guard-summary")
-async def test_a_summary_in_the_middle_of_an_answer_is_told_and_stands_in_the_ledger(
+async def test_a_summary_during_an_answer_is_reported_and_recorded_in_the_ledger(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.script(says(f"{MARK}: they kept notes with codes QX."), kind="summary")
@@ -64,7 +64,7 @@ async def test_a_summary_in_the_middle_of_an_answer_is_told_and_stands_in_the_le
         assert not await Compaction.objects.aexists(), "the stored conversation is as it was"
 
 
-async def test_a_summariser_that_is_down_is_named_in_the_notice_and_the_answer_comes(
+async def test_a_failed_summary_model_is_named_in_a_notice_and_the_answer_completes(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.defaults["summary"] = ERRORS["wrong_key"]()

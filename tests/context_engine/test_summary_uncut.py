@@ -1,4 +1,4 @@
-"""What was stored as the summary is what the model gets, word for word, also in the smallest windows."""
+"""The model receives a stored summary word for word, even in the smallest windows."""
 
 from __future__ import annotations
 

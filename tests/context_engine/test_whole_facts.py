@@ -1,4 +1,4 @@
-"""A hundred and twenty order numbers through a summary, the daily file and the next summary: whole or not at all."""
+"""Order numbers in a summary, the daily file and the next summary are complete or absent, never cut."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"ORD[-\w/]*|\bSN\w*")
     ids=["none", "short", "all"],
 )
 @on_a_loop
-async def test_numbers_are_whole_in_summary_daily_file_and_next_summary(
+async def test_order_numbers_are_never_cut_in_summaries_or_the_daily_file(
     alice: User, summariser: Behaviour
 ) -> None:
     async with chatting(alice, count=4, server=ModelServer(summary_default=summariser)) as chat:

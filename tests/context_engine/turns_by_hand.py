@@ -1,4 +1,4 @@
-"""Turns made by the service's own actions, without a model: what each is sent, and what it recalled."""
+"""Turns made by the service's own actions, without a model: their requests and the texts recalled for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER = "Noted."
 
 @dataclass(frozen=True)
 class Turn:
-    """One that is over."""
+    """A finished turn."""
 
     run_id: UUID
     question: Message
@@ -42,7 +42,7 @@ class Turn:
 
     @property
     def recalled_texts(self) -> list[str]:
-        """What was recalled for this question alone."""
+        """The texts recalled for this question alone."""
         return [turn.text for turn in self.recalled.turns]
 
     @property
@@ -52,7 +52,7 @@ class Turn:
 
 
 def import_notes(user: User, *texts: str, policy: dict[str, object] | None = None) -> Conversation:
-    """Return a conversation of these texts, user and assistant in turn."""
+    """Return an indexed conversation of these texts, alternating between user and assistant."""
     ensure_first_model()
     roles = ("user", "assistant")
     notes = [ImportedMessage(roles[number % 2], text) for number, text in enumerate(texts)]
@@ -65,7 +65,7 @@ def import_notes(user: User, *texts: str, policy: dict[str, object] | None = Non
 
 
 def compact_by_hand(conversation: Conversation, upto: int) -> Compaction:
-    """Store a compaction as if a summary of everything up to that position had just been written."""
+    """Store a compaction as if a summary of all messages up to this position had just been written."""
     row = finished_compaction(conversation, upto, summary="The order is A-17.")
     row.first_position, row.message_count, row.budget_tokens = 0, upto + 1, 8_000
     row.finished_at = clock.now()

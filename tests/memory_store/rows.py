@@ -1,4 +1,4 @@
-"""Rows for the memory tests, made directly: the sending of messages has tests of its own."""
+"""Rows for the memory tests, created directly, because the sending of messages has its own tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def new_conversation(user: User, title: str = "", at: datetime = NOW, **fields: 
 def say(
     conversation: Conversation, *texts: str, role: str = "", at: datetime = NOW, status: str = "complete"
 ) -> list[Message]:
-    """User and assistant in turn unless `role` says whose words they are."""
+    """Store these texts as messages, alternating between user and assistant unless `role` is given."""
     rows = [
         Message(
             conversation=conversation,

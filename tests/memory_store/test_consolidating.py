@@ -1,4 +1,4 @@
-"""The nightly consolidation: whose turn it is, what it writes, and that a crash anywhere leaves one version."""
+"""The nightly consolidation: which users are due, what it writes, and that a crash still leaves one version."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def note(user: User, text: str = "She plays the cello.", **fields: Any) -> Memor
 
 
 def work(user: User) -> Consolidation:
-    """Queued and carried out by a worker."""
+    """Queue a consolidation and carry it out as a worker."""
     row = queue_consolidation(user_id=user.pk, now=clock.now())
     assert row is not None
     consolidating.consolidate(row.pk)
@@ -68,7 +68,7 @@ def profile_of(user: User) -> str:
     return Profile.objects.filter(pk=user.pk).values_list("text", flat=True).first() or ""
 
 
-def test_what_was_noted_becomes_the_profile_its_file_and_a_row_in_the_ledger(
+def test_entries_become_the_profile_its_file_and_a_row_in_the_ledger(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     entry = note(alice)
@@ -87,7 +87,7 @@ def test_what_was_noted_becomes_the_profile_its_file_and_a_row_in_the_ledger(
     assert entry.consolidated_at is not None
 
 
-def test_each_entry_is_read_once_and_again_when_it_was_changed(
+def test_each_entry_is_read_once_and_again_after_a_change(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     entry = note(alice)
@@ -101,7 +101,7 @@ def test_each_entry_is_read_once_and_again_when_it_was_changed(
 
 
 @pytest.mark.mechanism("memory.profile-owner")
-def test_what_its_user_wrote_stays_and_what_its_user_removed_stays_out(
+def test_lines_that_the_user_wrote_stay_and_lines_that_the_user_removed_stay_out(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     server.script(says("- Plays the cello.\n- Grows heliotrope in Lisbon."))
@@ -116,7 +116,7 @@ def test_what_its_user_wrote_stays_and_what_its_user_removed_stays_out(
 
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.no-model")
-def test_without_a_language_model_nothing_is_written_and_it_says_so(
+def test_without_a_language_model_the_consolidation_is_skipped_with_a_reason(
     alice: User, db: None, api_client: Clients
 ):
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, is_default=True)
@@ -145,7 +145,7 @@ def test_an_unusable_answer_leaves_the_profile_as_it_is(
 
 
 @pytest.mark.mechanism("memory.consolidation")
-def test_a_night_comes_at_each_users_own_midnight_once(alice: User, bob: User, charlie: User):
+def test_a_user_is_due_once_a_night_by_their_own_time_zone(alice: User, bob: User, charlie: User):
     User.objects.filter(pk=bob.pk).update(time_zone="Asia/Tokyo")
     bob.refresh_from_db()
     note(alice)
@@ -168,7 +168,7 @@ def test_a_night_comes_at_each_users_own_midnight_once(alice: User, bob: User, c
 
 
 @pytest.mark.parametrize("why", ["paused", "switched off", "proposed", "deactivated"])
-def test_whom_nothing_is_to_be_learned_about_is_left_alone(
+def test_users_who_are_paused_inactive_or_without_approved_entries_are_skipped(
     alice: User, model: ModelConfig, server: ModelServer, why: str
 ):
     note(alice)
@@ -184,7 +184,7 @@ def test_whom_nothing_is_to_be_learned_about_is_left_alone(
     assert profile_of(alice) == ""
 
 
-def test_by_night_only_days_that_are_over_are_read(alice: User, model: ModelConfig, server: ModelServer):
+def test_a_nightly_pass_reads_only_days_that_are_over(alice: User, model: ModelConfig, server: ModelServer):
     note(alice, "Yesterday.", now=TODAY)
     note(alice, "Today.", now=TODAY + timedelta(days=1))
     row = queue_consolidation(user_id=alice.pk, night=(TODAY + timedelta(days=1)).date(), now=TODAY)
@@ -196,7 +196,7 @@ def test_by_night_only_days_that_are_over_are_read(alice: User, model: ModelConf
 
 
 @pytest.mark.mechanism("memory.consolidation")
-def test_a_long_backlog_is_taken_in_several_bounded_passes(
+def test_a_long_backlog_is_processed_in_several_bounded_passes(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     for number in range(6):
@@ -222,7 +222,7 @@ def test_a_task_delivered_twice_writes_one_version(alice: User, model: ModelConf
 
 
 @pytest.mark.mechanism("memory.one-version")
-def test_a_worker_that_died_is_followed_by_another(alice: User, model: ModelConfig):
+def test_another_worker_takes_over_from_one_that_died(alice: User, model: ModelConfig):
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
     assert row is not None
@@ -233,7 +233,9 @@ def test_a_worker_that_died_is_followed_by_another(alice: User, model: ModelConf
     assert ProfileVersion.objects.count() == 1
 
 
-def test_after_a_restart_of_the_only_process_it_goes_on_at_once(alice: User, model: ModelConfig):
+def test_after_a_restart_of_the_only_process_a_consolidation_continues_at_once(
+    alice: User, model: ModelConfig
+):
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
     assert row is not None
@@ -245,7 +247,7 @@ def test_after_a_restart_of_the_only_process_it_goes_on_at_once(alice: User, mod
     assert profile_of(alice) == "- Plays the cello."
 
 
-def test_after_three_workers_died_no_model_is_asked_any_more(
+def test_after_three_dead_workers_a_consolidation_fails_without_a_model_call(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     note(alice)
@@ -261,7 +263,7 @@ def test_after_three_workers_died_no_model_is_asked_any_more(
 
 
 @pytest.mark.sqlite
-def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own(
+def test_an_unexpected_error_of_a_consolidation_is_reported_without_its_own_message(
     alice: User, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
@@ -276,7 +278,9 @@ def test_an_error_that_nobody_foresaw_is_told_in_plain_words_and_none_of_its_own
     assert (row.status, row.error) == ("failed", UNEXPECTED)
 
 
-def test_forgetting_while_it_waits_is_no_attempt(alice: User, model: ModelConfig, server: ModelServer):
+def test_forgetting_while_a_consolidation_waits_does_not_count_as_an_attempt(
+    alice: User, model: ModelConfig, server: ModelServer
+):
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
     assert row is not None
@@ -290,7 +294,7 @@ def test_forgetting_while_it_waits_is_no_attempt(alice: User, model: ModelConfig
 
 
 @pytest.mark.django_db(transaction=True)
-def test_forgetting_while_it_runs_is_no_attempt_and_ends_it(
+def test_forgetting_ends_a_running_consolidation_and_does_not_count_as_an_attempt(
     alice: User, model: ModelConfig, server: ModelServer
 ) -> None:
     note(alice)
@@ -303,10 +307,10 @@ def test_forgetting_while_it_runs_is_no_attempt_and_ends_it(
     other = note(alice, "Read by it.")
     with consolidating_held(row, server):
         forget_entry(alice, other.pk, now=clock.now())
-        # Somebody else is at it when the first one comes back.
+        # Another worker has claimed it when the first one returns.
         assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
     assert profile_of(alice) == "", "its holder has read what is forgotten"
-    # Two more died: those before the forgetting do not count.
+    # Two more workers die. The deaths before the forgetting do not count.
     for _ in range(2):
         release_all_consolidations(now=clock.now() - timedelta(seconds=1))
         assert claim_consolidation(consolidation_id=row.pk, now=clock.now()) is not None
@@ -316,7 +320,7 @@ def test_forgetting_while_it_runs_is_no_attempt_and_ends_it(
     assert (row.status, row.error) == ("done", "")
 
 
-def test_a_file_that_was_not_written_any_more_is_written_by_the_sweep(alice: User, model: ModelConfig):
+def test_a_profile_file_that_could_not_be_written_is_written_by_the_sweep(alice: User, model: ModelConfig):
     note(alice)
     memory_files.user_folder(alice.pk).mkdir(parents=True, exist_ok=True)
     in_the_way = memory_files.user_folder(alice.pk) / ".MEMORY.md.new"
@@ -329,7 +333,7 @@ def test_a_file_that_was_not_written_any_more_is_written_by_the_sweep(alice: Use
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_that_comes_back_too_late_changes_nothing(
+def test_a_worker_with_an_old_fencing_number_changes_nothing(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     note(alice)
@@ -342,7 +346,7 @@ def test_a_worker_that_comes_back_too_late_changes_nothing(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_call_is_in_the_ledger_although_a_forgetting_ends_what_it_was_made_for(
+def test_a_call_is_in_the_ledger_even_if_a_forgetting_ends_its_consolidation(
     alice: User, model: ModelConfig, server: ModelServer
 ) -> None:
     note(alice)
@@ -358,7 +362,7 @@ def test_a_call_is_in_the_ledger_although_a_forgetting_ends_what_it_was_made_for
 
 @pytest.mark.mechanism("memory.one-version")
 @pytest.mark.django_db(transaction=True)
-def test_a_profile_its_user_changes_meanwhile_is_not_overwritten(
+def test_a_profile_that_its_user_changes_meanwhile_is_not_overwritten(
     alice: User, model: ModelConfig, server: ModelServer
 ):
     note(alice)
@@ -378,7 +382,7 @@ def test_a_profile_its_user_changes_meanwhile_is_not_overwritten(
 
 @pytest.mark.mechanism("memory.one-version")
 @pytest.mark.django_db(transaction=True)
-def test_many_workers_at_once_write_one_version(alice: User, model: ModelConfig, server: ModelServer):
+def test_concurrent_workers_write_one_version(alice: User, model: ModelConfig, server: ModelServer):
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
     assert row is not None
@@ -397,7 +401,7 @@ def test_many_workers_at_once_write_one_version(alice: User, model: ModelConfig,
 
 @contextmanager
 def consolidating_held(row: Consolidation, server: ModelServer) -> Iterator[None]:
-    """While the model is thinking."""
+    """Hold a consolidation in its model call inside the context."""
     server.script(says("- Plays the cello.", hold_after=0))
     worker = threading.Thread(target=_in_a_thread, args=(lambda: consolidating.consolidate(row.pk),))
     worker.start()
@@ -414,7 +418,7 @@ def _in_a_thread(act: Callable[[], None]) -> None:
         connection.close()
 
 
-def test_a_user_may_ask_for_it_now_and_gets_their_own_alone(
+def test_a_user_can_request_a_consolidation_of_their_own_profile_now(
     alice: User, charlie: User, model: ModelConfig, server: ModelServer, api_client: Clients
 ):
     note(alice)
@@ -429,7 +433,7 @@ def test_a_user_may_ask_for_it_now_and_gets_their_own_alone(
     assert api_client(charlie).get(PROFILE).json()["markdown"] == ""
 
 
-def test_many_users_are_queued_in_one_go(alice: User, bob: User, charlie: User):
+def test_all_due_users_are_queued_at_once(alice: User, bob: User, charlie: User):
     for user in (alice, bob, charlie):
         note(user, now=clock.now() - timedelta(days=2))
     assert consolidating.queue_due() == 3

@@ -49,7 +49,7 @@ def found(client: Client, query: str) -> list[str]:
 
 
 @pytest.mark.mechanism("memory.edited-summary")
-def test_what_a_corrected_summary_no_longer_says_leaves_its_entry(
+def test_statements_removed_from_a_summary_are_removed_from_its_entry(
     alice: User, api_client: Clients, row: Compaction
 ) -> None:
     client = api_client(alice)
@@ -66,7 +66,7 @@ def test_what_a_corrected_summary_no_longer_says_leaves_its_entry(
     assert ["ORD-65" in item["text"] for item in history] == [False, True]
 
 
-def test_only_its_own_entry_is_corrected_and_by_its_own_user(
+def test_only_the_entry_of_the_summary_is_corrected_and_only_by_its_user(
     alice: User, bob: User, api_client: Clients, row: Compaction
 ) -> None:
     conversation = new_conversation(alice)
@@ -88,7 +88,7 @@ def test_only_its_own_entry_is_corrected_and_by_its_own_user(
 
 
 @pytest.mark.mechanism("memory.changing-facts")
-def test_what_is_over_is_still_marked_where_a_correction_moved_it(
+def test_a_superseded_statement_stays_marked_after_a_correction_moved_it(
     alice: User, api_client: Clients, row: Compaction
 ) -> None:
     entry = MemoryEntry.objects.get()

@@ -22,7 +22,7 @@ def entry(text: str, **values: object) -> DailyEntry:
     return DailyEntry(text=text, **(fields | values))  # type: ignore[arg-type]
 
 
-def test_a_day_reads_as_markdown_with_time_title_and_provenance():
+def test_a_day_is_rendered_as_markdown_with_time_title_and_sources():
     markdown = render_day(DAY, [entry("We planted a plum tree.")])
     assert markdown == (
         "# 2026-11-21\n\n"
@@ -32,7 +32,7 @@ def test_a_day_reads_as_markdown_with_time_title_and_provenance():
     )
 
 
-def test_what_was_rendered_parses_back():
+def test_a_rendered_day_parses_back_to_its_entries():
     entries = [
         entry("One."),
         entry("Two\n\n## with a heading\n\n- and a list", id="e2"),
@@ -70,14 +70,14 @@ def test_any_text_survives_the_round_trip(texts: list[str]):
     assert parse_day(render_day(DAY, entries)) == entries
 
 
-def test_an_entry_without_conversation_names_none():
+def test_an_entry_without_conversation_survives_the_round_trip():
     lonely = entry(
         "Kept.", conversation_id=None, conversation_title="", first_message_id=None, last_message_id=None
     )
     assert parse_day(render_day(DAY, [lonely])) == [lonely]
 
 
-def test_text_written_ahead_of_the_first_section_is_an_entry_without_id():
+def test_text_before_the_first_section_is_an_entry_without_id():
     markdown = "# 2026-11-21\n\nMy own note.\n\n" + render_day(DAY, [entry("One.")]).removeprefix(
         "# 2026-11-21\n"
     )
@@ -93,11 +93,11 @@ def test_a_title_with_line_breaks_stays_on_its_line():
     ("heading", "text", "clock"),
     [("## 14:05", "Call her.", time(14, 5)), ("## 09:30 · Dentist", "Dentist\n\nCall her.", time(9, 30))],
 )
-def test_a_heading_with_a_clock_begins_a_section_by_hand(heading: str, text: str, clock: time):
+def test_a_heading_with_a_time_begins_a_new_section(heading: str, text: str, clock: time):
     markdown = render_day(DAY, [entry("One.")]) + f"\n{heading}\n\nCall her.\n"
     assert parse_day(markdown) == [entry("One."), DailyEntry(id=None, text=text, clock=clock)]
 
 
-def test_another_heading_stays_text():
+def test_any_other_heading_stays_text():
     markdown = render_day(DAY, [entry("One.")]) + "\n## 25:00\n\n## Later\n"
     assert parse_day(markdown) == [entry("One.\n\n## 25:00\n\n## Later")]

@@ -1,4 +1,4 @@
-"""memory/daily.py: a day as Markdown."""
+"""A day as Markdown is read back unchanged."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -13,16 +13,15 @@ Clients = Callable[[User], Client]
 TEXT = "Ann sent this note:\n\n## Plan\n  <!-- entry 0 | at 2026-03-01T10:00:00+00:00 -->\nBuy a boat."
 
 
-def test_a_text_with_an_indented_metadata_line_is_read_back_as_it_was():
-    """ "A line of the text that looks like a section's beginning would be one when parsed": the escape looks at the
-    beginning of the line, the parser strips the line first."""
+def test_a_text_with_an_indented_metadata_line_is_read_back_unchanged():
+    """The parser strips each line first, so indented lines that look like a section's start must be escaped, too."""
     entry = DailyEntry(id="1", text=TEXT, at=datetime(2026, 3, 1, 9, tzinfo=UTC))
     [read] = parse_day(render_day(date(2026, 3, 1), [entry]))
     assert read == entry
 
 
 def test_a_day_that_is_sent_back_unchanged_changes_nothing(alice: User, api_client: Clients):
-    """Two entries: the first one's text names the second, as a model, a web page or an import may have written it."""
+    """The text of the first entry names the second, as a text from a model, a web page or an import may do."""
     client = api_client(alice)
     day = "2026-03-01"
 
@@ -41,5 +40,5 @@ def test_a_day_that_is_sent_back_unchanged_changes_nothing(alice: User, api_clie
     before = dict(MemoryEntry.objects.values_list("pk", "text"))
     markdown = client.get(f"/api/v1/memory/days/{day}").json()["markdown"]
     answer = client.put(f"/api/v1/memory/days/{day}", markdown, content_type="text/markdown")
-    assert answer.status_code == 200, answer.content  # 422: "The Markdown names an entry twice."
+    assert answer.status_code == 200, answer.content  # not 422 "The Markdown names an entry twice."
     assert dict(MemoryEntry.objects.values_list("pk", "text")) == before

@@ -1,4 +1,4 @@
-"""Days begin at midnight where their user lives: to the second, when clocks change, and when the user moves."""
+"""Days begin at midnight in the user's time zone, even when clocks change and when the user moves."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Clients = Callable[..., Client]
 DAYS = "/api/v1/memory/days"
 
 MIDNIGHTS = [
-    # zone, the last moment of a day, the first of the next, both in UTC
+    # zone, last moment of a day and first of the next (both in UTC), that day
     ("UTC", "2026-11-21T23:59:59.999999", "2026-11-22T00:00:00", "2026-11-21"),
     ("Asia/Tokyo", "2026-11-21T14:59:59.900000", "2026-11-21T15:00:00", "2026-11-21"),
     ("America/New_York", "2026-11-22T04:59:59.900000", "2026-11-22T05:00:00", "2026-11-21"),
     ("Asia/Kathmandu", "2026-11-21T18:14:59.900000", "2026-11-21T18:15:00", "2026-11-21"),
-    # Berlin's clocks go back in the night to the 25th's Sunday: that day has 25 hours.
+    # Berlin's clocks go back on 25 October, which has 25 hours.
     ("Europe/Berlin", "2026-10-24T21:59:59.900000", "2026-10-24T22:00:00", "2026-10-24"),
     ("Europe/Berlin", "2026-10-25T22:59:59.900000", "2026-10-25T23:00:00", "2026-10-25"),
-    # And forward on the 29th of March, which has 23.
+    # They go forward on 29 March, which has 23 hours.
     ("Europe/Berlin", "2026-03-28T22:59:59.900000", "2026-03-28T23:00:00", "2026-03-28"),
     ("Europe/Berlin", "2026-03-29T21:59:59.900000", "2026-03-29T22:00:00", "2026-03-29"),
 ]
@@ -44,7 +44,7 @@ def live_in(client: Client, zone: str) -> None:
 
 
 def remember(user: User, text: str, at: str) -> None:
-    """Store an entry of a text that was said and left its context at that moment."""
+    """Store an entry for a text that was sent, and left its context, at that moment."""
     user.refresh_from_db()
     conversation = new_conversation(user)
     [said] = say(conversation, text, at=moment(at))
@@ -61,7 +61,7 @@ def told_by_day(client: Client) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("zone", "last", "first", "day"), MIDNIGHTS, ids=lambda value: str(value)[:25])
-def test_a_moment_before_midnight_and_midnight_are_of_two_days(
+def test_entries_just_before_midnight_and_at_midnight_belong_to_different_days(
     alice: User, api_client: Clients, zone: str, last: str, first: str, day: str
 ):
     client = api_client(alice)
@@ -75,7 +75,7 @@ def test_a_moment_before_midnight_and_midnight_are_of_two_days(
 
 
 @pytest.mark.parametrize(("zone", "last", "first", "day"), MIDNIGHTS, ids=lambda value: str(value)[:25])
-def test_a_day_is_forgotten_with_what_was_said_on_it_to_its_last_moment(
+def test_forgetting_a_day_includes_messages_up_to_its_last_moment(
     alice: User, api_client: Clients, zone: str, last: str, first: str, day: str
 ):
     client = api_client(alice)
@@ -90,7 +90,7 @@ def test_a_day_is_forgotten_with_what_was_said_on_it_to_its_last_moment(
     assert again.status_code == 404, "there is nothing left of it"
 
 
-def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midnight(
+def test_a_user_who_moves_keeps_old_days_and_gets_new_ones_by_the_new_time_zone(
     alice: User, api_client: Clients
 ):
     client = api_client(alice)
@@ -113,7 +113,7 @@ def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midni
 
 @pytest.mark.mechanism("memory.day")
 @pytest.mark.usefixtures("no_files")
-def test_after_a_move_the_files_tell_the_new_time_as_soon_as_the_sweep_came(
+def test_after_a_move_the_sweep_rewrites_the_files_with_the_new_local_time(
     alice: User, api_client: Clients
 ) -> None:
     client = api_client(alice)

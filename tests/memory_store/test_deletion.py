@@ -36,7 +36,7 @@ def picture(shade: int) -> bytes:
 
 
 def long_conversation(user: User, shade: int = 1) -> Conversation:
-    """Words, an image, a checkpoint, an entry in its file, an index."""
+    """Return an indexed conversation with messages, an image, a checkpoint, and an entry in its daily file."""
     conversation = new_conversation(user, f"About {SECRET}", at=NOW - timedelta(days=40))
     [message, _] = say(conversation, f"My favourite colour is {SECRET}.", "Noted.")
     row = attachments.store_image(user=user, name="a.png", content=picture(shade))
@@ -75,7 +75,7 @@ def rows_that_mention(word: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
+def test_a_forgotten_conversation_leaves_no_rows_files_or_index(alice: User):
     conversation = long_conversation(alice)
     [image] = conversation.messages.get(position=0).attachments.all()
     forget_whole_conversation(alice, conversation.pk, now=NOW)
@@ -87,7 +87,7 @@ def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
     assert not SearchDocument.objects.exists()
 
 
-def test_what_another_conversation_shows_stays(alice: User):
+def test_an_image_that_another_conversation_shows_stays(alice: User):
     kept, gone = long_conversation(alice), long_conversation(alice)
     shared = kept.messages.get(position=0).attachments.get()
     shared.messages.add(gone.messages.get(position=0))
@@ -98,7 +98,7 @@ def test_what_another_conversation_shows_stays(alice: User):
 
 
 @pytest.mark.mechanism("cowagent.retention")
-def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: User):
+def test_the_clean_up_deletes_idle_conversations_but_keeps_their_memory(alice: User):
     conversation = long_conversation(alice)
     assert clean_up_idle(now=NOW, days=30, trash_days=0) == 1
     assert not Conversation.objects.filter(pk=conversation.pk).exists()
@@ -111,7 +111,7 @@ def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: Us
 
 
 @pytest.mark.parametrize("why", ["pinned", "recent", "running", "never"])
-def test_the_clean_up_leaves_what_is(alice: User, why: str):
+def test_the_clean_up_keeps_pinned_recent_and_running_conversations(alice: User, why: str):
     conversation = new_conversation(alice, at=NOW - timedelta(days=40), pinned=why == "pinned")
     if why == "recent":
         Conversation.objects.update(last_activity_at=NOW - timedelta(days=29))
@@ -133,7 +133,9 @@ def test_the_clean_up_leaves_what_is(alice: User, why: str):
 @pytest.mark.parametrize(
     ("periods", "is_kept"), [((60,), True), ((10, 60), True), ((10,), False), ((0, 10), True)]
 )
-def test_the_longest_period_of_a_users_groups_counts(alice: User, periods: tuple[int, ...], is_kept: bool):
+def test_the_longest_retention_period_of_a_users_groups_applies(
+    alice: User, periods: tuple[int, ...], is_kept: bool
+):
     for number, days in enumerate(periods):
         group = Group.objects.create(name=f"group {number}")
         GroupRetention.objects.create(group=group, days=days)
@@ -146,7 +148,7 @@ def test_the_longest_period_of_a_users_groups_counts(alice: User, periods: tuple
     assert Conversation.objects.filter(pk=conversation.pk).exists() is is_kept
 
 
-def test_a_period_of_a_group_is_no_concern_of_others(alice: User, bob: User):
+def test_a_groups_retention_period_does_not_apply_to_other_users(alice: User, bob: User):
     group = Group.objects.create(name="Researchers")
     GroupRetention.objects.create(group=group, days=365)
     bob.groups.add(group)
@@ -157,7 +159,7 @@ def test_a_period_of_a_group_is_no_concern_of_others(alice: User, bob: User):
 
 
 @pytest.mark.mechanism("cowagent.retention")
-def test_the_date_of_the_clean_up_is_told(alice: User):
+def test_expires_at_is_the_date_of_the_clean_up(alice: User):
     conversation = new_conversation(alice, at=NOW)
     assert expires_at(conversation, 30) == NOW + timedelta(days=30)
     assert expires_at(conversation, 0) is None
@@ -215,7 +217,7 @@ def test_no_posting_names_a_deleted_document(alice: User):
     assert left.text == "the garden has a plum tree"
 
 
-def test_a_period_that_is_none_deletes_nothing(alice: User) -> None:
+def test_invalid_retention_periods_delete_nothing(alice: User) -> None:
     conversation = new_conversation(alice, at=NOW - timedelta(days=4_000))
     for days in (-1, -(10**9), 10**9):
         assert clean_up_idle(now=NOW, days=days, trash_days=0) == 0
@@ -224,6 +226,6 @@ def test_a_period_that_is_none_deletes_nothing(alice: User) -> None:
 
 
 @pytest.mark.parametrize("days", [-1, 36_501, 2**31 - 1])
-def test_the_database_refuses_a_period_that_is_none(db: None, days: int) -> None:
+def test_the_database_refuses_invalid_retention_periods(db: None, days: int) -> None:
     with pytest.raises((IntegrityError, DataError)):
         GroupRetention.objects.create(group=Group.objects.create(name="g"), days=days)

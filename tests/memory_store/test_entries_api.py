@@ -1,4 +1,4 @@
-"""Entries over the API: written by hand, changed with a history, and what never comes back."""
+"""Entries over the API: added by users, changed with a history, deleted for good, and edited as whole days."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def extract(row: Compaction, text: str) -> MemoryEntry:
     return entry
 
 
-def test_what_is_written_by_hand_is_found_and_stands_in_its_file_at_once(alice: User, client: Client):
+def test_an_entry_added_by_its_user_is_searchable_and_in_its_file_at_once(alice: User, client: Client):
     entry = add(client, " The spare key lies under the plum tree. ")
     assert entry["text"] == "The spare key lies under the plum tree."
     assert entry["author"] == "user"
@@ -77,7 +77,7 @@ def test_what_is_written_by_hand_is_found_and_stands_in_its_file_at_once(alice: 
 
 
 @pytest.mark.mechanism("memory.day")
-def test_an_entry_is_of_todays_day_where_its_user_lives(alice: User, client: Client):
+def test_a_new_entry_belongs_to_the_current_day_in_the_users_time_zone(alice: User, client: Client):
     client.patch("/api/v1/me", {"time_zone": "Pacific/Kiritimati"}, content_type="application/json")
     ahead = add(client, "Far ahead.")
     client.patch("/api/v1/me", {"time_zone": "Pacific/Pago_Pago"}, content_type="application/json")
@@ -85,7 +85,7 @@ def test_an_entry_is_of_todays_day_where_its_user_lives(alice: User, client: Cli
     assert ahead["day"] > behind["day"], "25 hours lie between the two"
 
 
-def test_an_entry_of_another_day_is_dated_on_it(client: Client):
+def test_an_entry_added_to_another_day_is_dated_on_that_day(client: Client):
     entry = add(client, "The wedding.", day="2020-05-16")
     assert entry["day"] == "2020-05-16"
     assert entry["created_at"].startswith("2020-05-16")
@@ -94,13 +94,13 @@ def test_an_entry_of_another_day_is_dated_on_it(client: Client):
 @pytest.mark.parametrize(
     "body", [{}, {"text": " \n "}, {"text": "x" * 100_001}, {"text": "x", "day": "soon"}]
 )
-def test_an_entry_without_acceptable_words_is_refused(client: Client, body: dict[str, str]):
+def test_an_entry_with_an_invalid_text_or_day_is_refused(client: Client, body: dict[str, str]):
     assert client.post(ENTRIES, body, content_type="application/json").status_code in (413, 422)
     assert not MemoryEntry.objects.exists()
 
 
 @pytest.mark.mechanism("memory.revisions")
-def test_a_change_is_found_at_once_and_what_was_said_before_is_history(alice: User, client: Client):
+def test_a_change_is_searchable_at_once_and_the_old_text_becomes_history(alice: User, client: Client):
     entry = add(client, "The dentist is on Monday.")
     changed = change(client, entry, "The dentist is on Thursday.").json()
     assert changed["revision"] == 2
@@ -114,7 +114,7 @@ def test_a_change_is_found_at_once_and_what_was_said_before_is_history(alice: Us
 
 
 @pytest.mark.mechanism("memory.revisions")
-def test_a_revert_is_a_revision_of_its_own(alice: User, client: Client):
+def test_a_revert_creates_a_new_revision(alice: User, client: Client):
     entry = add(client, "Tea.")
     change(client, entry, "Coffee.")
     answer = client.post(f"{ENTRIES}/{entry['id']}/revert", {"revision": 1}, content_type="application/json")
@@ -138,7 +138,7 @@ def test_a_revert_can_be_reverted_and_every_text_stays_in_the_history(alice: Use
     assert found(alice, "coffee") == []
 
 
-def test_a_change_of_what_was_changed_meanwhile_is_a_conflict(client: Client):
+def test_changing_an_entry_that_was_changed_meanwhile_is_a_conflict(client: Client):
     entry = add(client, "One.")
     assert change(client, entry, "Two.", revision=1).status_code == 200
     late = change(client, entry, "Three.", revision=1)
@@ -147,7 +147,7 @@ def test_a_change_of_what_was_changed_meanwhile_is_a_conflict(client: Client):
     assert change(client, entry, "Two.").json()["revision"] == 2, "the same words are no revision"
 
 
-def test_what_is_deleted_is_gone_with_its_history(alice: User, client: Client):
+def test_a_deleted_entry_is_gone_with_its_history(alice: User, client: Client):
     entry = add(client, "The heliotrope password.")
     change(client, entry, "The heliotrope pass phrase.")
     assert client.delete(f"{ENTRIES}/{entry['id']}").status_code == 204
@@ -158,7 +158,7 @@ def test_what_is_deleted_is_gone_with_its_history(alice: User, client: Client):
 
 
 @pytest.mark.mechanism("memory.one-entry")
-def test_an_edit_survives_a_repeated_job_and_a_compaction_that_was_done_again(alice: User, client: Client):
+def test_an_edit_survives_a_repeated_job_and_a_repeated_compaction(alice: User, client: Client):
     conversation = new_conversation(alice)
     row, entry = extracted(conversation, "Alice has a dog.")
     change(client, {"id": entry.pk}, "Alice has a cat.")
@@ -178,7 +178,7 @@ def test_a_span_that_is_summarised_again_stays_one_entry_with_a_history(alice: U
     assert history(client, {"id": entry.pk})[1] == (1, "Alice has a dog.", "extraction")
 
 
-def test_an_edit_survives_that_its_files_are_lost(alice: User, client: Client):
+def test_an_edit_survives_the_loss_of_its_file(alice: User, client: Client):
     _, entry = extracted(new_conversation(alice), "Alice has a dog.")
     change(client, {"id": entry.pk}, "Alice has a cat.")
     memory_files.day_path(alice.pk, entry.day).unlink()
@@ -187,7 +187,7 @@ def test_an_edit_survives_that_its_files_are_lost(alice: User, client: Client):
 
 
 @pytest.mark.mechanism("memory.markdown")
-def test_a_file_that_could_not_be_written_is_mended_by_the_sweep(alice: User, client: Client):
+def test_a_day_file_that_could_not_be_written_is_written_by_the_sweep(alice: User, client: Client):
     entry = add(client, "First.")
     in_the_way = memory_files.user_folder(alice.pk) / f".{entry['day']}.md.new"
     in_the_way.mkdir()
@@ -222,7 +222,7 @@ class TestWholeDays:
         assert "Two." in second
         assert file_of(alice, one) == ["Uno."]
 
-    def test_a_missing_section_is_forgotten_as_a_deletion_forgets_it(self, alice: User, client: Client):
+    def test_a_missing_section_is_forgotten_like_a_deleted_entry(self, alice: User, client: Client):
         before = client.get(self.DAY).json()["markdown"]
         self.put(client, before.replace("Two.", "Grows heliotrope in Lisbon."))
         put_profile = {"markdown": "- Grows heliotrope in Lisbon."}
@@ -231,7 +231,7 @@ class TestWholeDays:
         assert client.get("/api/v1/memory/profile").json()["markdown"] == ""
         assert tombstones_of(alice.pk).cover("In Lisbon she grows heliotrope.")
 
-    def test_what_was_only_moved_to_another_section_is_not_forgotten(self, alice: User, client: Client):
+    def test_a_line_that_was_moved_to_another_section_is_not_forgotten(self, alice: User, client: Client):
         before = client.get(self.DAY).json()["markdown"]
         first, second = "Grows heliotrope in Lisbon.", "Repairs old clocks for neighbours."
         two = self.put(
@@ -244,7 +244,7 @@ class TestWholeDays:
         assert not tombstones_of(alice.pk).cover(second)
         assert tombstones_of(alice.pk).cover("Wears a red hat."), "what was not moved is"
 
-    def test_a_section_by_hand_is_a_new_entry_at_its_time(self, alice: User, client: Client):
+    def test_an_added_section_becomes_a_new_entry_at_its_time(self, alice: User, client: Client):
         client.patch("/api/v1/me", {"time_zone": "Asia/Tokyo"}, content_type="application/json")
         before = client.get(self.DAY).json()["markdown"]
         after = self.put(client, f"{before}\n## 14:05 · Dentist\n\nBring the card.\n").json()
@@ -254,14 +254,14 @@ class TestWholeDays:
         assert [entry["revision"] for entry in after["entries"]] == [1, 1, 1]
         assert found(alice, "dentist card") == ["Dentist\n\nBring the card."]
 
-    def test_what_was_read_and_put_back_changes_nothing(self, client: Client):
+    def test_sending_a_day_back_unchanged_changes_nothing(self, client: Client):
         before = client.get(self.DAY)
         after = self.put(client, before.json()["markdown"])
         assert after.json() == before.json()
         assert after["ETag"] == before["ETag"]
 
     @pytest.mark.sqlite
-    def test_markdown_goes_in_and_out_as_it_is(self, client: Client):
+    def test_a_day_can_be_read_and_written_as_raw_markdown(self, client: Client):
         raw = client.get(self.DAY, headers={"accept": "text/markdown"})
         assert raw["Content-Type"] == "text/markdown; charset=utf-8"
         changed = raw.content.decode().replace("One.", "Eins. ÄÖÜ")
@@ -270,7 +270,7 @@ class TestWholeDays:
         assert "Eins. ÄÖÜ" in [entry["text"] for entry in answer.json()["entries"]]
         assert client.put(self.DAY, b"\xff", content_type="text/markdown").status_code == 400
 
-    def test_a_day_that_was_changed_meanwhile_is_a_conflict_and_stays(self, client: Client):
+    def test_writing_a_day_that_was_changed_meanwhile_is_a_conflict(self, client: Client):
         before = client.get(self.DAY)
         add(client, "Three.", day="2026-11-21")
         late = self.put(client, "# 2026-11-21\n", **{"if-match": before["ETag"]})
@@ -281,7 +281,7 @@ class TestWholeDays:
 
     @pytest.mark.sqlite
     @pytest.mark.parametrize("whose", ["nobody's", "charlie's", "another day's"])
-    def test_an_entry_that_is_not_of_the_day_is_refused_and_nothing_changes(
+    def test_an_entry_of_another_day_or_user_is_refused_and_nothing_changes(
         self, client: Client, charlie: User, api_client: Clients, whose: str
     ):
         owner = api_client(charlie) if whose == "charlie's" else client
@@ -300,7 +300,7 @@ class TestWholeDays:
         assert self.put(client, markdown.replace("| at 2026", "| at soon")).status_code == 422
         assert client.get(self.DAY).json()["markdown"] == markdown
 
-    def test_a_forgotten_day_is_gone(self, alice: User, client: Client):
+    def test_a_deleted_day_is_gone(self, alice: User, client: Client):
         assert client.delete(self.DAY).status_code == 204
         assert client.get(self.DAY).status_code == 404
         assert client.delete(self.DAY).status_code == 404
@@ -316,7 +316,7 @@ class TestWholeDays:
 
 
 @pytest.mark.mechanism("memory.day")
-def test_a_day_begins_at_midnight_of_the_users_time_zone(alice: User):
+def test_a_day_begins_at_midnight_in_the_users_time_zone(alice: User):
     User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
     alice.refresh_from_db()
     conversation = new_conversation(alice)
@@ -325,7 +325,7 @@ def test_a_day_begins_at_midnight_of_the_users_time_zone(alice: User):
     assert entry.day.isoformat() == "2026-11-22"
 
 
-def test_a_token_that_only_reads_changes_nothing(alice: User, api_client: Any, client: Client):
+def test_a_read_only_token_cannot_change_entries(alice: User, api_client: Any, client: Client):
     entry = add(client, "Mine.")
     reader = api_client(alice, ["read"])
     assert reader.get(f"{ENTRIES}/{entry['id']}").status_code == 200
@@ -339,7 +339,7 @@ def test_a_token_that_only_reads_changes_nothing(alice: User, api_client: Any, c
         assert answer.status_code == 403
 
 
-def test_an_entry_names_the_spans_that_said_the_same_later(alice: User, api_client: Clients):
+def test_an_entry_lists_later_spans_that_repeat_it_as_sources(alice: User, api_client: Clients):
     entry = add_entry(user=alice, text="I like celadon.", now=NOW)
     later = new_conversation(alice)
     first, last = say(later, "I like celadon.", "Noted.")

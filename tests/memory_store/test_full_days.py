@@ -1,5 +1,4 @@
-"""Days of many entries: written, read, edited and emptied in as many statements as days of a few, and what goes of
-them in pieces."""
+"""Days of many entries take no more statements than days of a few, and are forgotten in pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from memory.bounds import MAX_DAY_CHANGES
 Clients = Callable[[User], Client]
 DAYS = "/api/v1/memory/days"
 FEW, MANY = 4, 40
-"""Both are forgotten in one transaction, and stored in one statement each."""
+"""A day of either size is stored in one statement and forgotten in one transaction."""
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,7 +52,7 @@ def texts(shape: dict[str, Any]) -> list[str]:
 
 
 def statements_of_a_life(client: Client, day: str, count: int) -> dict[str, int]:
-    """Return how many statements each step takes."""
+    """Return how many statements each step takes, from writing a day to emptying it."""
     url, taken = f"{DAYS}/{day}", dict[str, int]()
 
     def counted(step: str, work: Callable[[], Any]) -> Any:
@@ -75,7 +74,7 @@ def statements_of_a_life(client: Client, day: str, count: int) -> dict[str, int]
 
 
 @pytest.mark.usefixtures("no_files")
-def test_what_is_new_is_not_looked_for_in_the_index(client: Client) -> None:
+def test_new_entries_are_indexed_without_a_lookup_in_the_index(client: Client) -> None:
     with CaptureQueriesContext(connection) as asked:
         put(client, "2026-11-20", say(FEW, "Red"))
     of_index = [each["sql"] for each in asked if "chatapp_searchdocument" in each["sql"]]
@@ -84,20 +83,20 @@ def test_what_is_new_is_not_looked_for_in_the_index(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("no_files")
-def test_the_statements_of_a_day_do_not_grow_with_its_entries(client: Client) -> None:
-    statements_of_a_life(client, "2026-11-19", FEW)  # what a process learns once
+def test_the_number_of_statements_does_not_grow_with_the_entries_of_a_day(client: Client) -> None:
+    statements_of_a_life(client, "2026-11-19", FEW)  # fills the caches of the process
     few = statements_of_a_life(client, "2026-11-20", FEW)
     assert statements_of_a_life(client, "2026-11-21", MANY) == few
 
 
 def only_first(markdown: str) -> str:
-    """Return the text of a day without all sections but the first."""
+    """Return the text of a day with only its first section."""
     head, first, *_ = markdown.split("\n## ")
     return f"{head}\n## {first}"
 
 
 @pytest.mark.usefixtures("no_files")
-def test_a_day_that_loses_many_entries_keeps_what_it_says_and_forgets_the_others(client: Client) -> None:
+def test_a_day_that_loses_many_entries_keeps_the_remaining_one_and_forgets_the_others(client: Client) -> None:
     day = "2026-11-20"
     written = put(client, day, say(ENTRIES + 2, "Red"))
     left = put(client, day, only_first(written["markdown"]).replace("Red", "Blue"))
@@ -126,7 +125,7 @@ def test_a_line_that_was_moved_stays_while_many_other_entries_are_forgotten_in_p
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("no_files")
-def test_a_day_text_changes_at_most_so_many_sections_at_once(client: Client) -> None:
+def test_writing_a_day_can_change_only_a_limited_number_of_sections(client: Client) -> None:
     day, word = "2026-11-20", "Red"
     lines = [f"Pebble {word}-{at} lies in drawer {at}." for at in range(MAX_DAY_CHANGES)]
     sections = "\n\n".join(f"## 09:00\n\n{line}" for line in lines)
@@ -148,7 +147,7 @@ def test_a_day_text_changes_at_most_so_many_sections_at_once(client: Client) -> 
 
 
 @pytest.mark.usefixtures("no_files")
-def test_what_a_killed_process_left_of_a_day_is_forgotten_by_the_sweep(
+def test_the_sweep_forgets_the_entries_that_a_killed_process_left(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = "2026-11-20"
@@ -163,10 +162,10 @@ def test_what_a_killed_process_left_of_a_day_is_forgotten_by_the_sweep(
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("no_files")
-def test_an_edited_day_claims_what_it_would_claim_had_it_been_written_so(
+def test_an_edited_day_has_the_same_claims_as_a_day_written_that_way(
     client: Client, bob: User, api_client: Clients
 ) -> None:
-    """Claims that are said still stay, and others are written over: neither leaves a trace of what was said before."""
+    """Claims that still hold stay, and others are overwritten. Neither leaves a trace of the earlier text."""
     day = "2026-11-20"
     said = [
         ("I live in Rome. My cat is called Tom.", "My cat is called Tom. I moved to Oslo."),
@@ -206,7 +205,7 @@ CLAIMED = (
 
 
 @pytest.mark.usefixtures("no_files")
-def test_what_a_deleted_entry_superseded_is_superseded_by_the_next_one(client: Client) -> None:
+def test_a_claim_superseded_by_a_deleted_entry_is_superseded_by_the_next_one(client: Client) -> None:
     day = "2026-11-20"
     homes = ("I live in Rome.", "I moved to Oslo.", "I moved to Bonn.")
     written = put(client, day, "\n\n".join(f"## 09:{at:02d}\n\n{said}" for at, said in enumerate(homes)))

@@ -43,7 +43,7 @@ def test_days_are_listed_newest_first_and_page_by_page(
     assert api_client(charlie).get("/api/v1/memory/days").json()["items"] == []
 
 
-def test_a_day_is_markdown_and_its_entries(
+def test_a_day_contains_its_markdown_and_its_entries(
     alice: User, charlie: User, api_client: Clients, three_days: list[MemoryEntry]
 ):
     day = api_client(alice).get("/api/v1/memory/days/2026-11-21").json()
@@ -62,11 +62,11 @@ def test_a_day_without_memory_is_not_found(alice: User, api_client: Clients, day
 
 
 @pytest.mark.parametrize("cursor", ["x", "2026-99-99"])
-def test_a_cursor_of_our_own_is_asked_for(alice: User, api_client: Clients, cursor: str):
+def test_an_invalid_cursor_returns_422(alice: User, api_client: Clients, cursor: str):
     assert api_client(alice).get(f"/api/v1/memory/days?cursor={cursor}").status_code == 422
 
 
-def test_search_finds_turns_and_entries_of_the_one_who_asks_only(
+def test_search_finds_only_the_users_own_messages_and_entries(
     alice: User, charlie: User, api_client: Clients, three_days: list[MemoryEntry]
 ):
     found = api_client(alice).get("/api/v1/memory/search", {"q": "which tree did we plant?"}).json()["items"]

@@ -41,7 +41,7 @@ def told(conversation: Conversation) -> list[str]:
 
 
 @pytest.mark.mechanism("cowagent.daily-file")
-def test_an_entry_reaches_its_file_and_the_conversation_is_told_once(conversation: Conversation):
+def test_an_entry_is_written_to_its_file_and_announced_once(conversation: Conversation):
     entry = remember(conversation, "The plum tree blooms in March.")
     for _ in range(3):
         memory_files.write_day(conversation.user_id, DAY)
@@ -50,7 +50,7 @@ def test_an_entry_reaches_its_file_and_the_conversation_is_told_once(conversatio
     assert told(conversation) == [str(entry.pk)]
 
 
-def test_recording_the_same_compaction_again_gives_the_same_entry(conversation: Conversation):
+def test_recording_the_same_compaction_again_returns_the_same_entry(conversation: Conversation):
     row = finished_compaction(conversation)
     ids = {"first_message_id": uuid4(), "last_message_id": uuid4()}
     first = record_entry(compaction=row, text="One.", at=NOW, **ids)
@@ -59,7 +59,7 @@ def test_recording_the_same_compaction_again_gives_the_same_entry(conversation: 
     assert MemoryEntry.objects.get().text == "One."
 
 
-def test_the_day_is_that_of_the_users_time_zone(conversation: Conversation):
+def test_the_day_of_an_entry_is_in_the_users_time_zone(conversation: Conversation):
     User.objects.filter(pk=conversation.user_id).update(time_zone="Asia/Tokyo")
     fresh = Conversation.objects.get(pk=conversation.pk)
     assert remember(fresh, "Late.").day == date(2026, 11, 22)
@@ -78,7 +78,7 @@ def test_a_temporary_conversation_leaves_no_entry(alice: User):
     assert not MemoryEntry.objects.exists()
 
 
-def test_the_sweep_writes_what_a_crash_left_between_commit_and_file(conversation: Conversation):
+def test_the_sweep_writes_a_file_that_is_missing_after_a_crash(conversation: Conversation):
     entry = remember(conversation, "Committed, then the power went.")
     assert not memory_files.day_path(conversation.user_id, DAY).exists()
     assert memory_files.sweep_unwritten() == 1
@@ -87,7 +87,7 @@ def test_the_sweep_writes_what_a_crash_left_between_commit_and_file(conversation
     assert memory_files.sweep_unwritten() == 0
 
 
-def test_the_sweep_finishes_what_a_crash_left_between_file_and_mark(conversation: Conversation):
+def test_the_sweep_announces_an_entry_after_a_crash_between_file_and_mark(conversation: Conversation):
     entry = remember(conversation, "In the file already.")
     memory_files.write_day(conversation.user_id, DAY)
     MemoryEntry.objects.update(written_at=None)
@@ -107,7 +107,7 @@ def test_a_day_whose_last_entry_is_gone_has_no_file(conversation: Conversation):
     assert not StaleDay.objects.exists()
 
 
-def test_no_draft_is_left_beside_the_file(conversation: Conversation):
+def test_no_temporary_file_is_left_beside_the_file(conversation: Conversation):
     remember(conversation, "Tidy.")
     memory_files.write_day(conversation.user_id, DAY)
     names = {path.name for path in memory_files.user_folder(conversation.user_id).iterdir()}
@@ -126,7 +126,7 @@ def test_rebuilding_restores_lost_files_and_removes_those_without_entries(conver
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_writers_of_one_day_leave_every_entry_and_tell_each_once(conversation: Conversation):
+def test_concurrent_writers_of_a_day_keep_every_entry_and_announce_each_once(conversation: Conversation):
     entries = [remember(conversation, f"Fact {number}.", number) for number in range(6)]
 
     def write_after_recording() -> None:

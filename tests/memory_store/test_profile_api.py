@@ -1,4 +1,4 @@
-"""The profile over the API: Markdown in, Markdown out, versioned, its file beside the days."""
+"""The profile over the API: Markdown in and out, its versions, and its file beside the daily files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_profile_begins_empty(client: Client):
     assert not Profile.objects.exists()
 
 
-def test_what_is_written_is_read_and_stands_in_its_file(alice: User, client: Client):
+def test_a_written_profile_can_be_read_and_is_in_its_file(alice: User, client: Client):
     answer = put(client, "## Me\n\n- Plays the cello.\n")
     assert answer.status_code == 200, answer.content
     assert answer.json()["version"] == 1
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_and_stands_in_its_file(alice: User, client: Cli
     assert raw.content.decode() == "## Me\n\n- Plays the cello."
 
 
-def test_markdown_itself_is_taken_too(client: Client):
+def test_raw_markdown_is_accepted(client: Client):
     answer = client.put(PROFILE, "- Spielt Cello. ÄÖ", content_type="text/markdown")
     assert answer.json()["markdown"] == "- Spielt Cello. ÄÖ"
 
@@ -62,7 +62,7 @@ def test_an_emptied_profile_has_no_file(alice: User, client: Client):
 
 
 @pytest.mark.mechanism("memory.profile-versions")
-def test_versions_are_kept_compared_and_reverted_to(client: Client):
+def test_versions_are_kept_and_can_be_compared_and_reverted_to(client: Client):
     put(client, "- Cello.\n- Lisbon.")
     put(client, "- Violin.\n- Lisbon.")
     put(client, "- Violin.\n- Lisbon.")
@@ -99,7 +99,7 @@ def test_a_revert_can_be_reverted(alice: User, client: Client):
     } == texts
 
 
-def test_a_change_of_what_was_changed_meanwhile_is_a_conflict(client: Client):
+def test_changing_a_profile_that_was_changed_meanwhile_is_a_conflict(client: Client):
     tag = put(client, "One.")["ETag"]
     assert put(client, "Two.", **{"if-match": tag}).status_code == 200
     for late in (tag, '"nonsense"'):
@@ -118,16 +118,16 @@ def test_each_user_has_a_profile_of_their_own(client: Client, charlie: User, api
     assert client.get(PROFILE).json()["markdown"] == "- Alice's."
 
 
-def test_a_token_that_only_reads_cannot_write(alice: User, api_client: Clients):
+def test_a_read_only_token_cannot_write_the_profile(alice: User, api_client: Clients):
     assert put(api_client(alice, ["read"]), "x").status_code == 403
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 30])
-def test_a_cursor_of_our_own_is_asked_for(client: Client, cursor: str):
+def test_an_invalid_cursor_returns_422(client: Client, cursor: str):
     assert client.get(f"{PROFILE}/versions?cursor={cursor}").status_code == 422
 
 
-def test_a_file_that_could_not_be_written_is_mended_by_the_sweep(alice: User, client: Client):
+def test_a_profile_file_that_could_not_be_written_is_written_by_the_sweep(alice: User, client: Client):
     put(client, "One.")
     in_the_way = memory_files.user_folder(alice.pk) / ".MEMORY.md.new"
     in_the_way.mkdir()

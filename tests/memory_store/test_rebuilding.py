@@ -1,4 +1,4 @@
-"""`manage.py rebuild_memory`, the export, and the numbers: all from the rows."""
+"""`manage.py rebuild_memory`, the export and the statistics, all made from the database rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rebuild(*arguments: str) -> str:
 
 
 @pytest.mark.mechanism("memory.rebuild")
-def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembered: MemoryEntry):
+def test_files_and_index_are_rebuilt_with_the_edits_of_users(alice: User, remembered: MemoryEntry):
     shutil.rmtree(memory_files.user_folder(alice.pk), ignore_errors=True)
     stray = memory_files.day_path(alice.pk, datetime(2020, 1, 1, tzinfo=UTC).date())
     stray.parent.mkdir(parents=True)
@@ -66,9 +66,7 @@ def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembe
     assert not search_memory(user_id=alice.pk, query="dog", limit=5, now=NOW, zone=UTC)
 
 
-def test_files_that_were_edited_or_deleted_by_hand_say_again_what_their_user_wrote(
-    alice: User, api_client: Clients
-):
+def test_rebuilding_restores_files_that_were_edited_or_deleted_on_disk(alice: User, api_client: Clients):
     client = api_client(alice)
 
     def send(method: str, path: str, **body: object) -> dict[str, Any]:
@@ -106,10 +104,10 @@ def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):
 
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["edited", "deleted"])
-def test_what_is_changed_while_the_index_is_rebuilt_is_in_it_as_it_is_now(
+def test_an_entry_changed_during_a_rebuild_is_indexed_as_it_is_now(
     alice: User, remembered: MemoryEntry, is_deleted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "FEW_ENTRIES", 1)  # the later entry is of the next transaction
+    monkeypatch.setattr(indexing, "FEW_ENTRIES", 1)  # the later entry is in the next transaction
     later = add_entry(user=alice, text="The ferry leaves at noon.", now=NOW + timedelta(minutes=1))
     changed = []
 
@@ -134,16 +132,16 @@ def test_what_is_changed_while_the_index_is_rebuilt_is_in_it_as_it_is_now(
         assert bytes(row.terms) == pack_terms("The tram leaves at dawn.").terms
 
 
-def test_an_unknown_user_is_told(db: None):
+def test_an_unknown_user_is_reported(db: None):
     with pytest.raises(CommandError, match="no user nobody@"):
         rebuild("nobody@example.com")
 
 
-def test_what_no_row_stands_for_is_removed_by_the_clean_up(
+def test_the_clean_up_removes_files_and_folders_without_a_row(
     alice: User, charlie: User, remembered: MemoryEntry
 ):
     rebuild()
-    memory_files.sweep_orphans()  # of other tests
+    memory_files.sweep_orphans()  # remove those of other tests
     charlies = memory_files.user_folder(charlie.pk)
     assert charlies.is_dir()
     charlie.delete()
@@ -161,7 +159,7 @@ def test_what_no_row_stands_for_is_removed_by_the_clean_up(
     assert memory_files.sweep_orphans() == 0
 
 
-def test_what_others_put_into_the_folders_stays_and_stops_nothing(alice: User, remembered: MemoryEntry):
+def test_foreign_files_in_the_folders_stay_and_cause_no_error(alice: User, remembered: MemoryEntry):
     rebuild()
     beside = memory_files.user_folder(alice.pk).parent / ".DS_Store"
     inside = memory_files.user_folder(alice.pk) / "2026-99-99.md"
@@ -175,7 +173,9 @@ def test_what_others_put_into_the_folders_stays_and_stops_nothing(alice: User, r
 
 
 @pytest.mark.mechanism("memory.rebuild")
-def test_the_export_is_markdown_of_ones_own(alice: User, remembered: MemoryEntry, api_client: Clients):
+def test_the_export_contains_only_the_users_own_markdown(
+    alice: User, remembered: MemoryEntry, api_client: Clients
+):
     answer = api_client(alice).get("/api/v1/memory/export")
     assert answer["Content-Type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
@@ -185,7 +185,7 @@ def test_the_export_is_markdown_of_ones_own(alice: User, remembered: MemoryEntry
     assert "Charlie" not in said
 
 
-def test_a_memory_that_is_empty_is_an_empty_zip(bob: User, api_client: Clients):
+def test_the_export_of_an_empty_memory_is_an_empty_zip(bob: User, api_client: Clients):
     answer = api_client(bob).get("/api/v1/memory/export")
     with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
         assert archive.namelist() == []
@@ -198,7 +198,7 @@ def use(user: User, at: datetime, input_tokens: int) -> None:
     Usage.objects.filter(pk=row.pk).update(created_at=at)
 
 
-def test_numbers_are_told_by_day_of_the_users_time_zone(
+def test_statistics_are_grouped_by_day_in_the_users_time_zone(
     alice: User, charlie: User, remembered: MemoryEntry, api_client: Clients
 ):
     User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
@@ -223,5 +223,5 @@ def test_numbers_are_told_by_day_of_the_users_time_zone(
 @pytest.mark.parametrize(
     "period", ["from=2026-11-22&to=2026-11-21", "from=2020-01-01&to=2026-11-21", "to=soon"]
 )
-def test_a_period_that_is_none_is_refused(alice: User, api_client: Clients, period: str):
+def test_an_invalid_period_returns_422(alice: User, api_client: Clients, period: str):
     assert api_client(alice).get(f"/api/v1/memory/stats?{period}").status_code == 422

@@ -1,4 +1,4 @@
-"""Settings of memory, and the queue of what waits for its user's approval."""
+"""Memory settings, and the queue of entries that wait for their user's approval."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def shown_anywhere(user: User, client: Client) -> bool:
 
 
 @pytest.mark.mechanism("memory.review")
-def test_what_is_extracted_waits_and_is_nowhere_until_it_is_approved(
+def test_an_extracted_entry_is_shown_nowhere_until_it_is_approved(
     alice: User, client: Client, conversation: Conversation
 ):
     learn(conversation, "Likes heliotrope.")
@@ -89,7 +89,7 @@ def test_what_is_extracted_waits_and_is_nowhere_until_it_is_approved(
     assert client.get(REVIEW).json()["items"] == []
 
 
-def test_what_is_rejected_is_gone(alice: User, client: Client, conversation: Conversation):
+def test_a_rejected_entry_is_deleted(alice: User, client: Client, conversation: Conversation):
     entry = learn(conversation, "Likes heliotrope.")
     assert entry is not None
     assert client.post(f"{REVIEW}/{entry.pk}/reject").status_code == 204
@@ -98,7 +98,7 @@ def test_what_is_rejected_is_gone(alice: User, client: Client, conversation: Con
     assert not shown_anywhere(alice, client)
 
 
-def test_what_was_approved_cannot_be_rejected(client: Client, conversation: Conversation):
+def test_an_approved_entry_cannot_be_rejected(client: Client, conversation: Conversation):
     entry = learn(conversation, "Likes heliotrope.")
     assert entry is not None
     client.post(f"{REVIEW}/{entry.pk}/approve")
@@ -106,7 +106,9 @@ def test_what_was_approved_cannot_be_rejected(client: Client, conversation: Conv
     assert MemoryEntry.objects.exists()
 
 
-def test_a_proposal_may_be_put_in_other_words_before(alice: User, client: Client, conversation: Conversation):
+def test_a_proposed_entry_can_be_edited_before_its_approval(
+    alice: User, client: Client, conversation: Conversation
+):
     entry = learn(conversation, "Likes heliotrope.")
     assert entry is not None
     body = {"text": "Likes heliotrope, the flower."}
@@ -125,7 +127,7 @@ def test_the_queue_is_paged_newest_first(client: Client, conversation: Conversat
     assert rest["next_cursor"] is None
 
 
-def test_what_one_writes_oneself_needs_no_approval(client: Client, conversation: Conversation):
+def test_an_entry_added_by_its_user_needs_no_approval(client: Client, conversation: Conversation):
     body = {"text": "Mine."}
     entry = client.post("/api/v1/memory/entries", body, content_type="application/json").json()
     assert entry["state"] == "kept"
@@ -137,7 +139,7 @@ def test_a_misspelt_setting_is_refused(alice: User, api_client: Clients) -> None
     assert answer.json()["error"]["details"][0]["field"] == "pause"
 
 
-def test_another_users_queue_and_settings_are_their_own(
+def test_other_users_cannot_access_the_queue_and_have_their_own_settings(
     client: Client, conversation: Conversation, charlie: User, api_client: Clients
 ):
     entry = learn(conversation, "Likes heliotrope.")
@@ -160,7 +162,7 @@ def test_while_memory_is_paused_nothing_is_learned(client: Client, alice: User):
     assert learn(Conversation.objects.get(), "Likes violets.", 1) is not None
 
 
-def test_a_conversation_can_be_paused_by_itself(client: Client, alice: User):
+def test_memory_can_be_paused_for_a_single_conversation(client: Client, alice: User):
     paused, other = new_conversation(alice), new_conversation(alice)
     address = f"/api/v1/conversations/{paused.pk}"
     assert client.get(address).json()["memory"] == "on"
@@ -174,7 +176,7 @@ def test_a_conversation_can_be_paused_by_itself(client: Client, alice: User):
     assert refused.status_code == 422
 
 
-def test_a_pause_is_kept_after_its_end_and_pausing_twice_is_pausing_once(client: Client):
+def test_a_pause_is_kept_after_its_end_and_pausing_twice_stores_one_pause(client: Client):
     change(client, paused=True)
     change(client, paused=True)
     [pause] = MemoryPause.objects.all()

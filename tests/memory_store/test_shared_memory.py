@@ -1,4 +1,4 @@
-"""The memory an agent shares: opened by an operator, known to all who talk to it, and apart from what is private."""
+"""The memory that an agent shares: opened by an operator, recalled for all its users, separate from private memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAID = "The gate code of the depot is 7731-heliotrope."
 ASKED = "What is the gate code of the depot?"
 ALICES = "My bank card has the number 9152-celadon."
 SHORT = {"keep_recent": 2, "reserve_ratio": 0.01}
-"""The sooner something leaves the context."""
+"""Makes messages leave the context early."""
 Clients = Callable[..., Client]
 
 
@@ -63,7 +63,7 @@ class House:
         return Chat(program, self.server, made.json()["id"])
 
     async def tell(self, user: User, said: str = SAID, agent: str = "Porter", **fields: Any) -> Chat:
-        """Said, and then so much else that it leaves the context."""
+        """Say the text and compact the chat, so that the text leaves the context."""
         chat = await self.say(user, said, agent, **fields)
         assert (await chat.compact())["status"] == "done"
         return chat
@@ -86,7 +86,7 @@ async def house(**sharing: Any) -> AsyncIterator[House]:
 
 
 def allow_only(user: User, agent: Agent) -> None:
-    """Let the user talk to no other agent of operators."""
+    """Deny the user all other agents of operators."""
     group = Group.objects.create(name="Gardeners")
     group.user_set.add(user)
     GroupAccess.objects.create(group=group).agents.add(agent)
@@ -99,7 +99,7 @@ async def recalled(chat: Chat, question: str = ASKED) -> list[dict[str, Any]]:
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
-async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_shared(
+async def test_a_statement_of_one_user_is_recalled_for_another_and_marked_as_shared(
     alice: User, bob: User
 ) -> None:
     async with house() as porter:
@@ -117,7 +117,7 @@ async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_sh
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
-async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entry(
+async def test_shared_entries_are_not_accessible_outside_chats_with_the_agent(
     alice: User, bob: User, charlie: User
 ) -> None:
     async with house() as porter:
@@ -138,7 +138,7 @@ async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entr
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
-async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob: User) -> None:
+async def test_private_memory_is_not_used_in_chats_with_shared_memory(alice: User, bob: User) -> None:
     async with house() as porter:
         private = await porter.tell(alice, ALICES, agent="default")
         await Profile.objects.acreate(user=alice, text="- Keeps a celadon vase", version=1)
@@ -160,8 +160,8 @@ async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob:
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_what_is_so_now_is_not_told_where_memory_is_shared(alice: User) -> None:
-    """A newer statement of elsewhere is private, though the older one was said here."""
+async def test_a_newer_private_statement_is_not_shown_in_a_chat_with_shared_memory(alice: User) -> None:
+    """The newer statement is from a private chat, although the older one was made in the shared one."""
     async with house() as porter:
         chat = await porter.tell(alice, "I live in Ghent, near the depot.")
         private = await porter.chat(alice, "default")
@@ -180,7 +180,7 @@ async def use(tool: str, caller: ToolCaller, **arguments: Any) -> str:
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_the_tools_read_what_is_shared_and_not_where_it_was_said(alice: User, bob: User) -> None:
+async def test_tools_read_shared_entries_without_their_sources(alice: User, bob: User) -> None:
     async with house() as porter:
         told = await porter.tell(bob)
         entry = await MemoryEntry.objects.aget(user=bob)
@@ -195,7 +195,7 @@ async def test_the_tools_read_what_is_shared_and_not_where_it_was_said(alice: Us
 
 @pytest.mark.sqlite
 @on_a_loop
-async def test_a_conversation_stays_what_it_was_begun_as(alice: User, bob: User) -> None:
+async def test_a_conversation_with_messages_stays_private_or_shared(alice: User, bob: User) -> None:
     async with house() as porter:
         begun = await porter.chat(alice, "default")
         await begun.program.patch(f"conversations/{begun.conversation}", agent="Porter")
@@ -221,7 +221,7 @@ async def shape_of(chat: Chat) -> dict[str, Any]:
 @pytest.mark.mechanism("memory.shared-opened")
 @pytest.mark.parametrize("how", ["closed", "switched off", "taken away"])
 @on_a_loop
-async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
+async def test_closing_a_shared_memory_hides_it_and_private_memory_stays_apart(
     alice: User, bob: User, how: str
 ) -> None:
     async with house() as porter:
@@ -241,7 +241,9 @@ async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
 @pytest.mark.sqlite
 @pytest.mark.parametrize("how", ["temporary", "paused", "waits for approval"])
 @on_a_loop
-async def test_what_is_not_remembered_is_not_shared(alice: User, bob: User, how: str) -> None:
+async def test_temporary_paused_and_unapproved_statements_are_not_shared(
+    alice: User, bob: User, how: str
+) -> None:
     async with house() as porter:
         if how == "waits for approval":
             await User.objects.filter(pk=bob.pk).aupdate(reviews_memory=True)
@@ -259,7 +261,7 @@ async def test_what_is_not_remembered_is_not_shared(alice: User, bob: User, how:
 
 @pytest.mark.mechanism("memory.shared-forgotten")
 @on_a_loop
-async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_is_left(
+async def test_a_shared_entry_that_its_user_forgets_leaves_no_copy_with_other_users(
     alice: User, bob: User
 ) -> None:
     async with house() as porter:
@@ -279,7 +281,7 @@ async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_i
 @pytest.mark.mechanism("memory.shared-forgotten")
 @pytest.mark.parametrize("what", ["entry", "message", "conversation", "everything"])
 @on_a_loop
-async def test_forgetting_follows_to_the_chats_of_an_agent_that_was_deleted(
+async def test_forgetting_reaches_the_chats_of_a_deleted_agent(
     alice: User, bob: User, admin_client: Client, what: str
 ) -> None:
     async with house() as porter:
@@ -304,7 +306,9 @@ async def test_forgetting_follows_to_the_chats_of_an_agent_that_was_deleted(
 
 
 @on_a_loop
-async def test_the_profiles_of_others_lose_what_they_did_not_say_themselves(alice: User, bob: User) -> None:
+async def test_other_users_profiles_lose_forgotten_statements_that_are_not_their_own(
+    alice: User, bob: User
+) -> None:
     async with house() as porter:
         chat = await porter.tell(bob)
         other = await porter.chat(alice)
@@ -323,7 +327,9 @@ async def test_the_profiles_of_others_lose_what_they_did_not_say_themselves(alic
 
 @pytest.mark.parametrize("what", ["conversation", "everything"])
 @on_a_loop
-async def test_whatever_of_it_is_forgotten_goes_from_others_too(alice: User, bob: User, what: str) -> None:
+async def test_forgetting_a_conversation_or_everything_leaves_no_copy_with_other_users(
+    alice: User, bob: User, what: str
+) -> None:
     async with house() as porter:
         chat = await porter.tell(bob)
         other = await porter.chat(alice)
@@ -337,7 +343,7 @@ async def test_whatever_of_it_is_forgotten_goes_from_others_too(alice: User, bob
 @pytest.mark.sqlite
 @pytest.mark.mechanism("memory.shared-forgotten")
 @on_a_loop
-async def test_what_another_said_himself_stays_when_one_forgets_the_same(
+async def test_another_users_own_statement_stays_when_a_user_forgets_the_same(
     alice: User, bob: User, charlie: User
 ) -> None:
     async with house() as porter:
@@ -354,7 +360,7 @@ async def test_what_another_said_himself_stays_when_one_forgets_the_same(
         assert "7731" not in told, "who forgot it is told it no more, whoever says it"
 
 
-def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(alice: User, bob: User) -> None:
+def test_a_forgetting_invalidates_earlier_reads_of_the_shared_memory_only(alice: User, bob: User) -> None:
     agent = Agent.objects.create(name="Porter", shares_memory=True)
     told = create_conversation(user=bob, now=NOW, agent=agent)
     entry = MemoryEntry.objects.create(
@@ -381,7 +387,7 @@ def check(conversation: Conversation, count: int) -> None:
 
 
 @pytest.mark.mechanism("memory.shared-opened")
-def test_only_an_operator_opens_it_by_the_panel_or_a_file(
+def test_only_an_operator_can_open_a_shared_memory_in_the_admin_or_by_a_file(
     alice: User, api_client: Clients, admin_client: Client, tmp_path: Any
 ) -> None:
     mine = {"name": "Mine", "shares_memory": True}

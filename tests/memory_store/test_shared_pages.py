@@ -1,4 +1,4 @@
-"""Who sees what an agent shares: its users read it, operators read, correct and take out; nobody is told who said it."""
+"""Access to an agent's shared memory: users read it, operators also correct and remove, and no author is shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def share(user: User, agent: Agent, text: str, **fields: Any) -> MemoryEntry:
 
 
 @pytest.mark.mechanism("memory.shared-pages")
-def test_all_who_may_talk_to_the_agent_read_it_page_by_page(
+def test_users_of_an_agent_read_its_shared_memory_page_by_page(
     alice: User, bob: User, porter: Agent, api_client: Clients
 ) -> None:
     mine, theirs = share(alice, porter, "Mine."), share(bob, porter, "Theirs.")
@@ -65,7 +65,7 @@ def test_all_who_may_talk_to_the_agent_read_it_page_by_page(
 
 
 @pytest.mark.parametrize("how", ["closed", "switched off", "never opened", "unknown"])
-def test_what_is_not_open_is_not_there(
+def test_a_shared_memory_that_is_not_open_returns_404(
     alice: User, bob: User, porter: Agent, api_client: Clients, how: str
 ) -> None:
     share(bob, porter, "Theirs.")
@@ -83,7 +83,7 @@ def test_what_is_not_open_is_not_there(
         assert api_client(alice).get(SHARED).json()["items"] == []
 
 
-def test_it_needs_a_token_that_reads_memory(
+def test_reading_shared_memory_needs_a_token_with_the_read_scope(
     alice: User, porter: Agent, api_client: Clients, client: Client
 ) -> None:
     assert client.get(SHARED).status_code == 401
@@ -91,7 +91,7 @@ def test_it_needs_a_token_that_reads_memory(
     assert api_client(alice, ["read"]).get(f"{SHARED}/{porter.pk}").status_code == 200
 
 
-def test_an_operator_corrects_an_entry_and_its_user_sees_who_did(
+def test_an_operator_can_correct_an_entry_and_its_history_names_the_operator(
     bob: User, porter: Agent, admin_client: Client, api_client: Clients
 ) -> None:
     entry = share(bob, porter, "The gate code is 1234.")
@@ -123,7 +123,7 @@ def opened_form(client: Client, entry: MemoryEntry) -> dict[str, str]:
 
 @pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("missing", ["revision", None])
-def test_an_operators_stale_form_does_not_bring_back_what_was_forgotten(
+def test_an_operators_stale_form_does_not_bring_back_a_forgotten_line(
     bob: User, porter: Agent, admin_client: Client, missing: str | None
 ) -> None:
     entry = share(bob, porter, f"- Tea is served in Oslo.\n- {SAID}")
@@ -142,10 +142,10 @@ def test_an_operators_stale_form_does_not_bring_back_what_was_forgotten(
     assert entry.text == "Tea is served in Bergen."
 
 
-def test_the_file_follows_the_commit_of_the_operators_view(
+def test_the_file_is_written_after_the_commit_of_the_operators_view(
     bob: User, porter: Agent, admin_client: Client
 ) -> None:
-    """What is written before, another writer may replace by what it still reads: then it stays so."""
+    """Before the commit, another writer could overwrite the file with the old text, and the file would stay stale."""
     entry = share(bob, porter, "The old words.")
     path = memory_files.day_path(bob.pk, entry.day)
     memory_files.write_day(bob.pk, entry.day)
@@ -161,7 +161,7 @@ def test_the_file_follows_the_commit_of_the_operators_view(
     assert "The new words." in path.read_text()
 
 
-def test_files_of_those_who_were_told_follow_the_commit_that_takes_it_out(
+def test_other_users_files_change_after_the_commit_that_removes_a_shared_entry(
     alice: User, bob: User, porter: Agent
 ) -> None:
     entry = share(bob, porter, SAID)
@@ -192,7 +192,7 @@ def signals_of(model: type[Model], listener: Callable[..., None]) -> Iterator[No
 @pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("way", ["its page", "the list"])
 @on_a_loop
-async def test_what_an_operator_takes_out_leaves_those_who_were_told_it_and_stays_its_users(
+async def test_an_entry_that_an_operator_removes_leaves_other_users_but_stays_with_its_user(
     alice: User, bob: User, admin_client: Client, way: str
 ) -> None:
     async with house() as porter:
@@ -217,14 +217,14 @@ async def test_what_an_operator_takes_out_leaves_those_who_were_told_it_and_stay
 
 
 def forget_all_of(bob: User, alice: User) -> None:
-    """Delete bob: the word is nowhere any more, for what was left is his."""
+    """Delete bob, and check that the word is gone, because only his own rows still had it."""
     bob.delete()
     assert tables_with("heliotrope") == []
 
 
 @pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("may", [(), ("view",), ("view", "change"), ("view", "delete")], ids=str)
-def test_staff_does_what_it_was_given_the_right_to(
+def test_staff_users_can_do_only_what_their_permissions_allow(
     bob: User, porter: Agent, charlie: User, client: Client, may: tuple[str, ...]
 ) -> None:
     entry = share(bob, porter, SAID)
@@ -243,7 +243,7 @@ def test_staff_does_what_it_was_given_the_right_to(
     assert (entry.scope is None) is ("delete" in may)
 
 
-def test_nobody_else_finds_it_in_the_panel(
+def test_users_who_are_not_staff_get_404_in_the_admin(
     alice: User, bob: User, porter: Agent, browser_client: Clients
 ) -> None:
     entry = share(bob, porter, SAID)

@@ -1,4 +1,4 @@
-"""What prepared SQL stores is, column for column, what Django would have stored."""
+"""Prepared SQL stores the same values as Django, column for column."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_rows_are_stored_as_django_stores_them(alice: User, moment: datetime) ->
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("model", [SearchDocument, StoredClaim])
-def test_what_is_indexed_is_stored_as_django_stores_it(
+def test_index_rows_are_stored_as_django_stores_them(
     alice: User, moment: datetime, model: type[models.Model]
 ) -> None:
     entry = MemoryEntry.objects.create(
@@ -85,7 +85,7 @@ def test_what_is_indexed_is_stored_as_django_stores_it(
     assert stored(model) == inserted
 
 
-def test_a_moment_is_a_parameter_like_any_other(alice: User) -> None:
+def test_a_moment_passed_as_a_parameter_matches_the_stored_one(alice: User) -> None:
     for moment in MOMENTS:
         entry = MemoryEntry.objects.create(user=alice, day=moment.date(), text="It rains.", created_at=moment)
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""After an undo the messages leave the context later, and with others."""
+"""Messages whose summary was undone are summarised again later, together with others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def model() -> Iterator[None]:
 
 @pytest.fixture
 def again(alice: User, model: None) -> Compaction:
-    """Return a waiting summary of a whole conversation, whose first half was an entry of an undone summary."""
+    """Return a pending compaction of a whole conversation, whose first half has an entry of an undone compaction."""
     conversation = new_conversation(alice)
     said = say(conversation, FACT, "Noted.", MORE, "I see.")
     undone = finished_compaction(conversation)
@@ -69,7 +69,7 @@ def undo(client: Client, row: Compaction, way: str = "undo") -> None:
 
 
 @pytest.mark.mechanism("memory.again")
-def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_own(
+def test_an_unedited_entry_is_found_again_and_new_facts_become_a_new_entry(
     alice: User, again: Compaction
 ) -> None:
     assert entries_found(alice, "Quillfeather") == []
@@ -80,7 +80,7 @@ def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_ow
 
 
 @pytest.mark.mechanism("memory.again")
-def test_two_that_are_summarised_again_as_one_say_everything_once(
+def test_two_spans_summarised_again_as_one_keep_each_fact_once(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     said = list(again.conversation.messages.order_by("position"))
@@ -102,7 +102,7 @@ def test_two_that_are_summarised_again_as_one_say_everything_once(
 
 
 @pytest.mark.mechanism("memory.again")
-def test_a_summary_that_is_redone_has_its_entry_again(
+def test_redoing_a_summary_restores_its_entry(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     client = api_client(alice)
@@ -114,7 +114,7 @@ def test_a_summary_that_is_redone_has_its_entry_again(
 
 
 @pytest.mark.mechanism("memory.again")
-def test_of_one_summary_made_again_as_two_everything_is_found_once(
+def test_one_span_summarised_again_as_two_keeps_each_fact_once(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     compaction_tasks.compact(str(again.pk))
@@ -128,7 +128,7 @@ def test_of_one_summary_made_again_as_two_everything_is_found_once(
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
 
 
-def test_after_a_new_beginning_in_its_place_it_is_found(
+def test_clearing_the_context_makes_the_entry_of_an_undone_summary_searchable(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     again.delete()
@@ -138,14 +138,14 @@ def test_after_a_new_beginning_in_its_place_it_is_found(
     assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
 
 
-def test_what_is_new_waits_for_its_users_approval_where_they_review(alice: User, again: Compaction) -> None:
+def test_new_facts_wait_for_approval_if_the_user_reviews_memory(alice: User, again: Compaction) -> None:
     User.objects.update(reviews_memory=True)
     compaction_tasks.compact(str(again.pk))
     states = MemoryEntry.objects.order_by("pk").values_list("text", "state")
     assert list(states) == [(f"- {FACT}", "kept"), (f"- {MORE}", "proposed")]
 
 
-def test_what_is_new_is_of_the_day_it_is_learned_on(alice: User, again: Compaction) -> None:
+def test_new_facts_belong_to_the_day_on_which_they_are_learned(alice: User, again: Compaction) -> None:
     then = datetime(2024, 1, 1, 10, tzinfo=UTC)
     MemoryEntry.objects.update(day=then.date(), created_at=then)
     before = clock.now()
@@ -156,7 +156,7 @@ def test_what_is_new_is_of_the_day_it_is_learned_on(alice: User, again: Compacti
 
 
 @pytest.mark.mechanism("memory.again")
-def test_what_was_corrected_is_not_learned_again_beside_the_correction(
+def test_a_corrected_fact_is_not_learned_again_beside_its_correction(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     corrected = FACT.replace("14", "15")

@@ -1,4 +1,4 @@
-"""The model that summarises says which earlier entry a new statement supersedes; of its answer only that counts."""
+"""The summary model names the earlier entry that a new statement supersedes, and invalid names are ignored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def remember(user: User, text: str) -> tuple[MemoryEntry, Message]:
-    """Return an entry of an earlier conversation, and the message that it was made of."""
+    """Return an entry of an earlier conversation, and the message that it was made from."""
     conversation = new_conversation(user)
     [said, *_] = say(conversation, text, "Noted.", at=MAY)
     index_conversation(conversation.pk)
@@ -53,14 +53,14 @@ def remember(user: User, text: str) -> tuple[MemoryEntry, Message]:
         text=f"- {text}",
         first_message_id=said.pk,
         last_message_id=said.pk,
-        at=NOW + timedelta(days=1),  # summarised after the newer one was said
+        at=NOW + timedelta(days=1),  # summarised after the newer statement was made
     )
     assert entry is not None
     return entry, said
 
 
 def summarise(conversation: Conversation, server: ModelServer, answer: str) -> str:
-    """Summarise all of it as the model answers; return what the model was asked."""
+    """Summarise the whole conversation with this model answer, and return the messages of the model request."""
     row = finished_compaction(conversation)
     Compaction.objects.filter(pk=row.pk).update(
         status="pending", last_position=conversation.next_position - 1, budget_tokens=20_000
@@ -90,14 +90,14 @@ def recalled(entry: MemoryEntry, context: InContext | None = None) -> str:
 
 @pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_model_names_the_entry_that_a_new_one_supersedes(
+def test_the_model_names_the_entry_that_a_new_statement_supersedes(
     alice: User, api_client: Callable[[User], Client], server: ModelServer, language: str
 ) -> None:
     older, newer = LANGUAGES[language]
     entry, said = remember(alice, older)
     asked = summarise(talk(alice, newer), server, f"- {newer}\n\n## Over\nk1 => {newer}")
     assert f"k1: {older}" in asked
-    assert len(server.requests) == 1  # no call more than the summary
+    assert len(server.requests) == 1  # the summary is the only call
     assert newer in recalled(entry)
     [day] = [one for one in entry_days(api_client(alice), entry) if one["id"] == str(entry.pk)]
     assert [one["superseded_by"] for one in day["superseded"]] == [newer]
@@ -122,7 +122,7 @@ OLDER, NEWER = LANGUAGES["English"]
         "k1 => I told you that coffee before breakfast is wrong.",
     ],
 )
-def test_an_id_that_was_not_given_and_what_the_user_did_not_say_change_nothing(
+def test_unknown_ids_and_statements_that_the_user_did_not_make_are_ignored(
     alice: User, server: ModelServer, line: str
 ) -> None:
     entry, _ = remember(alice, OLDER)
@@ -132,7 +132,7 @@ def test_an_id_that_was_not_given_and_what_the_user_did_not_say_change_nothing(
 
 
 @pytest.mark.mechanism("memory.changing-facts")
-def test_nothing_of_other_users_or_branches_or_what_waits_is_offered(
+def test_entries_of_other_users_or_branches_and_unapproved_ones_are_not_offered(
     alice: User, bob: User, server: ModelServer
 ) -> None:
     remember(bob, "Cocoa before breakfast suits me best, says bob.")
@@ -159,11 +159,13 @@ def test_nothing_of_other_users_or_branches_or_what_waits_is_offered(
     assert not [word for word in ("Cocoa", "Milk", "Juice") if word in asked]
 
 
-def test_a_day_in_the_older_statement_is_that_of_the_user(alice: User, server: ModelServer) -> None:
+def test_a_date_in_the_older_statement_is_read_in_the_users_time_zone(
+    alice: User, server: ModelServer
+) -> None:
     alice.time_zone = "Asia/Tokyo"
     alice.save()
     older, newer = "On March 10, 2026 the cranes came back.", "The cranes have left again."
-    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # seven in the morning of March 10
+    early = datetime(2026, 3, 9, 22, tzinfo=UTC)  # 7 a.m. on March 10 in Tokyo
     [said] = say(new_conversation(alice), older, at=early)
     say(new_conversation(alice), *(f"The cranes call, number {n}." for n in range(60)), role="user",
         at=early + timedelta(days=1))  # fmt: skip
@@ -174,14 +176,14 @@ def test_a_day_in_the_older_statement_is_that_of_the_user(alice: User, server: M
     assert StoredClaim.objects.filter(message_id=said.pk).exclude(superseded_by=None).exists()
 
 
-def test_rules_decide_where_the_model_names_nothing(alice: User, server: ModelServer) -> None:
+def test_rules_decide_if_the_model_names_no_entry(alice: User, server: ModelServer) -> None:
     entry, _ = remember(alice, "I live in Paris.")
     summarise(talk(alice, "I moved to Lyon."), server, "- The user moved to Lyon.")
     assert "then: I moved to Lyon." in recalled(entry)
 
 
 @pytest.mark.mechanism("memory.changing-facts")
-def test_what_superseded_it_on_another_branch_is_not_shown(alice: User, server: ModelServer) -> None:
+def test_a_newer_statement_on_another_branch_is_not_shown(alice: User, server: ModelServer) -> None:
     conversation = new_conversation(alice)
     [said, *_] = say(conversation, "I live in Paris.", "Noted.", at=MAY)
     here = conversation.branch

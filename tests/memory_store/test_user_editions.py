@@ -1,4 +1,4 @@
-"""What is known of a user alone is read once a process, and anew after every write of it, whoever writes."""
+"""Data of a single user is cached in each process and read again after every write, even by another program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def begin_pause(user: User) -> None:
     MemoryPause.objects.create(user=user, began_at=clock.now())
 
 
-def test_what_is_known_is_not_read_again(
+def test_cached_data_of_a_user_is_not_read_again(
     alice: User, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     Profile.objects.create(user=alice, text="Alice keeps bees.")
@@ -41,18 +41,18 @@ def test_what_is_known_is_not_read_again(
             assert read() == known == (False, "Alice keeps bees.", False)
 
 
-def test_a_write_past_the_models_is_seen_at_the_next_turn(alice: User, bob: User) -> None:
+def test_a_write_in_raw_sql_invalidates_the_cache_of_its_user_only(alice: User, bob: User) -> None:
     begin_pause(alice)
     before, of_bob = edition_of_user(alice.pk), edition_of_user(bob.pk)
     assert pauses_of(alice.pk)
-    with connection.cursor() as cursor:  # as a program of somebody else would
+    with connection.cursor() as cursor:  # as another program would
         cursor.execute("DELETE FROM chatapp_memorypause")
     assert not pauses_of(alice.pk)
     assert edition_of_user(alice.pk) != before
     assert edition_of_user(bob.pk) == of_bob
 
 
-def test_what_is_rolled_back_is_not_kept(alice: User) -> None:
+def test_data_that_is_rolled_back_is_not_cached(alice: User) -> None:
     with transaction.atomic():
         begin_pause(alice)
         assert pauses_of(alice.pk)
@@ -62,7 +62,7 @@ def test_what_is_rolled_back_is_not_kept(alice: User) -> None:
     assert pauses_of(alice.pk)
 
 
-def test_each_change_in_a_transaction_is_an_edition(alice: User) -> None:
+def test_each_change_in_a_transaction_invalidates_the_cache(alice: User) -> None:
     with transaction.atomic():
         begin_pause(alice)
         first = pauses_of(alice.pk)
@@ -70,7 +70,7 @@ def test_each_change_in_a_transaction_is_an_edition(alice: User) -> None:
     assert pauses_of(alice.pk) != first
 
 
-def test_an_account_that_is_deleted_leaves_no_edition(alice: User) -> None:
+def test_a_deleted_account_leaves_no_edition(alice: User) -> None:
     begin_pause(alice)
     assert UserEdition.objects.count() == 1
     alice.delete()
